@@ -1,0 +1,712 @@
+//! What commands ask the controller and what it answers: the words only. How they
+//! travel (frames, versions, keys) is the business of `cosy-proto`.
+//!
+//! Lists name the fields they want and come back by column ([`Table`]): 40,000 jobs
+//! with 30 named fields each would cost 70 to 90 ms of encoding alone.
+
+use crate::job::MemoryRequest;
+use crate::{
+    Amounts, ArraySpec, JobId, JobSpec, JobState, OsText, QueueState, Refusal, Span, Time,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A job as users name it: `12`, or task 3 of array 12 as `12_3`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct JobRef {
+    /// Id of the job, or the first id of the array.
+    pub job: JobId,
+    /// Index within the array; without, all tasks of an array.
+    #[serde(default)]
+    pub task: Option<u32>,
+}
+
+impl fmt::Display for JobRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            Some(task) => f.pad(&format!("{}_{task}", self.job)),
+            None => f.pad(&self.job.to_string()),
+        }
+    }
+}
+
+impl std::str::FromStr for JobRef {
+    type Err = String;
+
+    /// Reads `12` and `12_3`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            let short: String = text.chars().take(60).collect();
+            format!("'{short}' is no job id: use a number, or 12_3 for task 3 of array 12")
+        };
+        let number = |t: &str| -> Option<u64> {
+            (!t.is_empty() && t.len() <= 18 && t.bytes().all(|b| b.is_ascii_digit()))
+                .then(|| t.parse().ok())
+                .flatten()
+        };
+        let (job, task) = match text.split_once('_') {
+            Some((job, task)) => {
+                let task = number(task).and_then(|n| u32::try_from(n).ok());
+                (job, Some(task.ok_or_else(bad)?))
+            }
+            None => (text, None),
+        };
+        let job = number(job).filter(|n| *n > 0).ok_or_else(bad)?;
+        Ok(Self {
+            job: JobId(job),
+            task,
+        })
+    }
+}
+
+/// Which jobs: all conditions that are not empty must hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobFilter {
+    /// Ids.
+    pub ids: Vec<JobRef>,
+    /// User names, or numeric ids as text.
+    pub users: Vec<String>,
+    /// Queue names.
+    pub queues: Vec<String>,
+    /// Job names.
+    pub names: Vec<String>,
+    /// Accounts.
+    pub accounts: Vec<String>,
+    /// States.
+    pub states: Vec<JobState>,
+    /// Names of nodes that the job runs on.
+    pub nodes: Vec<String>,
+    /// History: ended at or after.
+    pub since: Option<Time>,
+    /// History: started before (or never started and submitted before).
+    pub until: Option<Time>,
+    /// History: at most so many rows, the latest.
+    pub most: Option<u32>,
+}
+
+impl JobFilter {
+    /// True when nothing is asked: every job passes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A column of a job list. The word is the name in `--json` and in `--format`.
+macro_rules! job_fields {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $kind:ident;)+) => {
+        /// A field of a job that can be asked for.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum JobField {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl JobField {
+            /// All fields in their usual order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Its name in `--json` and `--format`.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)+ }
+            }
+
+            /// How its values are to be read.
+            pub const fn kind(self) -> FieldKind {
+                match self { $(Self::$name => FieldKind::$kind,)+ }
+            }
+        }
+    };
+}
+
+/// How the values of a field are to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldKind {
+    /// Text.
+    Text,
+    /// A number.
+    Number,
+    /// A time in milliseconds since 1970.
+    Time,
+    /// A length in milliseconds; `i64::MAX` is unlimited.
+    Span,
+    /// 0 or 1.
+    Flag,
+}
+
+job_fields! {
+    /// Id.
+    Id = "id", Number;
+    /// Id as users name it: `12`, `12_3`, or `12_[4-9%2]` for waiting tasks together.
+    Ref = "ref", Text;
+    /// First id of its array.
+    ArrayId = "array_id", Number;
+    /// Index in its array.
+    ArrayTask = "array_task", Number;
+    /// Name.
+    Name = "name", Text;
+    /// User name.
+    User = "user", Text;
+    /// User id.
+    Uid = "uid", Number;
+    /// Group id.
+    Gid = "gid", Number;
+    /// Account.
+    Account = "account", Text;
+    /// Queue.
+    Queue = "queue", Text;
+    /// State word.
+    State = "state", Text;
+    /// Why it waits, or why it ended as it did.
+    Reason = "reason", Text;
+    /// Submit time.
+    Submit = "submit", Time;
+    /// From when on it could start.
+    Eligible = "eligible", Time;
+    /// Start of its last attempt.
+    Start = "start", Time;
+    /// End.
+    End = "end", Time;
+    /// Predicted start of a waiting job.
+    PredictedStart = "predicted_start", Time;
+    /// Latest end: start and time limit.
+    LatestEnd = "latest_end", Time;
+    /// Run time so far or in all.
+    Elapsed = "elapsed", Span;
+    /// Time limit.
+    TimeLimit = "time_limit", Span;
+    /// Number of nodes asked for or held.
+    NodeCount = "node_count", Number;
+    /// Its nodes, as a host list.
+    Nodes = "nodes", Text;
+    /// Number of tasks.
+    Tasks = "tasks", Number;
+    /// Number of cores held, or asked for.
+    Cores = "cores", Number;
+    /// Memory on each node in MiB; 0 is not limited.
+    MemoryPerNode = "memory_per_node_mib", Number;
+    /// GPUs held in all, or asked for.
+    Gpus = "gpus", Number;
+    /// Exit code.
+    ExitCode = "exit_code", Number;
+    /// Signal that ended it.
+    Signal = "signal", Number;
+    /// User CPU time in microseconds.
+    UserCpu = "user_cpu_us", Number;
+    /// System CPU time in microseconds.
+    SystemCpu = "system_cpu_us", Number;
+    /// Peak memory in bytes.
+    PeakMemory = "peak_memory_bytes", Number;
+    /// Number of the last attempt.
+    Attempt = "attempt", Number;
+    /// Place in the order of the queue, from 1.
+    Place = "place", Number;
+    /// Nice value.
+    Nice = "nice", Number;
+    /// True when it runs again after a node was lost.
+    Requeue = "requeue", Flag;
+    /// What it waits for.
+    Dependencies = "dependencies", Text;
+    /// Command line.
+    Command = "command", Text;
+    /// Working directory.
+    Workdir = "workdir", Text;
+    /// Output file.
+    Stdout = "stdout", Text;
+    /// Error file.
+    Stderr = "stderr", Text;
+    /// Input file.
+    Stdin = "stdin", Text;
+    /// Features asked for.
+    Features = "features", Text;
+    /// Nodes or sets to take first.
+    Prefer = "prefer", Text;
+    /// Nodes not to take.
+    Avoid = "avoid", Text;
+    /// Comment.
+    Comment = "comment", Text;
+}
+
+impl std::str::FromStr for JobField {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|f| f.word() == text)
+            .ok_or_else(|| {
+                let words: Vec<_> = Self::ALL.iter().map(|f| f.word()).collect();
+                format!("'{text}' is no field: use {}", words.join(", "))
+            })
+    }
+}
+
+/// A missing number in a column.
+pub const NO_NUMBER: i64 = i64::MIN;
+
+/// The values of one field for all rows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Column {
+    /// Numbers, times, lengths, flags; [`NO_NUMBER`] where there is none.
+    Numbers(Vec<i64>),
+    /// Texts.
+    Texts(Vec<String>),
+    /// Texts that repeat: `words[at[row]]`.
+    Words {
+        /// Each text once.
+        words: Vec<String>,
+        /// Which word in which row.
+        at: Vec<u32>,
+    },
+}
+
+/// Rows of jobs, by column.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Table {
+    /// The fields, one for each column.
+    pub fields: Vec<JobField>,
+    /// The columns; all have the same length.
+    pub columns: Vec<Column>,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+/// One value of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value<'a> {
+    /// A number (time, length, flag: see [`FieldKind`]).
+    Number(i64),
+    /// A text.
+    Text(&'a str),
+    /// None.
+    Nothing,
+}
+
+impl Table {
+    /// An empty table with those fields.
+    pub fn new(fields: &[JobField]) -> Self {
+        let column = |f: &JobField| match f.kind() {
+            FieldKind::Text => Column::Texts(Vec::new()),
+            FieldKind::Number | FieldKind::Time | FieldKind::Span | FieldKind::Flag => {
+                Column::Numbers(Vec::new())
+            }
+        };
+        Self {
+            fields: fields.to_vec(),
+            columns: fields.iter().map(column).collect(),
+            rows: 0,
+        }
+    }
+
+    /// The value of `field` in `row`; [`Value::Nothing`] when it was not asked for.
+    pub fn get(&self, row: usize, field: JobField) -> Value<'_> {
+        let at = self.fields.iter().position(|f| *f == field);
+        match at.and_then(|at| self.columns.get(at)) {
+            Some(Column::Numbers(v)) => match v.get(row) {
+                Some(&n) if n != NO_NUMBER => Value::Number(n),
+                _ => Value::Nothing,
+            },
+            Some(Column::Texts(v)) => v.get(row).map_or(Value::Nothing, |t| Value::Text(t)),
+            Some(Column::Words { words, at }) => at
+                .get(row)
+                .and_then(|w| words.get(*w as usize))
+                .map_or(Value::Nothing, |t| Value::Text(t)),
+            None => Value::Nothing,
+        }
+    }
+
+    /// The text of `field` in `row`, empty without.
+    pub fn text(&self, row: usize, field: JobField) -> &str {
+        match self.get(row, field) {
+            Value::Text(t) => t,
+            Value::Number(_) | Value::Nothing => "",
+        }
+    }
+
+    /// The number of `field` in `row`.
+    pub fn number(&self, row: usize, field: JobField) -> Option<i64> {
+        match self.get(row, field) {
+            Value::Number(n) => Some(n),
+            Value::Text(_) | Value::Nothing => None,
+        }
+    }
+
+    /// True when all columns have `rows` values: for tables that came from outside.
+    pub fn is_sound(&self) -> bool {
+        self.fields.len() == self.columns.len()
+            && self.columns.iter().all(|c| match c {
+                Column::Numbers(v) => v.len() == self.rows,
+                Column::Texts(v) => v.len() == self.rows,
+                Column::Words { words, at } => {
+                    at.len() == self.rows && at.iter().all(|w| (*w as usize) < words.len())
+                }
+            })
+    }
+}
+
+/// A new job or job array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Submission {
+    /// What is asked for.
+    pub spec: JobSpec,
+    /// The script's text; empty for a command.
+    pub script: OsText,
+    /// Makes it an array.
+    #[serde(default)]
+    pub array: Option<ArraySpec>,
+}
+
+/// Changes of a waiting job; what is `None` stays.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobChange {
+    /// Name.
+    pub name: Option<String>,
+    /// Queue.
+    pub queue: Option<String>,
+    /// Account.
+    pub account: Option<String>,
+    /// Comment.
+    pub comment: Option<String>,
+    /// Time limit.
+    pub time_limit: Option<Span>,
+    /// Number of nodes.
+    pub nodes: Option<u32>,
+    /// Number of tasks.
+    pub tasks: Option<u32>,
+    /// Cores of each task.
+    pub cores_per_task: Option<u32>,
+    /// Memory.
+    pub memory: Option<MemoryRequest>,
+    /// Begin time.
+    pub begin: Option<Time>,
+    /// Nice value; below 0 only for administrators.
+    pub nice: Option<i64>,
+    /// Whether it runs again after a node was lost.
+    pub requeue: Option<bool>,
+    /// Features.
+    pub features: Option<Vec<String>>,
+    /// Nodes to take first.
+    pub prefer: Option<Vec<String>>,
+    /// Nodes not to take.
+    pub avoid: Option<Vec<String>>,
+    /// Node sets in order.
+    pub sets: Option<Vec<String>>,
+    /// Dependencies, all of them anew.
+    pub dependencies: Option<Vec<crate::Dependency>>,
+    /// Most array tasks at once; 0 is no limit.
+    pub at_once: Option<u32>,
+}
+
+/// What to do with nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeAction {
+    /// Start nothing new there.
+    Drain {
+        /// Why.
+        reason: String,
+    },
+    /// Take it into service again.
+    Resume,
+    /// Give it and its jobs up.
+    Down {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a command asks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Whether the controller is there, and of which version.
+    Ping,
+    /// A new job. Answer: [`Reply::Submitted`].
+    Submit(Box<Submission>),
+    /// Ends jobs, or sends a signal to running ones. Answer: [`Reply::Done`].
+    Cancel {
+        /// Which; an empty filter is refused.
+        filter: JobFilter,
+        /// Send this signal instead of ending them.
+        signal: Option<i32>,
+        /// The signal goes only to the script itself.
+        script_only: bool,
+    },
+    /// Holds waiting jobs. Answer: [`Reply::Done`].
+    Hold {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Lets held jobs go. Answer: [`Reply::Done`].
+    Release {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Puts running jobs back into the queue. Answer: [`Reply::Done`].
+    Requeue {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Changes waiting jobs. Answer: [`Reply::Done`].
+    Change {
+        /// Which.
+        filter: JobFilter,
+        /// What becomes of them.
+        change: Box<JobChange>,
+    },
+    /// Jobs that wait, run, or ended moments ago. Answer: [`Reply::Jobs`].
+    Jobs {
+        /// Which.
+        filter: JobFilter,
+        /// Columns.
+        fields: Vec<JobField>,
+        /// Waiting tasks of one array in one row.
+        fold_arrays: bool,
+    },
+    /// One job whole, also one that ended long ago. Answer: [`Reply::Explained`].
+    Explain {
+        /// Which.
+        job: JobRef,
+    },
+    /// Ended and running jobs out of the store. Answer: [`Reply::Jobs`].
+    History {
+        /// Which.
+        filter: JobFilter,
+        /// Columns.
+        fields: Vec<JobField>,
+    },
+    /// The script of a job. Answer: [`Reply::Script`].
+    Script {
+        /// Which.
+        job: JobRef,
+    },
+    /// Answered when all these jobs have ended. Answer: [`Reply::Ended`].
+    Wait {
+        /// Which.
+        jobs: Vec<JobRef>,
+    },
+    /// All queues. Answer: [`Reply::Queues`].
+    Queues,
+    /// All nodes. Answer: [`Reply::Nodes`].
+    Nodes,
+    /// Drains, resumes or gives up nodes (administrators). Answer: [`Reply::Done`].
+    NodeControl {
+        /// Names, expanded.
+        nodes: Vec<String>,
+        /// What to do.
+        action: NodeAction,
+    },
+    /// Opens or closes a queue (administrators). Answer: [`Reply::Done`].
+    QueueControl {
+        /// Name.
+        queue: String,
+        /// Its new state.
+        state: QueueState,
+    },
+    /// Reads the configuration again (administrators). Answer: [`Reply::Done`].
+    Reload,
+    /// A one-time token with which a host joins (administrators). Answer: [`Reply::Token`].
+    JoinToken {
+        /// Name of the node that may join with it.
+        node: String,
+        /// How long it is good for.
+        valid: Span,
+    },
+    /// What happened, from a cursor on. Answer: [`Reply::Events`].
+    Events {
+        /// Number of the last event seen; 0 from the start.
+        after: u64,
+        /// At most so many.
+        most: u32,
+    },
+}
+
+impl Request {
+    /// True when it changes something and so carries a key.
+    pub const fn changes(&self) -> bool {
+        match self {
+            Self::Submit(_)
+            | Self::Cancel { .. }
+            | Self::Hold { .. }
+            | Self::Release { .. }
+            | Self::Requeue { .. }
+            | Self::Change { .. }
+            | Self::NodeControl { .. }
+            | Self::QueueControl { .. }
+            | Self::Reload
+            | Self::JoinToken { .. } => true,
+            Self::Ping
+            | Self::Jobs { .. }
+            | Self::Explain { .. }
+            | Self::History { .. }
+            | Self::Script { .. }
+            | Self::Wait { .. }
+            | Self::Queues
+            | Self::Nodes
+            | Self::Events { .. } => false,
+        }
+    }
+}
+
+/// A queue as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QueueInfo {
+    /// As configured; the state is the present one.
+    pub spec: crate::QueueSpec,
+    /// True for the default queue.
+    pub default: bool,
+    /// Waiting jobs.
+    pub waiting: u32,
+    /// Running jobs.
+    pub running: u32,
+    /// Nodes in all.
+    pub nodes: u32,
+    /// Nodes that can take jobs.
+    pub nodes_up: u32,
+    /// Cores in all, and held by jobs of any queue.
+    pub cores: u32,
+    /// Cores held.
+    pub cores_used: u32,
+    /// The asking user's level.
+    pub your_level: crate::AccessLevel,
+}
+
+/// A node as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Name.
+    pub name: String,
+    /// `idle`, `mixed`, `busy`, with `drained`, `draining`, `down`, `unknown` before them.
+    pub state: String,
+    /// Why it is drained or down.
+    pub reason: String,
+    /// What it has.
+    pub amounts: Amounts,
+    /// What jobs hold of it.
+    pub used: Amounts,
+    /// Features.
+    pub features: Vec<String>,
+    /// Queues that it is in.
+    pub queues: Vec<String>,
+    /// Number of jobs on it.
+    pub jobs: u32,
+    /// Cosy version of its daemon, empty while unknown.
+    pub version: String,
+    /// When it was last heard of.
+    pub last_seen: Option<Time>,
+}
+
+/// How a job that was waited for has ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndedJob {
+    /// Which.
+    pub job: JobRef,
+    /// State.
+    pub state: JobState,
+    /// Exit code.
+    pub exit_code: i32,
+    /// Signal.
+    pub signal: i32,
+}
+
+/// Something that happened, out of the event table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HistoryEvent {
+    /// Its number; ever growing.
+    pub seq: u64,
+    /// When.
+    pub at: Time,
+    /// What, in one word.
+    pub what: String,
+    /// Who: user name, `node NAME`, or `controller`.
+    pub who: String,
+    /// Which object: `job 12`, `node n1`, `queue day`.
+    pub object: String,
+    /// More.
+    pub detail: String,
+}
+
+/// What the controller answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It was refused; nothing was changed.
+    Refused(Refusal),
+    /// To [`Request::Ping`].
+    Pong {
+        /// Name of the cluster.
+        cluster: String,
+        /// Version of the controller.
+        version: String,
+        /// Its time.
+        now: Time,
+    },
+    /// The job is durable.
+    Submitted {
+        /// Its id, or the first of the array.
+        job: JobId,
+        /// Number of array tasks; 0 when it is no array.
+        tasks: u32,
+        /// Something the user should know (one line), or empty.
+        note: String,
+    },
+    /// Done.
+    Done {
+        /// Number of objects changed.
+        changed: u64,
+        /// Objects that were named but could not be changed, and why.
+        refused: Vec<(String, Refusal)>,
+    },
+    /// Jobs.
+    Jobs(Table),
+    /// One job (a row for each task) with all fields.
+    Explained {
+        /// All fields.
+        table: Table,
+        /// Sentences: why it waits, what is before it.
+        lines: Vec<String>,
+    },
+    /// A script.
+    Script(OsText),
+    /// The jobs that were waited for.
+    Ended(Vec<EndedJob>),
+    /// Queues.
+    Queues(Vec<QueueInfo>),
+    /// Nodes.
+    Nodes(Vec<NodeInfo>),
+    /// A token for `noded join`.
+    Token(String),
+    /// Events.
+    Events(Vec<HistoryEvent>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn job_refs() {
+        let check = |text: &str, want: Option<(u64, Option<u32>)>| {
+            let got = text.parse::<JobRef>().ok().map(|r| (r.job.0, r.task));
+            assert_eq!(got, want, "{text}");
+        };
+        check("12", Some((12, None)));
+        check("12_3", Some((12, Some(3))));
+        check("0", None);
+        check("", None);
+        check("-1", None);
+        check("12_", None);
+        check("12_x", None);
+        check("99999999999999999999", None);
+    }
+
+    #[test]
+    fn fields_have_words() {
+        for f in JobField::ALL {
+            assert_eq!(f.word().parse::<JobField>().as_ref(), Ok(f));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The machine as configured: nodes, node sets, queues and who may use them.
+//! Source of the queue rules: COSY paper, section 3.1.
+
+use crate::{Amounts, MiB, Span};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A node as configured.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// What it has; `None` until the node has told what it found.
+    pub amounts: Option<Amounts>,
+    /// Feature words that a job can ask for.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// True when users log in there: it may pass on requests of any user.
+    #[serde(default)]
+    pub login: bool,
+    /// Its public key, in hexadecimal, when it is pinned in the configuration.
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+/// What an administrator or the controller has said about a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    /// Takes jobs whenever it is connected.
+    #[default]
+    Open,
+    /// Finishes what it runs and takes nothing new.
+    Drained {
+        /// Why.
+        reason: String,
+    },
+    /// Out of service: its jobs were given up.
+    Down {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a queue does with jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueState {
+    /// Takes jobs and starts them.
+    #[default]
+    Open,
+    /// Takes no jobs; starts those that wait.
+    Drained,
+    /// Takes no jobs and starts none.
+    Closed,
+}
+
+/// A user's level within a queue (COSY, 3.1 "User priority"): the first comes first.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessLevel {
+    /// Before everyone else in the queue.
+    Prefer,
+    /// The ordinary level.
+    #[default]
+    Allow,
+    /// After everyone else in the queue.
+    Defer,
+    /// Refused at submission.
+    Deny,
+}
+
+/// A queue as configured (Slurm: partition).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct QueueSpec {
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// The higher is served first.
+    pub priority: i32,
+    /// Names of its nodes, expanded; `None` is all nodes.
+    pub nodes: Option<Vec<String>>,
+    /// Longest time limit.
+    pub max_time: Option<Span>,
+    /// Time limit of jobs that name none.
+    pub default_time: Option<Span>,
+    /// Most nodes of one job.
+    pub max_nodes: Option<u32>,
+    /// Most memory per node of one job.
+    pub max_memory: Option<MiB>,
+    /// Most disk per node of one job.
+    pub max_disk: Option<MiB>,
+    /// Most jobs in the queue at once, waiting and running.
+    pub max_jobs: Option<u32>,
+    /// Most jobs of one user in the queue at once, waiting and running.
+    pub max_jobs_per_user: Option<u32>,
+    /// Memory per core of jobs that name none; without it such jobs are not limited.
+    pub default_memory_per_core: Option<MiB>,
+    /// Jobs get whole nodes.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// Levels by user name.
+    #[serde(default)]
+    pub users: BTreeMap<String, AccessLevel>,
+    /// Levels by group name; the best of a user's groups counts, but a deny counts more.
+    #[serde(default)]
+    pub groups: BTreeMap<String, AccessLevel>,
+    /// Level of everyone else.
+    #[serde(default)]
+    pub others: AccessLevel,
+    /// What it does with jobs at start; later changes are kept in the store.
+    #[serde(default)]
+    pub state: QueueState,
+}

@@ -1,0 +1,308 @@
+//! Host lists: `n[1-3,7],login` stands for `n1 n2 n3 n7 login`.
+//!
+//! Grammar as in Slurm (scontrol(1), `hostnames`): names separated by commas outside
+//! brackets; in brackets numbers and ranges, leading zeros kept (`n[08-10]` is
+//! `n08 n09 n10`); several brackets in one name multiply (`r[1-2]n[1-2]`). The number
+//! of names is checked before any is made.
+
+use crate::limits::{HOST_LIST_BYTES, HOST_LIST_NAMES};
+
+/// Why a text is no host list.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostListError {
+    /// Not of the form.
+    #[error("'{text}' is no host list: {why}")]
+    Syntax {
+        /// The text, shortened.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Stands for more names than [`HOST_LIST_NAMES`].
+    #[error("the host list '{text}' stands for {names} names; at most {max} are allowed", max = HOST_LIST_NAMES)]
+    TooMany {
+        /// The text, shortened.
+        text: String,
+        /// Number of names.
+        names: u64,
+    },
+}
+
+/// One part of a name: fixed text or numbers in brackets.
+enum Part<'a> {
+    Text(&'a str),
+    Numbers(Vec<Range>),
+}
+
+/// An inclusive range of numbers printed with at least `width` digits.
+struct Range {
+    first: u64,
+    last: u64,
+    width: usize,
+}
+
+/// All names that `text` stands for, in its order, doubles kept.
+///
+/// # Errors
+/// [`HostListError::Syntax`] or, before any name is made, [`HostListError::TooMany`].
+pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
+    let short = || text.chars().take(60).collect::<String>();
+    let bad = |why| HostListError::Syntax { text: short(), why };
+    if text.len() > HOST_LIST_BYTES {
+        return Err(bad("it is too long"));
+    }
+    let mut patterns = Vec::new();
+    let mut total = 0u64;
+    for item in split_outside(text).ok_or_else(|| bad("brackets do not match"))? {
+        let item = item.trim();
+        if item.is_empty() {
+            return Err(bad("a name is empty"));
+        }
+        let parts = parse(item).map_err(bad)?;
+        let names = parts.iter().fold(1u64, |n, p| match p {
+            Part::Text(_) => n,
+            Part::Numbers(ranges) => n.saturating_mul(
+                ranges
+                    .iter()
+                    .fold(0u64, |s, r| s.saturating_add(r.last - r.first + 1)),
+            ),
+        });
+        total = total.saturating_add(names);
+        patterns.push(parts);
+    }
+    if total > HOST_LIST_NAMES as u64 {
+        return Err(HostListError::TooMany {
+            text: short(),
+            names: total,
+        });
+    }
+    let mut out = Vec::with_capacity(total as usize);
+    for parts in &patterns {
+        multiply(parts, String::new(), &mut out);
+    }
+    Ok(out)
+}
+
+/// Splits at commas that are outside brackets; `None` when brackets do not match.
+fn split_outside(text: &str) -> Option<Vec<&str>> {
+    let (mut items, mut start, mut inside) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' if inside => return None,
+            '[' => inside = true,
+            ']' if !inside => return None,
+            ']' => inside = false,
+            ',' if !inside => {
+                items.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(&text[start..]);
+    (!inside).then_some(items)
+}
+
+fn parse(mut item: &str) -> Result<Vec<Part<'_>>, &'static str> {
+    let mut parts = Vec::new();
+    while let Some(open) = item.find('[') {
+        if open > 0 {
+            parts.push(text_part(&item[..open])?);
+        }
+        let close = item.find(']').ok_or("brackets do not match")?;
+        let ranges = item[open + 1..close]
+            .split(',')
+            .map(range)
+            .collect::<Result<_, _>>()?;
+        parts.push(Part::Numbers(ranges));
+        item = &item[close + 1..];
+    }
+    if !item.is_empty() {
+        parts.push(text_part(item)?);
+    }
+    Ok(parts)
+}
+
+fn text_part(text: &str) -> Result<Part<'_>, &'static str> {
+    let fine = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if fine {
+        Ok(Part::Text(text))
+    } else {
+        Err("names have letters, digits, '-', '_' and '.' only")
+    }
+}
+
+fn range(text: &str) -> Result<Range, &'static str> {
+    let (a, b) = text.split_once('-').unwrap_or((text, text));
+    let number = |t: &str| -> Result<u64, &'static str> {
+        if t.is_empty() || t.len() > 12 || !t.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("in brackets there must be numbers and ranges like 1-5");
+        }
+        t.parse().map_err(|_| "a number is too large")
+    };
+    let (first, last) = (number(a)?, number(b)?);
+    if last < first {
+        return Err("a range runs backwards");
+    }
+    let width = if a.len() > 1 && a.starts_with('0') {
+        a.len()
+    } else {
+        1
+    };
+    Ok(Range { first, last, width })
+}
+
+fn multiply(parts: &[Part<'_>], prefix: String, out: &mut Vec<String>) {
+    match parts {
+        [] => out.push(prefix),
+        [Part::Text(t), rest @ ..] => multiply(rest, prefix + t, out),
+        [Part::Numbers(ranges), rest @ ..] => {
+            for r in ranges {
+                for n in r.first..=r.last {
+                    multiply(rest, format!("{prefix}{n:0w$}", w = r.width), out);
+                }
+            }
+        }
+    }
+}
+
+/// The shortest usual host list for `names`: sorted, doubles taken out, trailing numbers
+/// of names with one prefix folded. `expand(fold(names))` gives the sorted names.
+pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
+    let mut keys: Vec<(&str, Option<(u64, usize)>, &str)> = names
+        .iter()
+        .map(|name| {
+            let name = name.as_ref();
+            let (prefix, number) = split_number(name);
+            (prefix, number, name)
+        })
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut items = Vec::new();
+    let mut at = 0;
+    while at < keys.len() {
+        let (prefix, number, name) = keys[at];
+        let Some((_, width)) = number else {
+            items.push(name.to_owned());
+            at += 1;
+            continue;
+        };
+        let end = keys[at..]
+            .iter()
+            .position(|(p, n, _)| *p != prefix || n.is_none_or(|(v, w)| !same_width(v, w, width)))
+            .map_or(keys.len(), |n| at + n);
+        let numbers: Vec<u64> = keys[at..end]
+            .iter()
+            .filter_map(|k| k.1.map(|n| n.0))
+            .collect();
+        if numbers.len() == 1 {
+            items.push(name.to_owned());
+        } else {
+            items.push(format!("{prefix}[{}]", ranges(&numbers, width)));
+        }
+        at = end;
+    }
+    items.join(",")
+}
+
+/// A run of one width: zero-padded names of that many digits, or unpadded names.
+fn same_width(_value: u64, width: usize, wanted: usize) -> bool {
+    width == wanted
+}
+
+/// The name's last number with its padded width (1 when it has no leading zero).
+fn split_number(name: &str) -> (&str, Option<(u64, usize)>) {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    if digits == 0 || digits > 12 {
+        return (name, None);
+    }
+    let (prefix, number) = name.split_at(name.len() - digits);
+    let width = if number.len() > 1 && number.starts_with('0') {
+        number.len()
+    } else {
+        1
+    };
+    (prefix, number.parse().ok().map(|n| (n, width)))
+}
+
+fn ranges(numbers: &[u64], width: usize) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < numbers.len() {
+        let mut end = at;
+        while end + 1 < numbers.len() && numbers[end + 1] == numbers[end] + 1 {
+            end += 1;
+        }
+        let (a, b) = (numbers[at], numbers[end]);
+        out.push(if at == end {
+            format!("{a:0width$}")
+        } else {
+            format!("{a:0width$}-{b:0width$}")
+        });
+        at = end + 1;
+    }
+    out.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, names: &[&str]) {
+        assert_eq!(expand(text).unwrap(), names, "{text}");
+    }
+
+    #[test]
+    fn expands() {
+        check("n1", &["n1"]);
+        check("n[1-3,7],login", &["n1", "n2", "n3", "n7", "login"]);
+        check("n[08-10]", &["n08", "n09", "n10"]);
+        check("r[1-2]n[1-2]", &["r1n1", "r1n2", "r2n1", "r2n2"]);
+        check("a[1-2]-ib, b", &["a1-ib", "a2-ib", "b"]);
+    }
+
+    #[test]
+    fn refuses() {
+        for text in [
+            "", ",", "n[", "n]", "n[1", "n[1-]", "n[3-1]", "n[a]", "n[[1]]", "n 1", "n;rm", "n[]",
+        ] {
+            assert!(
+                matches!(expand(text), Err(HostListError::Syntax { .. })),
+                "{text}"
+            );
+        }
+        for text in ["n[1-1000000000]", "a[1-1000]b[1-1000]c[1-1000]"] {
+            assert!(
+                matches!(expand(text), Err(HostListError::TooMany { .. })),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn folds() {
+        assert_eq!(fold(&["n3", "n1", "n2", "n7", "x"]), "n[1-3,7],x");
+        assert_eq!(fold(&["n08", "n09", "n10"]), "n[08-09],n10");
+        assert_eq!(fold::<&str>(&[]), "");
+    }
+
+    proptest! {
+        #[test]
+        fn fold_then_expand(names in proptest::collection::btree_set("[a-c]{1,2}(0{0,2}[0-9]{1,3})?(-x)?", 0..40)) {
+            let names: Vec<String> = names.into_iter().collect();
+            let folded = fold(&names);
+            let mut back = if folded.is_empty() { Vec::new() } else { expand(&folded).unwrap() };
+            back.sort();
+            prop_assert_eq!(back, names);
+        }
+
+        #[test]
+        fn never_panics(text in "[a-z0-9\\[\\],. -]{0,40}") {
+            let _ = expand(&text);
+        }
+    }
+}

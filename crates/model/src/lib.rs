@@ -1,0 +1,34 @@
+//! The words of Cosy as types: ids, time, resources, host lists, jobs, queues.
+//!
+//! Everything the other crates agree on is here and nothing that does anything:
+//! no clock, no IO, no scheduling, no wire format (only `serde` derives). A type is
+//! here when at least two crates need it.
+//!
+//! Times are UTC integers ([`Time`], milliseconds since 1970); zones belong to the
+//! commands. Sizes carry their unit in the type ([`MiB`]).
+
+pub mod api;
+pub mod cluster;
+pub mod hostlist;
+pub mod ids;
+pub mod job;
+pub mod limits;
+pub mod node;
+pub mod refusal;
+pub mod reservation;
+pub mod resources;
+pub mod text;
+pub mod time;
+pub mod user;
+
+pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState};
+pub use hostlist::{HostListError, expand, fold};
+pub use ids::{Attempt, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
+pub use job::{
+    ArraySpec, Dependency, DependencyKind, End, EndCause, JobSpec, JobState, Program, WaitReason,
+};
+pub use refusal::{Refusal, RefusalCode};
+pub use resources::{Amounts, Counted, MiB, NodeShare};
+pub use text::OsText;
+pub use time::{Span, Time};
+pub use user::{Group, User};

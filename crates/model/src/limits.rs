@@ -1,0 +1,45 @@
+//! Named limits on everything that comes from outside. One place, so that they can be
+//! seen together; each is checked before anything is allocated for it.
+
+/// Largest frame on a socket, in bytes: a script and an environment fit with room.
+pub const FRAME_BYTES: usize = 16 << 20;
+/// Largest frame before a peer has said who it is, in bytes.
+pub const HELLO_BYTES: usize = 4096;
+/// Largest batch script, in bytes (Slurm's `max_script_size` is the same).
+pub const SCRIPT_BYTES: usize = 4 << 20;
+/// Largest environment of a job, all variables together, in bytes.
+pub const ENVIRONMENT_BYTES: usize = 2 << 20;
+/// Largest number of arguments of a job's program.
+pub const ARGUMENTS: usize = 4096;
+/// Longest path, name pattern or argument list of a job, in bytes.
+pub const PATH_BYTES: usize = 4096;
+/// Longest name of a job, a queue, an account, in bytes.
+pub const NAME_BYTES: usize = 255;
+/// Longest comment or reason, in bytes.
+pub const COMMENT_BYTES: usize = 4096;
+/// Most tasks in one job array unless the configuration says otherwise.
+pub const ARRAY_TASKS: u32 = 100_000;
+/// Highest index of an array task.
+pub const ARRAY_INDEX: u32 = 4_000_000;
+/// Most names that a host list may expand to.
+pub const HOST_LIST_NAMES: usize = 100_000;
+/// Longest host list, in bytes.
+pub const HOST_LIST_BYTES: usize = 64 << 10;
+/// Most dependencies of one job.
+pub const DEPENDENCIES: usize = 1000;
+/// Most resource limits (`ulimit`) that a job carries.
+pub const RLIMITS: usize = 32;
+/// Most groups that a user is in (the kernel's NGROUPS_MAX is the same).
+pub const GROUPS: usize = 65_536;
+/// Most cores of a node.
+pub const NODE_CORES: u32 = 8192;
+/// Most nodes of a cluster.
+pub const NODES: usize = 100_000;
+/// Most jobs that wait or run at once.
+pub const JOBS: usize = 2_000_000;
+/// Most ids that one request may name.
+pub const IDS_IN_REQUEST: usize = 100_000;
+/// Most rows that one page of history holds.
+pub const HISTORY_ROWS: usize = 1_000_000;
+/// Largest accepted `nice`, up or down (Slurm's range).
+pub const NICE: i64 = 2_147_483_645;

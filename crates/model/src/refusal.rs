@@ -1,0 +1,64 @@
+//! Why a request was refused: a value with a stable code, not an exception.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What kind of refusal it is. Stable: commands turn it into exit codes, tools match it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalCode {
+    /// The request contradicts itself or passes a limit of the protocol.
+    Invalid,
+    /// No such job, queue, node, reservation.
+    NotFound,
+    /// The object belongs to somebody else, or only administrators may do this.
+    Forbidden,
+    /// The queue's access list denies this user.
+    AccessDenied,
+    /// More than the queue allows (time, nodes, memory, disk, jobs).
+    QueueLimit,
+    /// More than the machine has, however long one waits.
+    NeverFits,
+    /// The queue takes no jobs now.
+    QueueClosed,
+    /// The object is in the wrong state for this (already ended, not waiting).
+    WrongState,
+    /// The controller cannot make anything durable now; nothing was changed.
+    Unavailable,
+    /// The directory service does not answer; nothing was changed.
+    DirectoryDown,
+    /// The peer speaks a protocol version that is not understood.
+    Version,
+    /// A limit on the number of objects is reached.
+    TooMany,
+}
+
+/// A refused request: what was refused, which object, why, and what would work.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+pub struct Refusal {
+    /// Kind.
+    pub code: RefusalCode,
+    /// One line for the user, with figures.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal of that kind.
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// [`RefusalCode::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(RefusalCode::Invalid, message)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
