@@ -56,9 +56,7 @@ pub enum QueueState {
 }
 
 /// A user's level within a queue (COSY, 3.1 "User priority"): the first comes first.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessLevel {
     /// Before everyone else in the queue.

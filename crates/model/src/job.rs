@@ -167,7 +167,9 @@ impl ArraySpec {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrayError {
     /// Not of the form.
-    #[error("'{0}' is no array: use indices and ranges like 1-100, 0-31:4 or 1,5,7, then %N for N tasks at once")]
+    #[error(
+        "'{0}' is no array: use indices and ranges like 1-100, 0-31:4 or 1,5,7, then %N for N tasks at once"
+    )]
     Syntax(String),
     /// An index beyond [`crate::limits::ARRAY_INDEX`].
     #[error("array index {0} is larger than {max}", max = crate::limits::ARRAY_INDEX)]
@@ -387,11 +389,9 @@ impl JobState {
     /// True when nothing more happens to the job.
     pub const fn is_end(self) -> bool {
         match self {
-            Self::Waiting
-            | Self::Starting
-            | Self::Running
-            | Self::Suspended
-            | Self::Completing => false,
+            Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Completing => {
+                false
+            }
             Self::Completed
             | Self::Failed
             | Self::Cancelled

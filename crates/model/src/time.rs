@@ -102,12 +102,7 @@ impl fmt::Display for Span {
             return f.pad("unlimited");
         }
         let secs = self.secs().max(0);
-        let (days, h, m, s) = (
-            secs / 86_400,
-            secs / 3600 % 24,
-            secs / 60 % 60,
-            secs % 60,
-        );
+        let (days, h, m, s) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60, secs % 60);
         if days > 0 {
             f.pad(&format!("{days}-{h:02}:{m:02}:{s:02}"))
         } else {
@@ -118,7 +113,9 @@ impl fmt::Display for Span {
 
 /// Why a text is no length of time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no length of time: use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, a number with s, m, h or d (90s, 15m, 2h30m), or 'unlimited'")]
+#[error(
+    "'{0}' is no length of time: use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, a number with s, m, h or d (90s, 15m, 2h30m), or 'unlimited'"
+)]
 pub struct SpanError(pub String);
 
 /// Reads a time limit: Slurm's grammar (`minutes`, `minutes:seconds`,

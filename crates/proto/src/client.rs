@@ -1,0 +1,55 @@
+//! A command asks, the controller answers, on a Unix socket.
+//!
+//! Who asks is what the kernel says of the peer; nothing in a frame claims a user.
+//! One connection may carry several questions, one after another.
+
+use cosy_model::api::{Reply, Request};
+use serde::{Deserialize, Serialize};
+
+/// Chosen by the command for a request that changes something, so that its repeat
+/// after a time-out is recognised.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestKey(pub [u8; 16]);
+
+/// A question.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ask {
+    /// Protocol version of the command.
+    pub version: u32,
+    /// Key of a request that changes something.
+    #[serde(default)]
+    pub key: Option<RequestKey>,
+    /// The request.
+    pub request: Request,
+}
+
+impl Ask {
+    /// A question of this program's version.
+    pub const fn new(request: Request, key: Option<RequestKey>) -> Self {
+        Self {
+            version: crate::PROTOCOL,
+            key,
+            request,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// Protocol version of the controller.
+    pub version: u32,
+    /// The reply.
+    pub reply: Reply,
+}
+
+impl Answer {
+    /// An answer of this program's version.
+    pub const fn new(reply: Reply) -> Self {
+        Self {
+            version: crate::PROTOCOL,
+            reply,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Frames: four bytes of length (little endian), then a MessagePack map.
+//!
+//! The length is checked against a limit before anything is allocated, and the buffer
+//! grows with the bytes that arrive, not with the length that was promised.
+
+use serde::{Serialize, de::DeserializeOwned};
+use std::io::{self, Read, Write};
+
+/// Bytes of a frame's header.
+pub const HEADER: usize = 4;
+
+/// Why bytes are no message.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// Longer than allowed.
+    #[error("a message of {length} bytes is longer than the {limit} allowed")]
+    TooLong {
+        /// Promised length in bytes.
+        length: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// Not of the form.
+    #[error("not a message of this protocol: {0}")]
+    Malformed(String),
+    /// The peer closed in the middle of a frame.
+    #[error("the connection ended in the middle of a message")]
+    Truncated,
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The whole frame for a message.
+///
+/// # Errors
+/// [`FrameError::TooLong`] when it would pass `limit` bytes.
+pub fn encode<T: Serialize>(message: &T, limit: usize) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; HEADER];
+    let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+    message
+        .serialize(&mut serializer)
+        .map_err(|e| FrameError::Malformed(e.to_string()))?;
+    let length = bytes.len() - HEADER;
+    if length > limit {
+        return Err(FrameError::TooLong { length, limit });
+    }
+    bytes[..HEADER].copy_from_slice(&(length as u32).to_le_bytes());
+    Ok(bytes)
+}
+
+/// The message in a frame's body (without header).
+///
+/// # Errors
+/// [`FrameError::Malformed`].
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(body);
+    deserializer.set_max_depth(64);
+    let message =
+        T::deserialize(&mut deserializer).map_err(|e| FrameError::Malformed(e.to_string()))?;
+    Ok(message)
+}
+
+/// Cuts a stream of bytes into frame bodies.
+#[derive(Debug)]
+pub struct Decoder {
+    limit: usize,
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Decoder {
+    /// A decoder that refuses frames of more than `limit` bytes.
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            buffer: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// Changes the limit for the frames to come (after a handshake).
+    pub const fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Adds bytes that arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 && (self.start == self.buffer.len() || self.start > 64 << 10) {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame body, `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] as soon as the header is there.
+    pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
+        let waiting = &self.buffer[self.start..];
+        let Some(header) = waiting.first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*header) as usize;
+        if length > self.limit {
+            return Err(FrameError::TooLong {
+                length,
+                limit: self.limit,
+            });
+        }
+        if waiting.len() < HEADER + length {
+            return Ok(None);
+        }
+        let from = self.start + HEADER;
+        self.start = from + length;
+        Ok(Some(&self.buffer[from..from + length]))
+    }
+
+    /// True when no part of a frame waits: the stream may end here.
+    pub const fn is_empty(&self) -> bool {
+        self.start == self.buffer.len()
+    }
+
+    /// Gives memory of past large frames back.
+    pub fn shrink(&mut self) {
+        if self.is_empty() {
+            self.buffer = Vec::new();
+            self.start = 0;
+        }
+    }
+}
+
+/// Writes one message (blocking).
+///
+/// # Errors
+/// [`FrameError`] of encoding or of the stream.
+pub fn write<T: Serialize>(
+    stream: &mut impl Write,
+    message: &T,
+    limit: usize,
+) -> Result<(), FrameError> {
+    stream.write_all(&encode(message, limit)?)?;
+    Ok(())
+}
+
+/// Reads one message (blocking); `None` at a clean end of the stream.
+///
+/// # Errors
+/// [`FrameError`] of decoding or of the stream.
+pub fn read<T: DeserializeOwned>(
+    stream: &mut impl Read,
+    limit: usize,
+) -> Result<Option<T>, FrameError> {
+    let mut decoder = Decoder::new(limit);
+    let mut chunk = [0u8; 16 << 10];
+    loop {
+        if let Some(body) = decoder.next_frame()? {
+            return decode(body).map(Some);
+        }
+        let n = match stream.read(&mut chunk) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e.into()),
+        };
+        if n == 0 {
+            return if decoder.is_empty() {
+                Ok(None)
+            } else {
+                Err(FrameError::Truncated)
+            };
+        }
+        decoder.push(&chunk[..n]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn frames_come_back_whole() {
+        let frame = encode(&vec![1u32, 2, 3], 100).unwrap();
+        let mut d = Decoder::new(100);
+        for byte in &frame {
+            assert!(d.next_frame().unwrap().is_none());
+            d.push(&[*byte]);
+        }
+        let body = d.next_frame().unwrap().unwrap();
+        assert_eq!(decode::<Vec<u32>>(body).unwrap(), [1, 2, 3]);
+        assert!(d.is_empty());
+    }
+
+    #[test]
+    fn long_frames_are_refused_before_they_are_read() {
+        let mut d = Decoder::new(10);
+        d.push(&11u32.to_le_bytes());
+        assert!(matches!(d.next_frame(), Err(FrameError::TooLong { .. })));
+        assert!(encode(&vec![0u8; 100], 10).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_give_errors(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode::<crate::client::Ask>(&bytes);
+            let _ = decode::<crate::client::Answer>(&bytes);
+            let _ = decode::<crate::link::FromNode>(&bytes);
+            let _ = decode::<crate::link::ToNode>(&bytes);
+            let mut d = Decoder::new(1000);
+            d.push(&bytes);
+            while let Ok(Some(_)) = d.next_frame() {}
+        }
+
+        #[test]
+        fn cut_anywhere(parts in proptest::collection::vec(proptest::collection::vec(any::<u32>(), 0..20), 1..6), cut in 1usize..30) {
+            let mut stream = Vec::new();
+            for p in &parts {
+                stream.extend(encode(p, 1000).unwrap());
+            }
+            let mut d = Decoder::new(1000);
+            let mut out: Vec<Vec<u32>> = Vec::new();
+            for chunk in stream.chunks(cut) {
+                d.push(chunk);
+                while let Some(body) = d.next_frame().unwrap() {
+                    out.push(decode(body).unwrap());
+                }
+            }
+            prop_assert_eq!(out, parts);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Tickets: what the controller signs for each allocation, so that no node acts on
+//! anybody else's word.
+//!
+//! The signed bytes are a MessagePack map of [`Claims`] followed by 64 bytes of
+//! Ed25519 signature over a fixed prefix and that map.
+
+use crate::frame;
+use crate::keys::{KeyPair, PublicKey};
+use cosy_model::node::{Allocation, AttemptKey};
+use cosy_model::{Gid, OsText, Time, Uid};
+use serde::{Deserialize, Serialize};
+
+const PURPOSE: &[u8] = b"cosy allocation ticket 1\0";
+const SIGNATURE: usize = 64;
+const LIMIT: usize = 4 << 20;
+
+/// What a ticket says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Claims {
+    /// Job and attempt.
+    pub key: AttemptKey,
+    /// User.
+    pub uid: Uid,
+    /// Primary group.
+    pub gid: Gid,
+    /// All groups.
+    pub groups: Vec<Gid>,
+    /// Nodes, as a host list.
+    pub nodes: String,
+    /// No node acts on it afterwards.
+    pub expiry: Time,
+}
+
+/// Why a ticket is not good.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TicketError {
+    /// Not signed by the pinned controller.
+    #[error("the allocation's ticket is not signed by this cluster's controller")]
+    Forged,
+    /// Too old.
+    #[error("the allocation's ticket has expired")]
+    Expired,
+    /// It is for another allocation.
+    #[error("the allocation's ticket is for another {0}")]
+    Mismatch(&'static str),
+}
+
+/// Signs claims.
+pub fn sign(claims: &Claims, key: &KeyPair) -> OsText {
+    let frame = frame::encode(claims, LIMIT).expect("claims are far below the limit");
+    let body = &frame[frame::HEADER..];
+    let signature = key.sign(&[PURPOSE, body].concat());
+    OsText([body, &signature].concat())
+}
+
+/// The claims of a ticket that this controller signed and that has not expired.
+///
+/// # Errors
+/// [`TicketError::Forged`], [`TicketError::Expired`].
+pub fn verify(ticket: &OsText, controller: &PublicKey, now: Time) -> Result<Claims, TicketError> {
+    let at = ticket
+        .0
+        .len()
+        .checked_sub(SIGNATURE)
+        .ok_or(TicketError::Forged)?;
+    let (body, signature) = ticket.0.split_at(at);
+    if !controller.verifies(&[PURPOSE, body].concat(), signature) {
+        return Err(TicketError::Forged);
+    }
+    let claims: Claims = frame::decode(body).map_err(|_| TicketError::Forged)?;
+    if claims.expiry < now {
+        return Err(TicketError::Expired);
+    }
+    Ok(claims)
+}
+
+/// Checks that an allocation is what its ticket says, on the node called `node`.
+///
+/// # Errors
+/// As [`verify`], and [`TicketError::Mismatch`].
+pub fn check(
+    allocation: &Allocation,
+    controller: &PublicKey,
+    now: Time,
+) -> Result<(), TicketError> {
+    let claims = verify(&allocation.ticket, controller, now)?;
+    let named = cosy_model::expand(&claims.nodes)
+        .is_ok_and(|names| names.iter().any(|n| *n == allocation.node));
+    let checks = [
+        ("job", claims.key == allocation.key),
+        (
+            "user",
+            claims.uid == allocation.uid && claims.gid == allocation.gid,
+        ),
+        ("list of groups", claims.groups == allocation.groups),
+        ("node", named && claims.nodes == allocation.nodes),
+    ];
+    match checks.into_iter().find(|(_, good)| !good) {
+        Some((what, _)) => Err(TicketError::Mismatch(what)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{Attempt, JobId};
+
+    #[test]
+    fn only_what_was_signed_is_good() {
+        let key = KeyPair::generate().unwrap();
+        let claims = Claims {
+            key: AttemptKey {
+                job: JobId(7),
+                attempt: Attempt(1),
+            },
+            uid: Uid(1000),
+            gid: Gid(100),
+            groups: vec![Gid(100), Gid(4)],
+            nodes: "n[1-2]".into(),
+            expiry: Time(500),
+        };
+        let ticket = sign(&claims, &key);
+        assert_eq!(verify(&ticket, &key.public(), Time(499)).unwrap(), claims);
+        assert_eq!(
+            verify(&ticket, &key.public(), Time(501)),
+            Err(TicketError::Expired)
+        );
+        let other = KeyPair::generate().unwrap().public();
+        assert_eq!(verify(&ticket, &other, Time(0)), Err(TicketError::Forged));
+        for at in 0..ticket.0.len() {
+            let mut bytes = ticket.0.clone();
+            bytes[at] ^= 1;
+            assert_eq!(
+                verify(&OsText(bytes), &key.public(), Time(0)),
+                Err(TicketError::Forged)
+            );
+        }
+        assert_eq!(
+            verify(&OsText(vec![1, 2]), &key.public(), Time(0)),
+            Err(TicketError::Forged)
+        );
+    }
+}
