@@ -1,0 +1,176 @@
+//! The commands of Cosy. One program, called `cosy SUBCOMMAND` or by a short name
+//! (`csub`, `cstat` ...): each command turns its command line into requests of
+//! `cosy_model::api` and shows the replies.
+//!
+//! A command holds no secret and decides nothing: who asks is what the kernel tells the
+//! controller, and whatever can be refused there is refused there. Starting up must be
+//! next to nothing: only the called command's options are built, no file is read and no
+//! name looked up that the command does not need.
+
+pub mod admin;
+pub mod arg;
+pub mod call;
+pub mod cancel;
+pub mod change;
+pub mod cluster;
+pub mod commands;
+pub mod dev;
+pub mod exit;
+pub mod generate;
+pub mod history;
+pub mod jobs;
+pub mod output;
+pub mod refs;
+pub mod signals;
+pub mod stat;
+pub mod submit;
+pub mod table;
+pub mod wait;
+pub mod when;
+pub mod words;
+
+use call::{CallError, Caller, Patience};
+use cosy_model::api::{Reply, Request};
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// What a running command has at hand.
+pub struct Context {
+    program: String,
+    args: Vec<OsString>,
+    caller: RefCell<Option<Caller>>,
+}
+
+impl Context {
+    /// For a command that is called by that name with those arguments.
+    pub fn new(program: &str, args: Vec<OsString>) -> Self {
+        Self {
+            program: program.to_owned(),
+            args,
+            caller: RefCell::new(None),
+        }
+    }
+
+    /// The name that the command was called by: `csub`, `cosy submit`.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// The arguments as they were given.
+    pub fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// Asks the controller of the cluster that the command belongs to.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn ask(&self, request: Request) -> Result<Reply, CallError> {
+        let mut caller = self.caller.borrow_mut();
+        let caller = caller.get_or_insert_with(|| {
+            let program = self.program.clone();
+            Caller::new(&cluster::find(), Patience::default(), move |text| {
+                output::complain(&program, text);
+            })
+        });
+        caller.ask(request)
+    }
+}
+
+/// The whole program; gives its exit code.
+pub fn main() -> u8 {
+    let mut args = std::env::args_os();
+    let called = args.next().unwrap_or_default();
+    let called = Path::new(&called).file_name().unwrap_or(OsStr::new("cosy"));
+    let called = called.to_string_lossy();
+    let rest: Vec<OsString> = args.collect();
+    match commands::by_short_name(&called) {
+        Some(command) => start(command, &called, rest),
+        None => cosy(rest),
+    }
+}
+
+/// `cosy SUBCOMMAND ...`.
+fn cosy(mut args: Vec<OsString>) -> u8 {
+    let first = if args.is_empty() {
+        OsString::new()
+    } else {
+        args.remove(0)
+    };
+    match first.to_string_lossy().as_ref() {
+        "" | "-h" | "--help" | "help" => match args.first().map(|a| a.to_string_lossy()) {
+            Some(name) => match commands::by_name(&name) {
+                Some(command) => start(command, &format!("cosy {name}"), vec!["--help".into()]),
+                None => unknown(&name),
+            },
+            None => {
+                output::print(&commands::overview());
+                if first.is_empty() {
+                    exit::USAGE
+                } else {
+                    exit::OK
+                }
+            }
+        },
+        "-V" | "--version" => {
+            output::print(concat!("cosy ", env!("CARGO_PKG_VERSION"), "\n"));
+            exit::OK
+        }
+        dev::supervisor::HIDDEN_NAME => dev::supervisor::main(&args),
+        name => match commands::by_name(name) {
+            Some(command) => start(command, &format!("cosy {name}"), args),
+            None => unknown(name),
+        },
+    }
+}
+
+fn unknown(name: &str) -> u8 {
+    output::complain(
+        "cosy",
+        &format!("there is no command '{name}': see cosy --help"),
+    );
+    exit::USAGE
+}
+
+fn start(command: &commands::Entry, program: &str, args: Vec<OsString>) -> u8 {
+    let commands::Action::Run { build, run } = command.action else {
+        output::complain(program, "not available in this version");
+        return exit::USAGE;
+    };
+    let words = std::iter::once(OsStr::new(program)).chain(args.iter().map(OsString::as_os_str));
+    let built = build().bin_name(program.to_owned());
+    let matches = match built.try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(e) => return mistake(program, &e),
+    };
+    match run(&Context::new(program, args), &matches) {
+        Ok(code) => code,
+        Err(e) => {
+            output::complain(program, &format!("{e:#}"));
+            code_of(&e)
+        }
+    }
+}
+
+fn mistake(program: &str, error: &clap::Error) -> u8 {
+    match arg::error_line(error) {
+        Some(line) => {
+            output::complain(program, &line);
+            exit::USAGE
+        }
+        None => {
+            output::print(&error.render().to_string());
+            exit::OK
+        }
+    }
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    if let Some(coded) = error.downcast_ref::<exit::Coded>() {
+        return coded.code;
+    }
+    error
+        .downcast_ref::<CallError>()
+        .map_or(exit::FAILED, CallError::exit_code)
+}

@@ -1,0 +1,203 @@
+//! Short ways to write clap's arguments, and how its errors become one line.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+use cosy_model::api::JobRef;
+use cosy_model::limits::NAME_BYTES;
+use cosy_model::{JobState, Span};
+
+/// `--long VALUE`; given twice, the last one counts.
+pub fn value(long: &'static str, name: &'static str, help: &'static str) -> Arg {
+    Arg::new(long)
+        .long(long)
+        .value_name(name)
+        .help(help)
+        .allow_hyphen_values(true)
+        .overrides_with(long)
+}
+
+/// `--long VALUE`, given several times or with commas.
+pub fn values(long: &'static str, name: &'static str, help: &'static str) -> Arg {
+    Arg::new(long)
+        .long(long)
+        .value_name(name)
+        .help(help)
+        .value_delimiter(',')
+        .action(ArgAction::Append)
+        .value_parser(parse_name)
+}
+
+/// `--long`.
+pub fn flag(long: &'static str, help: &'static str) -> Arg {
+    Arg::new(long)
+        .long(long)
+        .help(help)
+        .action(ArgAction::SetTrue)
+        .overrides_with(long)
+}
+
+/// `--json`, everywhere the same.
+pub fn json() -> Arg {
+    flag(
+        "json",
+        "As JSON: times in RFC 3339 (UTC), lengths in seconds",
+    )
+}
+
+/// A whole number from `least` to `most`.
+pub fn number(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let fine = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        fine.then(|| text.parse().ok())
+            .flatten()
+            .filter(|n| (least..=most).contains(n))
+            .ok_or_else(|| format!("a whole number from {least} to {most} is needed"))
+    }
+}
+
+/// A name of a job, queue, account, user.
+///
+/// # Errors
+/// Empty, too long, or with control characters.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("a name is needed".to_owned());
+    }
+    if text.len() > NAME_BYTES {
+        return Err(format!(
+            "the name has {} bytes; at most {NAME_BYTES} are allowed",
+            text.len()
+        ));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("a name has no control characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A time limit: more than nothing.
+///
+/// # Errors
+/// Not a length of time, or 0.
+pub fn parse_limit(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().map_err(|e| e.to_string())?;
+    if span == Span::ZERO {
+        return Err("a time limit must be more than 0".to_owned());
+    }
+    Ok(span)
+}
+
+/// A job state.
+///
+/// # Errors
+/// Says which there are.
+pub fn parse_state(text: &str) -> Result<JobState, String> {
+    text.parse()
+}
+
+/// Jobs: a list, because `12_[3-7]` stands for several.
+///
+/// # Errors
+/// See [`crate::refs::jobs`].
+pub fn parse_jobs(text: &str) -> Result<Vec<JobRef>, String> {
+    crate::refs::jobs(text)
+}
+
+/// The positional argument `ID...`.
+pub fn ids(help: &'static str) -> Arg {
+    Arg::new("id")
+        .value_name("ID")
+        .help(help)
+        .num_args(0..)
+        .value_parser(parse_jobs)
+}
+
+/// All ids of [`ids`].
+pub fn ids_of(matches: &clap::ArgMatches) -> Vec<JobRef> {
+    matches
+        .get_many::<Vec<JobRef>>("id")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// All values of an option made by [`values`].
+pub fn list<T: Clone + Send + Sync + 'static>(matches: &clap::ArgMatches, name: &str) -> Vec<T> {
+    matches
+        .get_many::<T>(name)
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
+}
+
+/// What every command has in common.
+pub fn command(name: &'static str, about: &'static str) -> Command {
+    Command::new(name)
+        .about(about)
+        .version(env!("CARGO_PKG_VERSION"))
+}
+
+/// What clap says, as one line without its decoration; `None` when it is the help or
+/// the version that was asked for.
+pub fn error_line(error: &clap::Error) -> Option<String> {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return None;
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // The first paragraph is the error, a `tip:` may follow, then comes the usage.
+    let mut parts = text.split("\n\n").map(|p| {
+        let words: Vec<&str> = p.split_whitespace().collect();
+        words.join(" ")
+    });
+    let first = parts.next().unwrap_or_default();
+    let tip = parts.find(|p| p.starts_with("tip:"));
+    Some(match tip {
+        Some(tip) => format!("{first} ({})", tip.trim_start_matches("tip: ")),
+        None => first,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_one_line() {
+        let check = |args: &[&str], want: &str| {
+            let command = command("x", "y")
+                .arg(value("nodes", "N", "n").value_parser(number(1, 9)))
+                .arg(Arg::new("id").required(true));
+            let error = command
+                .try_get_matches_from([&["x"], args].concat())
+                .unwrap_err();
+            let line = error_line(&error).unwrap_or_default();
+            assert!(line.starts_with(want), "{line}");
+            assert!(!line.contains('\n'));
+        };
+        check(
+            &["--nodes", "x"],
+            "invalid value 'x' for '--nodes <N>': a whole number from 1 to 9 is needed",
+        );
+        check(&["--nodes=-1"], "invalid value '-1' for '--nodes <N>'");
+        check(
+            &["--nodes"],
+            "a value is required for '--nodes <N>' but none was supplied",
+        );
+        check(
+            &["--node", "1"],
+            "unexpected argument '--node' found (a similar",
+        );
+        check(
+            &[],
+            "the following required arguments were not provided: <id>",
+        );
+        check(&["--help"], "");
+    }
+}

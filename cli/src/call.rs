@@ -1,0 +1,421 @@
+//! One question to the controller and its answer, whatever happens in between.
+//!
+//! When the connection is lost in the middle (a restart of the controller), the same
+//! question is asked again for a while; one that changes something carries the same key
+//! each time, so that it is carried out once. Nothing here waits forever, except for an
+//! answer to [`Request::Wait`].
+
+use crate::cluster;
+use cosy_model::api::{Reply, Request};
+use cosy_model::limits::FRAME_BYTES;
+use cosy_model::{Refusal, RefusalCode};
+use cosy_proto::client::{Answer, Ask, RequestKey};
+use cosy_proto::frame::{self, FrameError};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nobody listens.
+    #[error("cannot reach the controller at {path}: {cause}; is cosyd running?")]
+    Unreachable {
+        /// Socket.
+        path: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// Lost in the middle and not found again.
+    #[error(
+        "lost the controller at {path} ({why}) and could not reach it again within {seconds} s{outcome}"
+    )]
+    Lost {
+        /// Socket.
+        path: String,
+        /// The last trouble.
+        why: String,
+        /// How long it was tried.
+        seconds: u64,
+        /// What that means for a request that changes something.
+        outcome: &'static str,
+    },
+    /// Not an answer of this protocol.
+    #[error("the controller at {path} gave no understandable answer: {cause}")]
+    Garbage {
+        /// Socket.
+        path: String,
+        /// What is wrong with it.
+        cause: FrameError,
+    },
+    /// Too far apart.
+    #[error(
+        "the controller speaks protocol version {theirs}, this program {ours}: use programs of one release",
+        ours = cosy_proto::PROTOCOL
+    )]
+    Version {
+        /// Version of the controller.
+        theirs: u32,
+    },
+    /// Too large to be sent.
+    #[error("the request is too large: {0}")]
+    TooLarge(FrameError),
+    /// The controller said no.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// An answer to another question.
+    #[error("the controller gave an answer that does not fit the request")]
+    Unexpected,
+}
+
+impl CallError {
+    /// The exit code that it stands for.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => crate::exit::UNREACHABLE,
+            Self::Refused(Refusal {
+                code: RefusalCode::Unavailable,
+                ..
+            }) => crate::exit::UNREACHABLE,
+            Self::Garbage { .. }
+            | Self::Version { .. }
+            | Self::TooLarge(_)
+            | Self::Refused(_)
+            | Self::Unexpected => crate::exit::FAILED,
+        }
+    }
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For an answer, and for the controller to accept the question.
+    pub answer: Duration,
+    /// For the controller to come back.
+    pub retry: Duration,
+    /// Between two tries.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(60),
+            retry: Duration::from_secs(30),
+            pause: Duration::from_millis(50),
+        }
+    }
+}
+
+/// Asks one controller, on one connection as long as it lasts.
+pub struct Caller {
+    path: PathBuf,
+    patience: Patience,
+    stream: Option<UnixStream>,
+    /// Told once that the connection was lost.
+    notice: Box<dyn FnMut(&str)>,
+    told: bool,
+}
+
+enum Trouble {
+    Connect(io::Error),
+    Lost(String),
+    Final(CallError),
+}
+
+impl Caller {
+    /// Asks the controller behind the socket `path`; `notice` is given the line that
+    /// says that the connection was lost.
+    pub fn new(path: &Path, patience: Patience, notice: impl FnMut(&str) + 'static) -> Self {
+        Self {
+            path: path.to_owned(),
+            patience,
+            stream: None,
+            notice: Box::new(notice),
+            told: false,
+        }
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// [`CallError`]; a refusal is one too.
+    pub fn ask(&mut self, request: Request) -> Result<Reply, CallError> {
+        let key = request.changes().then(new_key);
+        let endless = matches!(request, Request::Wait { .. });
+        let outcome = if request.changes() {
+            "; whether the request was carried out is not known"
+        } else {
+            ""
+        };
+        let frame =
+            frame::encode(&Ask::new(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
+        let mut lost: Option<Instant> = None;
+        loop {
+            let why = match self.attempt(&frame, endless) {
+                Ok(answer) => return self.judge(answer),
+                Err(Trouble::Final(e)) => return Err(e),
+                Err(Trouble::Connect(cause)) if lost.is_none() => {
+                    return Err(CallError::Unreachable {
+                        path: self.shown(),
+                        cause,
+                    });
+                }
+                Err(Trouble::Connect(e)) => e.to_string(),
+                Err(Trouble::Lost(why)) => why,
+            };
+            self.stream = None;
+            let since = *lost.get_or_insert_with(Instant::now);
+            if since.elapsed() >= self.patience.retry {
+                return Err(CallError::Lost {
+                    path: self.shown(),
+                    why,
+                    seconds: self.patience.retry.as_secs(),
+                    outcome,
+                });
+            }
+            self.tell(&why);
+            std::thread::sleep(self.patience.pause);
+        }
+    }
+
+    fn tell(&mut self, why: &str) {
+        if !self.told {
+            self.told = true;
+            let seconds = self.patience.retry.as_secs();
+            (self.notice)(&format!(
+                "lost the controller ({why}); trying to reach it again for {seconds} s"
+            ));
+        }
+    }
+
+    fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn attempt(&mut self, frame: &[u8], endless: bool) -> Result<Answer, Trouble> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => {
+                let stream =
+                    cluster::connect(&self.path, self.patience.answer).map_err(Trouble::Connect)?;
+                none.insert(stream)
+            }
+        };
+        let timeout = (!endless).then_some(self.patience.answer);
+        let lost = |e: io::Error| Trouble::Lost(plain(&e));
+        stream.set_read_timeout(timeout).map_err(lost)?;
+        // The end of the connection shows itself when reading: there may be a refusal
+        // to read even where writing failed.
+        let written = stream.write_all(frame);
+        let mut reader = Bounded {
+            stream,
+            until: timeout.map(|t| Instant::now() + 2 * t),
+        };
+        let garbage = |cause| {
+            Trouble::Final(CallError::Garbage {
+                path: self.path.display().to_string(),
+                cause,
+            })
+        };
+        match frame::read::<Answer>(&mut reader, FRAME_BYTES) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(written.map_or_else(lost, |()| {
+                Trouble::Lost("it closed the connection".to_owned())
+            })),
+            Err(FrameError::Io(e)) => Err(lost(e)),
+            Err(e @ FrameError::Truncated) => Err(Trouble::Lost(e.to_string())),
+            Err(e @ (FrameError::TooLong { .. } | FrameError::Malformed(_))) => Err(garbage(e)),
+        }
+    }
+
+    fn judge(&self, answer: Answer) -> Result<Reply, CallError> {
+        if !cosy_proto::understands(answer.version) {
+            return Err(CallError::Version {
+                theirs: answer.version,
+            });
+        }
+        match answer.reply {
+            Reply::Refused(refusal) => Err(CallError::Refused(refusal)),
+            reply => Ok(reply),
+        }
+    }
+}
+
+fn plain(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+        _ => e.to_string(),
+    }
+}
+
+/// 16 random bytes.
+fn new_key() -> RequestKey {
+    let mut key = [0; 16];
+    let mut filled = 0;
+    while filled < key.len() {
+        match rustix::rand::getrandom(&mut key[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(n) => filled += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => panic!("the system gives no random numbers: {e}"),
+        }
+    }
+    RequestKey(key)
+}
+
+/// A stream that gives up at a time, even when bytes keep dripping.
+struct Bounded<'a> {
+    stream: &'a mut UnixStream,
+    until: Option<Instant>,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.until.is_some_and(|until| Instant::now() > until) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+    use std::sync::mpsc;
+
+    const QUICK: Patience = Patience {
+        answer: Duration::from_secs(20),
+        retry: Duration::from_secs(20),
+        pause: Duration::from_millis(1),
+    };
+
+    fn pong() -> Answer {
+        Answer::new(Reply::Pong {
+            cluster: "c".into(),
+            version: "0".into(),
+            now: cosy_model::Time(0),
+        })
+    }
+
+    /// Lets `serve` play the controller while `request` is asked.
+    fn check(
+        patience: Patience,
+        request: Request,
+        serve: impl FnOnce(UnixListener) + Send + 'static,
+    ) -> (Result<Reply, CallError>, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let controller = std::thread::spawn(move || serve(listener));
+        let (tx, rx) = mpsc::channel();
+        let mut caller = Caller::new(&path, patience, move |t| tx.send(t.to_owned()).unwrap());
+        let answer = caller.ask(request);
+        drop(caller);
+        controller.join().unwrap();
+        (answer, rx.iter().collect())
+    }
+
+    fn hear(stream: &mut UnixStream) -> Ask {
+        frame::read(stream, FRAME_BYTES).unwrap().unwrap()
+    }
+
+    fn say(stream: &mut UnixStream, answer: &Answer) {
+        frame::write(stream, answer, FRAME_BYTES).unwrap();
+    }
+
+    #[test]
+    fn the_same_key_after_a_loss() {
+        let (answer, told) = check(QUICK, Request::Reload, |listener| {
+            let first = hear(&mut listener.accept().unwrap().0);
+            // The second one dies in the middle of its answer.
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_eq!(hear(&mut stream), first);
+            stream.write_all(&[9, 0, 0, 0, 1]).unwrap();
+            drop(stream);
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_eq!(hear(&mut stream), first);
+            assert!(first.key.is_some());
+            say(&mut stream, &pong());
+        });
+        assert_eq!(answer.unwrap(), pong().reply);
+        assert_eq!(told.len(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn reads_carry_no_key() {
+        let (answer, told) = check(QUICK, Request::Ping, |listener| {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_eq!(hear(&mut stream).key, None);
+            say(&mut stream, &pong());
+        });
+        assert!(answer.is_ok() && told.is_empty());
+    }
+
+    #[test]
+    fn silence_ends() {
+        let patience = Patience {
+            answer: Duration::from_millis(30),
+            retry: Duration::ZERO,
+            pause: Duration::ZERO,
+        };
+        let (done, wait) = mpsc::channel::<()>();
+        let (answer, _) = check(patience, Request::Reload, move |listener| {
+            let held = listener.accept().unwrap();
+            std::thread::spawn(move || {
+                let _ = wait.recv();
+                drop(held);
+            });
+        });
+        drop(done);
+        let text = answer.unwrap_err().to_string();
+        assert!(
+            text.contains("does not answer") && text.contains("not known"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn garbage_is_final() {
+        for bytes in [
+            &[255; 8][..],
+            &[3, 0, 0, 0, 1, 2, 3],
+            b"HTTP/1.1 200 OK\r\n",
+        ] {
+            let (answer, _) = check(QUICK, Request::Reload, move |listener| {
+                let (mut stream, _) = listener.accept().unwrap();
+                hear(&mut stream);
+                stream.write_all(bytes).unwrap();
+            });
+            assert!(
+                matches!(answer, Err(CallError::Garbage { .. })),
+                "{bytes:?} {answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut caller = Caller::new(&path, QUICK, |_| ());
+        let error = caller.ask(Request::Ping).unwrap_err();
+        assert_eq!(error.exit_code(), crate::exit::UNREACHABLE);
+        assert!(error.to_string().contains("is cosyd running?"));
+    }
+
+    #[test]
+    fn far_versions() {
+        let (answer, _) = check(QUICK, Request::Ping, |listener| {
+            let (mut stream, _) = listener.accept().unwrap();
+            hear(&mut stream);
+            let answer = Answer {
+                version: cosy_proto::PROTOCOL + 7,
+                ..pong()
+            };
+            say(&mut stream, &answer);
+        });
+        assert!(matches!(answer, Err(CallError::Version { .. })));
+    }
+}

@@ -1,0 +1,133 @@
+//! Where the cluster is: the Unix socket that a command speaks to.
+//!
+//! In this order: `COSY_SOCKET`; the socket beside the folder that the program was
+//! called from (`FOLDER/../run/cosyd.sock`: private clusters of `cosy dev`, found even
+//! when a script or tool strips the environment); the system's controller; the system's
+//! node daemon, which passes requests on. Symbolic links are not followed on purpose:
+//! a private cluster has its own folder of links to one program.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+    sockopt,
+};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Names the socket of the cluster to speak to.
+pub const SOCKET_VARIABLE: &str = "COSY_SOCKET";
+/// The controller's socket on its own host.
+pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
+/// The node daemon's socket on other hosts.
+pub const NODE_SOCKET: &str = "/run/cosy/noded.sock";
+/// Longest path that fits into a socket address, in bytes.
+pub const ADDRESS_BYTES: usize = 107;
+
+/// The socket of the cluster that this command belongs to.
+pub fn find() -> PathBuf {
+    let variable = std::env::var_os(SOCKET_VARIABLE).filter(|v| !v.is_empty());
+    let program = Path::new(OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
+    choose(variable, program, &|path| path.exists())
+}
+
+fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> bool) -> PathBuf {
+    if let Some(path) = variable {
+        return path.into();
+    }
+    if let Some(folder) = program.parent().filter(|_| program.as_os_str().len() > 0) {
+        let beside = folder.join("../run/cosyd.sock");
+        if exists(&beside) || exists(&folder.join("../cosy.toml")) {
+            return beside;
+        }
+    }
+    let node = Path::new(NODE_SOCKET);
+    let controller = Path::new(CONTROLLER_SOCKET);
+    if !exists(controller) && exists(node) {
+        return node.into();
+    }
+    controller.into()
+}
+
+/// Connects to a Unix socket; waits at most `patience` for a place in its queue. A path
+/// that is too long for a socket address is reached through its opened directory.
+///
+/// # Errors
+/// Those of the system; `TimedOut` when the queue stays full.
+pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    let connected = if path.as_os_str().len() <= ADDRESS_BYTES {
+        connect_to(&socket, &SocketAddrUnix::new(path)?)
+    } else {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = rustix::fs::open(
+            folder,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let name = path.file_name().unwrap_or_default();
+        let short = Path::new("/proc/self/fd")
+            .join(folder.as_raw_fd().to_string())
+            .join(name);
+        connect_to(&socket, &SocketAddrUnix::new(&short)?)
+    };
+    match connected {
+        Ok(()) => Ok(UnixStream::from(socket)),
+        Err(rustix::io::Errno::AGAIN) => Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "it does not accept connections",
+        )),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_of_places() {
+        let check = |variable: Option<&str>, program: &str, there: &[&str], want: &str| {
+            let exists = |p: &Path| there.iter().any(|t| Path::new(t) == p);
+            let got = choose(variable.map(Into::into), Path::new(program), &exists);
+            assert_eq!(got, Path::new(want), "{variable:?} {program} {there:?}");
+        };
+        let beside = "/d/bin/../run/cosyd.sock";
+        check(Some("/x"), "/d/bin/csub", &[beside], "/x");
+        check(None, "/d/bin/csub", &[beside, CONTROLLER_SOCKET], beside);
+        check(None, "/d/bin/csub", &["/d/bin/../cosy.toml"], beside);
+        check(None, "csub", &["../run/cosyd.sock"], "../run/cosyd.sock");
+        check(
+            None,
+            "/usr/bin/csub",
+            &[CONTROLLER_SOCKET],
+            CONTROLLER_SOCKET,
+        );
+        check(None, "/usr/bin/csub", &[NODE_SOCKET], NODE_SOCKET);
+        check(None, "/usr/bin/csub", &[], CONTROLLER_SOCKET);
+        check(None, "", &[], CONTROLLER_SOCKET);
+    }
+
+    #[test]
+    fn long_paths() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).unwrap();
+        // Bind through a short link, connect through the long path.
+        let link = dir.path().join("l");
+        std::os::unix::fs::symlink(&deep, &link).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(link.join("s")).unwrap();
+        connect(&deep.join("s"), Duration::from_secs(1)).unwrap();
+        assert!(connect(&deep.join("t"), Duration::from_secs(1)).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! Which commands there are, and by which names.
+
+use crate::{Context, admin, cancel, change, dev, generate, history, stat, submit, wait};
+use clap::{ArgMatches, Command};
+
+/// What a command does.
+#[derive(Clone, Copy)]
+pub enum Action {
+    /// It runs.
+    Run {
+        /// Its command line.
+        build: fn() -> Command,
+        /// Runs it; gives the exit code.
+        run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
+    },
+    /// Its name is taken for it; it comes with a later version.
+    Later,
+}
+
+/// A command.
+pub struct Entry {
+    /// `cosy NAME`.
+    pub name: &'static str,
+    /// The short name, where there is one.
+    pub short: Option<&'static str>,
+    /// Listed by `cosy --help`.
+    pub shown: bool,
+    /// What it does.
+    pub action: Action,
+}
+
+const fn entry(
+    name: &'static str,
+    short: Option<&'static str>,
+    build: fn() -> Command,
+    run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
+) -> Entry {
+    Entry {
+        name,
+        short,
+        shown: true,
+        action: Action::Run { build, run },
+    }
+}
+
+const fn later(name: &'static str, short: Option<&'static str>) -> Entry {
+    Entry {
+        name,
+        short,
+        shown: false,
+        action: Action::Later,
+    }
+}
+
+/// All commands.
+pub static ALL: [Entry; 17] = [
+    entry(
+        "submit",
+        Some("csub"),
+        submit::options::command,
+        submit::run,
+    ),
+    entry("stat", Some("cstat"), stat::command, stat::run),
+    entry("cancel", Some("ccancel"), cancel::command, cancel::run),
+    entry("hist", Some("chist"), history::command, history::run),
+    entry("hold", None, change::hold_command, change::hold),
+    entry("release", None, change::release_command, change::release),
+    entry("requeue", None, change::requeue_command, change::requeue),
+    entry("change", None, change::command, change::run),
+    entry("wait", None, wait::command, wait::run),
+    entry("adm", Some("cadm"), admin::command, admin::run),
+    entry("dev", None, dev::command, dev::run),
+    Entry {
+        shown: false,
+        ..entry("generate", None, generate::command, generate::run)
+    },
+    later("resv", Some("cresv")),
+    later("run", None),
+    later("alloc", Some("calloc")),
+    later("flow", None),
+    later("top", Some("ctop")),
+];
+
+/// The command called `cosy NAME`.
+pub fn by_name(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|e| e.name == name)
+}
+
+/// The command with that short name.
+pub fn by_short_name(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|e| e.short == Some(name))
+}
+
+/// The short names of the commands that do something.
+pub fn short_names() -> impl Iterator<Item = &'static str> {
+    ALL.iter()
+        .filter(|e| matches!(e.action, Action::Run { .. }))
+        .filter_map(|e| e.short)
+}
+
+/// The text of `cosy --help`.
+pub fn overview() -> String {
+    let mut text = String::from("Cosy, a batch system. Usage: cosy COMMAND [OPTIONS]\n\n");
+    for e in ALL.iter().filter(|e| e.shown) {
+        if let Action::Run { build, .. } = e.action {
+            let about = build().get_about().map(ToString::to_string);
+            let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
+            let about = about.unwrap_or_default();
+            text.push_str(&format!("  {:<8} {short:<9}  {about}\n", e.name));
+        }
+    }
+    text.push_str("\n'cosy COMMAND --help' tells more.\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_sound() {
+        for e in &ALL {
+            if let Action::Run { build, .. } = e.action {
+                build().debug_assert();
+                assert_eq!(build().get_name(), e.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `cosy generate man DIR`, `cosy generate completions DIR`: for packages and `make
+//! install`.
+
+use crate::commands::{self, Action};
+use crate::{Context, arg, exit};
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command};
+use clap_complete::Shell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The command line of `cosy generate`.
+pub fn command() -> Command {
+    arg::command("generate", "Write manual pages or completions")
+        .arg(
+            Arg::new("what")
+                .value_name("man|completions")
+                .help("What to write")
+                .required(true)
+                .value_parser(["man", "completions"]),
+        )
+        .arg(
+            Arg::new("dir")
+                .value_name("DIR")
+                .help("Where to write it; made when missing")
+                .required(true)
+                .value_parser(clap::value_parser!(PathBuf)),
+        )
+}
+
+/// Runs `cosy generate`.
+///
+/// # Errors
+/// What the file system says.
+pub fn run(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let dir = matches
+        .get_one::<PathBuf>("dir")
+        .cloned()
+        .unwrap_or_default();
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make '{}'", dir.display()))?;
+    match matches.get_one::<String>("what").map(String::as_str) {
+        Some("man") => manuals(&dir)?,
+        _ => completions(&dir)?,
+    }
+    Ok(exit::OK)
+}
+
+/// `cosy` with all its commands.
+fn whole() -> Command {
+    let mut whole = arg::command("cosy", "The commands of the batch system Cosy");
+    for e in commands::ALL.iter().filter(|e| e.shown) {
+        if let Action::Run { build, .. } = e.action {
+            whole = whole.subcommand(build());
+        }
+    }
+    whole
+}
+
+/// Each command under the name that has a page or completions of its own.
+fn each() -> Vec<(String, Command)> {
+    let mut all = vec![("cosy".to_owned(), whole())];
+    for e in commands::ALL.iter().filter(|e| e.shown) {
+        if let Action::Run { build, .. } = e.action {
+            let called = e.short.unwrap_or(e.name);
+            let page = e
+                .short
+                .map_or_else(|| format!("cosy-{}", e.name), str::to_owned);
+            all.push((page, build().name(called).bin_name(called)));
+        }
+    }
+    all
+}
+
+fn manuals(dir: &Path) -> anyhow::Result<()> {
+    for (page, command) in each() {
+        let mut text = Vec::new();
+        clap_mangen::Man::new(command)
+            .title(page.as_str())
+            .render(&mut text)?;
+        write(&dir.join(format!("{page}.1")), &text)?;
+    }
+    Ok(())
+}
+
+fn completions(dir: &Path) -> anyhow::Result<()> {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let into = dir.join(shell.to_string());
+        fs::create_dir_all(&into)?;
+        for (name, mut command) in each() {
+            if name.starts_with("cosy-") {
+                continue;
+            }
+            clap_complete::generate_to(shell, &mut command, &name, &into)
+                .with_context(|| format!("cannot write completions to '{}'", into.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_completions() {
+        let dir = tempfile::tempdir().unwrap();
+        manuals(dir.path()).unwrap();
+        completions(dir.path()).unwrap();
+        for file in [
+            "cosy.1",
+            "csub.1",
+            "cosy-hold.1",
+            "bash/csub.bash",
+            "fish/cosy.fish",
+            "zsh/_cstat",
+        ] {
+            assert!(
+                dir.path().join(file).metadata().unwrap().len() > 100,
+                "{file}"
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `chist`: ended jobs out of the controller's store.
+//!
+//! Without anything: the caller's own jobs that ended within the last 24 hours. Named by
+//! id: those jobs, however long ago.
+
+use crate::arg::{self, flag, json, number, parse_state, value, values};
+use crate::jobs::{self, Shown};
+use crate::{Context, exit, output, stat, when};
+use clap::{ArgMatches, Command};
+use cosy_model::api::{JobField, JobFilter, Request};
+use cosy_model::{JobState, Span, Time};
+use jiff::Zoned;
+use serde_json::json;
+
+/// How far back without `--since`.
+const BACK: Span = Span::from_minutes(24 * 60);
+
+/// The command line of `chist`.
+pub fn command() -> Command {
+    arg::command(
+        "hist",
+        "Show ended jobs: exit codes, times, CPU time, peak memory",
+    )
+    .arg(arg::ids("These jobs, however long ago they ended"))
+    .arg(flag("all", "Jobs of all users").short('A'))
+    .arg(value(
+        "since",
+        "TIME",
+        "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339; without: for 24 hours",
+    ))
+    .arg(value("until", "TIME", "Started before"))
+    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+    .arg(
+        values("state", "STATE[,...]", "Jobs that ended in these states")
+            .short('s')
+            .value_parser(parse_state),
+    )
+    .arg(value("most", "N", "The latest N only").value_parser(number(1, 1_000_000)))
+    .arg(stat::format_arg())
+    .arg(flag("no-header", "Without titles"))
+    .arg(json())
+}
+
+/// Runs `chist`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = when::now();
+    let filter = filter(matches, &now)?;
+    let as_json = matches.get_flag("json");
+    let asked = matches.get_one::<Vec<JobField>>("format");
+    let shown = match asked {
+        Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
+        None => default_columns(filter.users.len() != 1),
+    };
+    let fields = match asked {
+        Some(fields) => fields.clone(),
+        None if as_json => JobField::ALL.to_vec(),
+        None => jobs::fields_of(&shown),
+    };
+    let named = !filter.ids.is_empty();
+    let table = stat::table_of(context.ask(Request::History { filter, fields })?)?;
+    output::print(&if as_json {
+        stat::lines(&json!({ "jobs": jobs::json(&table) }))
+    } else {
+        jobs::list(&table, &shown, &now, stat::look(matches))
+    });
+    Ok(if named && table.rows == 0 {
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
+    let time = |name: &str| -> anyhow::Result<Option<Time>> {
+        matches
+            .get_one::<String>(name)
+            .map(|text| {
+                when::parse(text, now, when::Lean::Back)
+                    .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
+            })
+            .transpose()
+    };
+    let mut filter = stat::filter(matches);
+    filter.ids = arg::ids_of(matches);
+    filter.since = time("since")?;
+    filter.until = time("until")?;
+    filter.most = matches.get_one("most").copied();
+    if filter.states.is_empty() {
+        filter.states = JobState::ALL.into_iter().filter(|s| s.is_end()).collect();
+    }
+    if !filter.ids.is_empty() && !matches.contains_id("user") {
+        filter.users.clear();
+    }
+    if filter.ids.is_empty() && filter.since.is_none() {
+        filter.since = Some(filter.until.unwrap_or(when::time_of(now)) - BACK);
+    }
+    Ok(filter)
+}
+
+fn default_columns(with_user: bool) -> Vec<Shown> {
+    use JobField as F;
+    let mut shown = vec![
+        Shown::Titled(F::Ref, "ID", None),
+        Shown::Titled(F::Name, "NAME", Some(6)),
+        Shown::Titled(F::Queue, "QUEUE", Some(5)),
+        Shown::Titled(F::State, "STATE", None),
+        Shown::Exit,
+        Shown::Titled(F::Start, "START", None),
+        Shown::Titled(F::End, "END", None),
+        Shown::Titled(F::Elapsed, "TIME", None),
+        Shown::Cpu,
+        Shown::Titled(F::PeakMemory, "MEMORY", None),
+        Shown::Titled(F::Nodes, "NODES", Some(5)),
+    ];
+    if with_user {
+        shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters() {
+        let now: Zoned = "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap();
+        let get = |args: &[&str]| {
+            let matches = command().try_get_matches_from([&["chist"], args].concat());
+            filter(&matches.unwrap(), &now)
+        };
+        let own = get(&[]).unwrap();
+        assert_eq!(own.since, Some(when::time_of(&now) - BACK));
+        assert_eq!(own.users.len(), 1);
+        assert!(own.states.iter().all(|s| s.is_end()));
+        let named = get(&["12"]).unwrap();
+        assert!(named.users.is_empty() && named.since.is_none());
+        let span = get(&["-A", "--since", "8:00", "--until", "now-1h", "--most", "5"]).unwrap();
+        assert_eq!(
+            span.since.and_then(when::rfc3339).as_deref(),
+            Some("2026-11-21T08:00:00.000Z")
+        );
+        assert_eq!(span.most, Some(5));
+        assert!(get(&["--since", "foo"]).is_err());
+    }
+}

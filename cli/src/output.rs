@@ -1,0 +1,64 @@
+//! What goes to the user: whole texts in one piece, errors as one line.
+
+use std::io::{self, IsTerminal, Write};
+
+/// Writes text to standard output. Whoever reads it may go away early: then the program
+/// ends quietly, as others do.
+pub fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match done {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(141),
+        Err(e) => {
+            complain("cosy", &format!("cannot write the output: {e}"));
+            std::process::exit(i32::from(crate::exit::FAILED));
+        }
+    }
+}
+
+/// One line on standard error: who and what. Line breaks and control characters in it
+/// become blanks, and it is cut to a readable length.
+pub fn complain(program: &str, text: &str) {
+    let _ = writeln!(io::stderr(), "{program}: {}", one_line(text));
+}
+
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 600;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut line: String = words
+        .join(" ")
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .take(LONGEST + 1)
+        .collect();
+    if line.chars().count() > LONGEST {
+        line.pop();
+        line.push_str(" ...");
+    }
+    line
+}
+
+/// True when colours are welcome: a terminal, and no `NO_COLOR`.
+pub fn colour() -> bool {
+    io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+/// Columns of the terminal; `None` when the output goes elsewhere and is not cut.
+pub fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|w| *w >= 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_each() {
+        assert_eq!(one_line("a\n b\t\u{1b}[31mc"), "a b ?[31mc");
+        assert!(one_line(&"x".repeat(10_000)).len() < 700);
+    }
+}

@@ -1,0 +1,253 @@
+//! Aligned columns that fit the terminal.
+
+/// On which side a column is filled up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Text starts at the left.
+    Left,
+    /// Numbers end at the right.
+    Right,
+}
+
+/// A column: its title and how it may be treated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Title.
+    pub title: String,
+    /// Where its cells stand.
+    pub side: Side,
+    /// May be cut down to so many characters when the line does not fit.
+    pub least: Option<usize>,
+}
+
+impl Head {
+    /// A column whose cells start at the left and are never cut.
+    pub fn left(title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            side: Side::Left,
+            least: None,
+        }
+    }
+
+    /// A column whose cells end at the right.
+    pub fn right(title: &str) -> Self {
+        Self {
+            side: Side::Right,
+            ..Self::left(title)
+        }
+    }
+
+    /// The same, cut down to `least` characters where needed.
+    pub fn cut(self, least: usize) -> Self {
+        Self {
+            least: Some(least),
+            ..self
+        }
+    }
+}
+
+/// Colour of a cell on a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Paint {
+    /// None.
+    #[default]
+    Plain,
+    /// Fine.
+    Green,
+    /// Waits.
+    Yellow,
+    /// Went wrong.
+    Red,
+    /// Of less interest.
+    Dim,
+}
+
+impl Paint {
+    const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Green => Some("32"),
+            Self::Yellow => Some("33"),
+            Self::Red => Some("31"),
+            Self::Dim => Some("2"),
+        }
+    }
+}
+
+/// A cell.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cell {
+    /// Text.
+    pub text: String,
+    /// Colour.
+    pub paint: Paint,
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            paint: Paint::Plain,
+        }
+    }
+}
+
+/// How a table is to look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Characters of a line; `None` is no limit.
+    pub width: Option<usize>,
+    /// With colours.
+    pub colour: bool,
+    /// Without titles.
+    pub bare: bool,
+}
+
+/// The table as text.
+pub fn render(heads: &[Head], rows: &[Vec<Cell>], look: Look) -> String {
+    let mut widths: Vec<usize> = heads
+        .iter()
+        .enumerate()
+        .map(|(at, head)| {
+            let title = if look.bare { 0 } else { chars(&head.title) };
+            let cells = rows.iter().map(|r| r.get(at).map_or(0, |c| chars(&c.text)));
+            cells.max().unwrap_or(0).max(title)
+        })
+        .collect();
+    if let Some(width) = look.width {
+        squeeze(heads, &mut widths, width);
+    }
+    let mut out = String::new();
+    if !look.bare {
+        let titles: Vec<Cell> = heads.iter().map(|h| h.title.as_str().into()).collect();
+        line(heads, &widths, &titles, false, &mut out);
+    }
+    for row in rows {
+        line(heads, &widths, row, look.colour, &mut out);
+    }
+    out
+}
+
+/// Takes what is too much from the widest columns that may be cut.
+fn squeeze(heads: &[Head], widths: &mut [usize], limit: usize) {
+    loop {
+        let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        let Some(excess) = total.checked_sub(limit).filter(|e| *e > 0) else {
+            return;
+        };
+        let widest = (0..heads.len())
+            .filter(|at| heads[*at].least.is_some_and(|least| widths[*at] > least))
+            .max_by_key(|at| widths[*at]);
+        let Some(at) = widest else { return };
+        let least = heads[at].least.unwrap_or(0);
+        // Down to the next widest only, so that the columns shrink together.
+        let next = (0..heads.len())
+            .filter(|n| *n != at && heads[*n].least.is_some_and(|l| widths[*n] > l))
+            .map(|n| widths[n])
+            .max()
+            .unwrap_or(0);
+        let step = excess.min((widths[at] - next.min(widths[at])).max(1));
+        widths[at] = (widths[at] - step).max(least);
+    }
+}
+
+fn line(heads: &[Head], widths: &[usize], cells: &[Cell], colour: bool, out: &mut String) {
+    let empty = Cell::default();
+    let start = out.len();
+    for (at, head) in heads.iter().enumerate() {
+        let cell = cells.get(at).unwrap_or(&empty);
+        let text = fit(&cell.text, widths[at]);
+        let fill = " ".repeat(widths[at].saturating_sub(chars(&text)));
+        if at > 0 {
+            out.push_str("  ");
+        }
+        let text = match cell.paint.code().filter(|_| colour && !text.is_empty()) {
+            Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            None => text,
+        };
+        match head.side {
+            Side::Left => out.extend([text, fill]),
+            Side::Right => out.extend([fill, text]),
+        }
+    }
+    out.truncate(start + out[start..].trim_end_matches(' ').len());
+    out.push('\n');
+}
+
+/// Cut to `width` characters, with `+` where something is missing; control characters
+/// (names come from other users) shown as `?`.
+fn fit(text: &str, width: usize) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
+    if chars(text) <= width {
+        return clean.collect();
+    }
+    let mut cut: String = clean.take(width.saturating_sub(1)).collect();
+    cut.push('+');
+    cut
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<Cell>> {
+        let red = Cell {
+            text: "failed".into(),
+            paint: Paint::Red,
+        };
+        vec![
+            vec!["1".into(), "a".into(), red],
+            vec!["12345".into(), "a long name\u{1b}".into(), "x".into()],
+        ]
+    }
+
+    fn heads() -> [Head; 3] {
+        [
+            Head::right("ID"),
+            Head::left("NAME").cut(5),
+            Head::left("STATE"),
+        ]
+    }
+
+    #[test]
+    fn aligned() {
+        let check = |look: Look, want: &[&str]| {
+            let text = render(&heads(), &rows(), look);
+            assert_eq!(text.lines().collect::<Vec<_>>(), want, "{look:?}");
+        };
+        let plain = Look::default();
+        check(
+            plain,
+            &[
+                "   ID  NAME          STATE",
+                "    1  a             failed",
+                "12345  a long name?  x",
+            ],
+        );
+        check(
+            Look {
+                width: Some(22),
+                ..plain
+            },
+            &[
+                "   ID  NAME     STATE",
+                "    1  a        failed",
+                "12345  a long+  x",
+            ],
+        );
+        check(
+            Look {
+                width: Some(5),
+                bare: true,
+                colour: true,
+            },
+            &["    1  a      \u{1b}[31mfailed\u{1b}[0m", "12345  a lo+  x"],
+        );
+        assert_eq!(render(&heads(), &[], plain), "ID  NAME  STATE\n");
+    }
+}

@@ -1,0 +1,247 @@
+//! Points in time as users write them (`now+2h`, `16:30`, `tomorrow`, RFC 3339) and as
+//! the commands print them. The present and the zone are handed in.
+
+use cosy_model::{Span, Time};
+use jiff::civil::{Date, DateTime};
+use jiff::{Timestamp, ToSpan, Zoned};
+
+/// Which one is meant by a time of day without a date.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lean {
+    /// The next such time: when something is to begin.
+    Ahead,
+    /// The last such time: when something was.
+    Back,
+}
+
+const HELP: &str = "no point in time: use now+2h, 16:30, tomorrow, 2026-11-21, \
+     2026-11-21T10:00 or RFC 3339 with a zone";
+
+/// The present in the user's zone.
+pub fn now() -> Zoned {
+    Zoned::now()
+}
+
+/// The same point as the rest of Cosy counts it.
+pub fn time_of(zoned: &Zoned) -> Time {
+    Time(zoned.timestamp().as_millisecond())
+}
+
+/// Reads a point in time: `now`, `now+SPAN`, `now-SPAN`, `[DATE ]HH:MM[:SS]`, a date
+/// (`today`, `tomorrow`, `yesterday`, `2026-11-21`; its first moment), date and time
+/// joined by `T` or a blank, RFC 3339 with a zone.
+///
+/// # Errors
+/// One line that says what can be used.
+pub fn parse(text: &str, now: &Zoned, lean: Lean) -> Result<Time, String> {
+    let text = text.trim();
+    if let Some(rest) = text.strip_prefix("now") {
+        return relative(rest, now);
+    }
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Ok(Time(stamp.as_millisecond()));
+    }
+    let bad = || HELP.to_owned();
+    let (date, clock) = match text.split_once(['T', ' ']) {
+        Some((date, clock)) => (Some(date), Some(clock)),
+        None if text.contains(':') => (None, Some(text)),
+        None => (Some(text), None),
+    };
+    let clock = match clock {
+        Some(clock) => time_of_day(clock).ok_or_else(bad)?,
+        None => jiff::civil::Time::midnight(),
+    };
+    match date {
+        Some(date) => zoned(day(date, now).ok_or_else(bad)?.to_datetime(clock), now),
+        None => near(clock, now, lean),
+    }
+}
+
+fn relative(rest: &str, now: &Zoned) -> Result<Time, String> {
+    let at = time_of(now);
+    let bad = || "after 'now' a length with its unit is needed, like now+90m or now+2h".to_owned();
+    let span = |text: &str| -> Result<Span, String> {
+        let text = text.trim();
+        let fine = text.ends_with(|c: char| c.is_ascii_alphabetic()) || text.contains(':');
+        let span = words_to_units(text).parse::<Span>();
+        span.ok()
+            .filter(|s| fine && !s.is_unlimited())
+            .ok_or_else(bad)
+    };
+    let rest = rest.trim_start();
+    match (rest.strip_prefix('+'), rest.strip_prefix('-')) {
+        (Some(text), _) => Ok(at + span(text)?),
+        (None, Some(text)) => Ok(at - span(text)?),
+        (None, None) if rest.is_empty() => Ok(at),
+        (None, None) => Err(bad()),
+    }
+}
+
+/// `2hours` is `2h`.
+fn words_to_units(text: &str) -> String {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    match &text[digits.len()..] {
+        "second" | "seconds" | "sec" => format!("{digits}s"),
+        "minute" | "minutes" | "min" => format!("{digits}m"),
+        "hour" | "hours" => format!("{digits}h"),
+        "day" | "days" => format!("{digits}d"),
+        "week" | "weeks" | "w" => digits
+            .parse::<u32>()
+            .map_or_else(|_| text.to_owned(), |n| format!("{}d", u64::from(n) * 7)),
+        _ => text.to_owned(),
+    }
+}
+
+fn time_of_day(text: &str) -> Option<jiff::civil::Time> {
+    let parts: Vec<i8> = text
+        .split(':')
+        .map(|p| {
+            let fine = (1..=2).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_digit());
+            fine.then(|| p.parse().ok()).flatten()
+        })
+        .collect::<Option<_>>()?;
+    match *parts.as_slice() {
+        [h, m] => jiff::civil::Time::new(h, m, 0, 0).ok(),
+        [h, m, s] => jiff::civil::Time::new(h, m, s, 0).ok(),
+        _ => None,
+    }
+}
+
+fn day(text: &str, now: &Zoned) -> Option<Date> {
+    let today = now.date();
+    match text {
+        "today" => Some(today),
+        "tomorrow" => today.tomorrow().ok(),
+        "yesterday" => today.yesterday().ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+fn zoned(at: DateTime, now: &Zoned) -> Result<Time, String> {
+    at.to_zoned(now.time_zone().clone())
+        .map(|z| time_of(&z))
+        .map_err(|_| HELP.to_owned())
+}
+
+fn near(clock: jiff::civil::Time, now: &Zoned, lean: Lean) -> Result<Time, String> {
+    let today = zoned(now.date().to_datetime(clock), now)?;
+    let other = match lean {
+        Lean::Ahead if today < time_of(now) => now.date().checked_add(1.day()),
+        Lean::Back if today > time_of(now) => now.date().checked_sub(1.day()),
+        Lean::Ahead | Lean::Back => return Ok(today),
+    };
+    zoned(other.map_err(|_| HELP.to_owned())?.to_datetime(clock), now)
+}
+
+/// In UTC after RFC 3339, to the millisecond; `None` beyond the calendar.
+pub fn rfc3339(time: Time) -> Option<String> {
+    let stamp = Timestamp::from_millisecond(time.0).ok()?;
+    Some(format!("{stamp:.3}"))
+}
+
+/// In the user's zone, whole.
+pub fn long(time: Time, now: &Zoned) -> String {
+    local(time, now).map_or_else(
+        || "far ahead".to_owned(),
+        |z| z.strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+    )
+}
+
+/// In the user's zone, as short as it can be told: the time of today, else the date too,
+/// else the year.
+pub fn short(time: Time, now: &Zoned) -> String {
+    let Some(z) = local(time, now) else {
+        return "far ahead".to_owned();
+    };
+    let form = if z.date() == now.date() {
+        "%H:%M:%S"
+    } else if z.year() == now.year() {
+        "%m-%d %H:%M"
+    } else {
+        "%Y-%m-%d"
+    };
+    z.strftime(form).to_string()
+}
+
+fn local(time: Time, now: &Zoned) -> Option<Zoned> {
+    let stamp = Timestamp::from_millisecond(time.0).ok()?;
+    Some(stamp.to_zoned(now.time_zone().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noon() -> Zoned {
+        "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap()
+    }
+
+    #[test]
+    fn reads() {
+        let check = |text: &str, lean: Lean, want: Option<&str>| {
+            let got = parse(text, &noon(), lean).ok().and_then(rfc3339);
+            let want = want.map(|w| format!("{w}.000Z"));
+            assert_eq!(got, want, "{text} {lean:?}");
+        };
+        use Lean::{Ahead, Back};
+        check("now", Ahead, Some("2026-11-21T11:00:00"));
+        check("now+2h", Ahead, Some("2026-11-21T13:00:00"));
+        check("now + 90m", Ahead, Some("2026-11-21T12:30:00"));
+        check("now+2hours", Ahead, Some("2026-11-21T13:00:00"));
+        check("now+1week", Ahead, Some("2026-11-28T11:00:00"));
+        check("now+1:30:00", Ahead, Some("2026-11-21T12:30:00"));
+        check("now-1d", Back, Some("2026-11-20T11:00:00"));
+        check("16:30", Ahead, Some("2026-11-21T15:30:00"));
+        check("16:30", Back, Some("2026-11-20T15:30:00"));
+        check("8:00", Ahead, Some("2026-11-22T07:00:00"));
+        check("08:00:30", Back, Some("2026-11-21T07:00:30"));
+        check("today", Ahead, Some("2026-11-20T23:00:00"));
+        check("tomorrow", Ahead, Some("2026-11-21T23:00:00"));
+        check("tomorrow 10:00", Ahead, Some("2026-11-22T09:00:00"));
+        check("yesterday", Back, Some("2026-11-19T23:00:00"));
+        check("2026-12-01", Ahead, Some("2026-11-30T23:00:00"));
+        check("2026-12-01T10:00", Ahead, Some("2026-12-01T09:00:00"));
+        check("2026-07-01 10:00:05", Back, Some("2026-07-01T09:00:05"));
+        check("2026-11-21T10:00:00Z", Ahead, Some("2026-11-21T10:00:00"));
+        check(
+            "2026-11-21T10:00:00+05:00",
+            Ahead,
+            Some("2026-11-21T05:00:00"),
+        );
+        for bad in [
+            "",
+            "foo",
+            "now+",
+            "now+5",
+            "now*2h",
+            "nowhere",
+            "25:00",
+            "1:2:3:4",
+            "16:",
+            "T",
+            "12",
+            "2026-13-01",
+            "2026-02-30",
+            "now+99999999999999999999h",
+            "now+unlimited",
+            "é",
+            "now é",
+            "tomorrow+1",
+            "10000-01-01",
+        ] {
+            check(bad, Ahead, None);
+        }
+    }
+
+    #[test]
+    fn prints() {
+        let now = noon();
+        let at = |text: &str| parse(text, &now, Lean::Ahead).unwrap();
+        assert_eq!(short(at("16:30"), &now), "16:30:00");
+        assert_eq!(short(at("tomorrow"), &now), "11-22 00:00");
+        assert_eq!(short(at("2027-01-01"), &now), "2027-01-01");
+        assert_eq!(short(Time::FAR, &now), "far ahead");
+        assert_eq!(long(at("16:30"), &now), "2026-11-21 16:30:00 +01:00");
+        assert_eq!(rfc3339(Time::FAR), None);
+    }
+}
