@@ -1,0 +1,176 @@
+//! Sets of nodes as bits over the node index.
+//!
+//! What always holds: no trailing zero word is stored, so equal sets are equal values
+//! whatever size they were made for, and a mask made before nodes were appended to the
+//! table stays usable.
+
+use cosy_model::NodeId;
+use std::fmt;
+
+/// A set of nodes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeMask(Vec<u64>);
+
+impl NodeMask {
+    /// The empty set, with room for the nodes `0..nodes`.
+    pub fn new(nodes: usize) -> Self {
+        Self(Vec::with_capacity(nodes.div_ceil(64)))
+    }
+
+    /// The nodes `0..nodes`.
+    pub fn all(nodes: usize) -> Self {
+        let mut words = vec![u64::MAX; nodes.div_ceil(64)];
+        if let (Some(last), rest @ 1..) = (words.last_mut(), nodes % 64) {
+            *last = (1 << rest) - 1;
+        }
+        Self(words)
+    }
+
+    /// Puts `node` into the set.
+    pub fn insert(&mut self, node: NodeId) {
+        let word = node.index() / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (node.index() % 64);
+    }
+
+    /// Takes `node` out of the set.
+    pub fn remove(&mut self, node: NodeId) {
+        if let Some(word) = self.0.get_mut(node.index() / 64) {
+            *word &= !(1 << (node.index() % 64));
+            self.trim();
+        }
+    }
+
+    /// True when `node` is in the set.
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.word(node.index() / 64) >> (node.index() % 64) & 1 == 1
+    }
+
+    /// Nodes in both sets.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let words = self.0.iter().zip(&other.0).map(|(a, b)| a & b);
+        Self::trimmed(words.collect())
+    }
+
+    /// Nodes in either set.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let words = 0..self.0.len().max(other.0.len());
+        Self(words.map(|at| self.word(at) | other.word(at)).collect())
+    }
+
+    /// Nodes in this set that are not in `other`.
+    #[must_use]
+    pub fn and_not(&self, other: &Self) -> Self {
+        let words = self.0.iter().enumerate();
+        Self::trimmed(words.map(|(at, a)| a & !other.word(at)).collect())
+    }
+
+    /// The nodes, by index.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.0.iter().enumerate().flat_map(|(at, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros();
+                (left != 0).then(|| {
+                    left &= left - 1;
+                    NodeId(at as u32 * 64 + bit)
+                })
+            })
+        })
+    }
+
+    /// How many nodes are in the set.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// True when no node is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True when a node is in both sets.
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+    }
+
+    /// True when every node of this set is in `other`.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        let mut words = self.0.iter().enumerate();
+        words.all(|(at, a)| a & !other.word(at) == 0)
+    }
+
+    /// The bits of nodes `64 * at ..`.
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+
+    /// How many words are stored.
+    pub(crate) fn words(&self) -> usize {
+        self.0.len()
+    }
+
+    fn trim(&mut self) {
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
+    fn trimmed(words: Vec<u64>) -> Self {
+        let mut mask = Self(words);
+        mask.trim();
+        mask
+    }
+}
+
+impl FromIterator<NodeId> for NodeMask {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
+        let mut mask = Self::default();
+        nodes.into_iter().for_each(|node| mask.insert(node));
+        mask
+    }
+}
+
+/// `{0, 5, 64}`.
+impl fmt::Debug for NodeMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|n| n.0)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(nodes: &[u32]) -> NodeMask {
+        nodes.iter().map(|n| NodeId(*n)).collect()
+    }
+
+    #[test]
+    fn set_algebra() {
+        let (a, b) = (mask(&[0, 5, 64, 200]), mask(&[5, 63, 200]));
+        assert_eq!(a.and(&b), mask(&[5, 200]));
+        assert_eq!(a.or(&b), mask(&[0, 5, 63, 64, 200]));
+        assert_eq!(a.and_not(&b), mask(&[0, 64]));
+        assert_eq!(b.and_not(&a), mask(&[63]));
+        assert!(a.intersects(&b) && !mask(&[0]).intersects(&b));
+        assert!(mask(&[5]).is_subset(&b) && !a.is_subset(&b));
+        assert_eq!(a.iter().map(|n| n.0).collect::<Vec<_>>(), [0, 5, 64, 200]);
+        assert_eq!(a.count(), 4);
+    }
+
+    #[test]
+    fn equal_sets_are_equal_values() {
+        let mut a = mask(&[3, 500]);
+        a.remove(NodeId(500));
+        assert_eq!(a, mask(&[3]));
+        assert!(mask(&[500]).and(&mask(&[3])).is_empty());
+        assert_eq!(NodeMask::all(65).count(), 65);
+        assert_eq!(NodeMask::all(64), (0..64).map(NodeId).collect());
+        assert_eq!(format!("{:?}", mask(&[1, 70])), "{1, 70}");
+    }
+}

@@ -1,0 +1,71 @@
+//! The order in which waiting jobs are served.
+//!
+//! Source: COSY paper, section 3.1: queue priority first, then the user's level within
+//! the queue, then first come, first served. `nice` lets a user step back in between.
+
+use cosy_model::{AccessLevel, JobId, Time};
+use std::cmp::Ordering;
+
+/// Place of a job in the order of service: the smaller key is served first. Two jobs
+/// never have equal keys, because the id is part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderKey {
+    /// Priority of the queue: the higher is served first.
+    pub queue_priority: i32,
+    /// The user's level in the queue.
+    pub level: AccessLevel,
+    /// The smaller is served first.
+    pub nice: i64,
+    /// When the job was submitted, or became eligible.
+    pub submit: Time,
+    /// The job.
+    pub job: JobId,
+}
+
+impl Ord for OrderKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other
+            .queue_priority
+            .cmp(&self.queue_priority)
+            .then_with(|| self.level.cmp(&other.level))
+            .then_with(|| self.nice.cmp(&other.nice))
+            .then_with(|| self.submit.cmp(&other.submit))
+            .then_with(|| self.job.cmp(&other.job))
+    }
+}
+
+impl PartialOrd for OrderKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(queue_priority: i32, level: AccessLevel, nice: i64, submit: i64, job: u64) -> OrderKey {
+        OrderKey {
+            queue_priority,
+            level,
+            nice,
+            submit: Time(submit),
+            job: JobId(job),
+        }
+    }
+
+    #[test]
+    fn each_part_outweighs_the_later_ones() {
+        use AccessLevel::{Allow, Defer, Prefer};
+        let served = [
+            key(9, Defer, 5, 50, 50),
+            key(1, Prefer, 5, 50, 50),
+            key(1, Allow, -1, 50, 50),
+            key(1, Allow, 0, 10, 50),
+            key(1, Allow, 0, 11, 7),
+            key(1, Allow, 0, 11, 8),
+            key(-3, Prefer, -9, 0, 0),
+        ];
+        assert!(served.is_sorted());
+    }
+}
