@@ -1,5 +1,443 @@
-//! sup
+//! The supervisor of a private cluster: starts the daemons and COMMAND, reports, and
+//! sees to it that in the end nothing is left. See [`super`].
+
+use super::plan::{NodePlan, Plan, Report};
+use super::{children, fds, files, place};
+use crate::exit;
+use anyhow::{Context as _, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Under this name the program is a supervisor.
 pub const HIDDEN_NAME: &str = "dev-supervisor";
-pub fn main(_: &[std::ffi::OsString]) -> u8 {
-    0
+/// All daemons must be ready within this time.
+const START: Duration = Duration::from_secs(30);
+/// COMMAND must end so soon after it was told to.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// The whole supervisor; `args` are the plan and COMMAND.
+pub fn main(args: &[OsString]) -> u8 {
+    let plan = args
+        .first()
+        .and_then(|a| serde_json::from_str::<Plan>(&a.to_string_lossy()).ok());
+    let Some(plan) = plan else {
+        crate::output::complain("cosy", "this is started by 'cosy dev' only");
+        return exit::USAGE;
+    };
+    match Supervisor::new(plan) {
+        Ok(mut supervisor) => supervisor.run(&args[1..]),
+        Err(e) => {
+            crate::output::complain("cosy dev", &format!("{e:#}"));
+            exit::FAILED
+        }
+    }
+}
+
+struct Daemon {
+    name: String,
+    pid: Pid,
+    log: PathBuf,
+    /// Until it is ready.
+    ready: Option<File>,
+}
+
+struct Supervisor {
+    plan: Plan,
+    lifeline: OwnedFd,
+    report: File,
+    _lock: OwnedFd,
+    /// Files that the caller left open for COMMAND; the daemons shall not have them.
+    inherited: Vec<OwnedFd>,
+    /// Readable when a signal has come.
+    woken: UnixStream,
+    /// Last of the signals that are meant for COMMAND; 0 without.
+    told: Arc<AtomicUsize>,
+    daemons: Vec<Daemon>,
+}
+
+/// The front has gone: the reason to stop that needs no words.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+struct Stopped;
+
+impl Supervisor {
+    fn new(plan: Plan) -> anyhow::Result<Self> {
+        let [lifeline, report, lock] = plan.handed;
+        let inherited = fds::adopt_others(&plan.handed);
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let (woken, told) = listen_for_signals()?;
+        Ok(Self {
+            lifeline: fds::adopt(lifeline)?,
+            report: File::from(fds::adopt(report)?),
+            _lock: fds::adopt(lock)?,
+            plan,
+            inherited,
+            woken,
+            told,
+            daemons: Vec::new(),
+        })
+    }
+
+    fn run(&mut self, command: &[OsString]) -> u8 {
+        match self.start().and_then(|()| self.serve(command)) {
+            Ok(report) => self.tell(&report),
+            Err(e) if e.is::<Stopped>() => {}
+            Err(e) => self.tell(&Report::Failed(format!("{e:#}"))),
+        }
+        self.wait_for_front();
+        let programs = &self.plan.programs;
+        let daemons = [programs.cosyd.clone(), programs.noded.clone()];
+        let clean = children::end_all(&daemons, Some(&mut self.woken));
+        if !self.plan.keep {
+            place::remove(&self.plan.dir, self.plan.whole);
+        }
+        if clean { exit::OK } else { exit::FAILED }
+    }
+
+    fn tell(&mut self, report: &Report) {
+        let _ = self.report.write_all(report.line().as_bytes());
+    }
+
+    /// The daemons stop when the front lets go of the lifeline, not before.
+    fn wait_for_front(&mut self) {
+        let until = Instant::now() + LEAVE;
+        loop {
+            match self.wait(&[], Some(until)) {
+                Wake::FrontGone | Wake::Timeout => return,
+                Wake::Signal => self.drain(),
+                Wake::Readable(_) => {}
+            }
+        }
+    }
+
+    /// Starts the controller, then all nodes at once.
+    fn start(&mut self) -> anyhow::Result<()> {
+        let until = Instant::now() + START;
+        fds::hand(&self.lifeline)?;
+        let config = self.plan.dir.join("cosy.toml");
+        let cosyd = self.plan.programs.cosyd.clone();
+        self.spawn("cosyd", &cosyd, &config, 0)?;
+        self.await_ready(until)?;
+        let address = fs::read_to_string(self.plan.dir.join("state/listen.addr"))
+            .context("cosyd did not say where it listens")?;
+        for node in self.plan.nodes.clone() {
+            self.start_node(&node, address.trim())?;
+        }
+        fds::keep(&self.lifeline)?;
+        self.await_ready(until)
+    }
+
+    fn start_node(&mut self, node: &NodePlan, address: &str) -> anyhow::Result<()> {
+        files::write_node(&self.plan, node, address)?;
+        let config = node.folder.join("noded.toml");
+        let noded = self.plan.programs.noded.clone();
+        self.spawn(
+            &format!("noded-{}", node.name),
+            &noded,
+            &config,
+            node.virtuals,
+        )
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        program: &Path,
+        config: &Path,
+        virtuals: u32,
+    ) -> anyhow::Result<()> {
+        let log = self.plan.dir.join("log").join(format!("{name}.log"));
+        let file = open_log(&log)?;
+        let (ready, ready_write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut command = Command::new(program);
+        command
+            .arg("--config")
+            .arg(config)
+            .arg("--lifeline-fd")
+            .arg(fds::hand(&self.lifeline)?.to_string())
+            .arg("--ready-fd")
+            .arg(fds::hand(&ready_write)?.to_string())
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .current_dir("/");
+        if virtuals > 0 {
+            command.arg("--virtual").arg(virtuals.to_string());
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start '{}'", program.display()))?;
+        self.daemons.push(Daemon {
+            name: name.to_owned(),
+            pid: Pid::from_child(&child),
+            log,
+            ready: Some(File::from(ready)),
+        });
+        Ok(())
+    }
+
+    /// Waits until every daemon that was started has said that it is ready.
+    fn await_ready(&mut self, until: Instant) -> anyhow::Result<()> {
+        loop {
+            let waiting: Vec<usize> = (0..self.daemons.len())
+                .filter(|at| self.daemons[*at].ready.is_some())
+                .collect();
+            if waiting.is_empty() {
+                return Ok(());
+            }
+            let wake = {
+                let pipes: Vec<BorrowedFd<'_>> = waiting
+                    .iter()
+                    .filter_map(|at| self.daemons[*at].ready.as_ref().map(AsFd::as_fd))
+                    .collect();
+                wait(&self.lifeline, &self.woken, &pipes, Some(until))
+            };
+            match wake {
+                Wake::FrontGone => bail!(Stopped),
+                Wake::Signal => self.check_start()?,
+                Wake::Readable(at) => self.hear(waiting[at])?,
+                Wake::Timeout => {
+                    let daemon = &self.daemons[waiting[0]];
+                    let seconds = START.as_secs();
+                    bail!(
+                        "{} was not ready within {seconds} s{}",
+                        daemon.name,
+                        last_words(&daemon.log)
+                    );
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, at: usize) -> anyhow::Result<()> {
+        let daemon = &mut self.daemons[at];
+        let mut text = [0; 64];
+        let read = daemon.ready.as_mut().map_or(Ok(0), |r| r.read(&mut text))?;
+        if read == 0 {
+            // Closed without a word: it has ended, or as good as.
+            let _ = kill_process(daemon.pid, Signal::KILL);
+            bail!("{} ended{}", daemon.name, last_words(&daemon.log));
+        }
+        daemon.ready = None;
+        Ok(())
+    }
+
+    /// A signal came while starting: an end of a daemon, or the wish to stop.
+    fn check_start(&mut self) -> anyhow::Result<()> {
+        self.drain();
+        if self.told.swap(0, Ordering::Relaxed) != 0 {
+            bail!("stopped by a signal before it was ready");
+        }
+        for (pid, _) in children::collect().0 {
+            if let Some(daemon) = self.daemons.iter().find(|d| d.pid == pid) {
+                bail!("{} ended{}", daemon.name, last_words(&daemon.log));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs COMMAND; gives how it ended.
+    fn serve(&mut self, command: &[OsString]) -> anyhow::Result<Report> {
+        self.tell(&Report::Ready);
+        let pid = match self.start_command(command) {
+            Ok(pid) => pid,
+            Err(e) => return Ok(no_command(command, &e)),
+        };
+        self.let_go_of_terminal()?;
+        let mut until = None;
+        loop {
+            match self.wait(&[], until) {
+                Wake::FrontGone => bail!(Stopped),
+                Wake::Timeout => {
+                    let seconds = LEAVE.as_secs();
+                    bail!("the command was told to end and did not within {seconds} s");
+                }
+                Wake::Readable(_) => {}
+                Wake::Signal => {
+                    self.drain();
+                    if self.pass_on(pid) {
+                        until = until.or(Some(Instant::now() + LEAVE));
+                    }
+                    let ended = children::collect().0;
+                    if let Some((_, status)) = ended.iter().find(|(p, _)| *p == pid) {
+                        return Ok(Report::Ended(children::code_of(*status)));
+                    }
+                    self.note_ended(&ended);
+                }
+            }
+        }
+    }
+
+    fn start_command(&mut self, command: &[OsString]) -> io::Result<Pid> {
+        let inherited = std::mem::take(&mut self.inherited);
+        for fd in &inherited {
+            fds::hand(fd)?;
+        }
+        let shell = [std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())];
+        let argv = if command.is_empty() { &shell } else { command };
+        let bin = self.plan.dir.join("bin");
+        let mut path = bin.into_os_string();
+        if let Some(rest) = std::env::var_os("PATH") {
+            path.push(":");
+            path.push(rest);
+        }
+        let child = Command::new(&argv[0])
+            .args(&argv[1..])
+            .env("PATH", path)
+            .env(crate::cluster::SOCKET_VARIABLE, self.plan.socket())
+            .env("COSY_DEV_DIR", &self.plan.dir)
+            .process_group(self.plan.group)
+            .spawn()?;
+        Ok(Pid::from_child(&child))
+    }
+
+    /// Whoever reads COMMAND's output shall see its end.
+    fn let_go_of_terminal(&self) -> anyhow::Result<()> {
+        let log = open_log(&self.plan.dir.join("log/supervisor.log"))?;
+        rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+        rustix::stdio::dup2_stdout(&log)?;
+        rustix::stdio::dup2_stderr(&log)?;
+        Ok(())
+    }
+
+    /// Passes a signal that was sent to the front on to COMMAND; true when there was one.
+    fn pass_on(&self, command: Pid) -> bool {
+        let signal = match self.told.swap(0, Ordering::Relaxed) as i32 {
+            signal_hook::consts::SIGTERM => Signal::TERM,
+            signal_hook::consts::SIGHUP => Signal::HUP,
+            // The terminal has given it to COMMAND already.
+            _ => return false,
+        };
+        let _ = kill_process(command, signal);
+        true
+    }
+
+    /// A daemon that ends while COMMAND runs is not started again: whoever ended it may
+    /// want to see what then happens. It is only noted.
+    fn note_ended(&self, ended: &[(Pid, rustix::process::WaitStatus)]) {
+        for (pid, status) in ended {
+            if let Some(daemon) = self.daemons.iter().find(|d| d.pid == *pid) {
+                let code = children::code_of(*status);
+                crate::output::complain("cosy dev", &format!("{} ended ({code})", daemon.name));
+            }
+        }
+    }
+
+    fn wait(&self, pipes: &[BorrowedFd<'_>], until: Option<Instant>) -> Wake {
+        wait(&self.lifeline, &self.woken, pipes, until)
+    }
+
+    fn drain(&mut self) {
+        let _ = self.woken.read(&mut [0; 256]);
+    }
+}
+
+fn no_command(command: &[OsString], e: &io::Error) -> Report {
+    let name = command
+        .first()
+        .map_or_else(|| "the shell".into(), |c| c.to_string_lossy());
+    let code = match e.kind() {
+        io::ErrorKind::NotFound => exit::DEV_NOT_FOUND,
+        _ => exit::DEV_NOT_EXECUTABLE,
+    };
+    Report::NoCommand {
+        code,
+        text: format!("cannot run '{name}': {e}"),
+    }
+}
+
+fn open_log(path: &Path) -> anyhow::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+/// The last line of a log, as the end of a sentence.
+fn last_words(log: &Path) -> String {
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().find(|l| !l.trim().is_empty());
+    last.map_or_else(String::new, |l| format!(": {}", l.trim()))
+}
+
+/// Child ends and signals for COMMAND make the stream readable; the latter are told by
+/// number.
+fn listen_for_signals() -> anyhow::Result<(UnixStream, Arc<AtomicUsize>)> {
+    use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let (woken, waker) = UnixStream::pair()?;
+    woken.set_nonblocking(true)?;
+    let told = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGTERM, SIGHUP, SIGINT] {
+        let number = usize::try_from(signal).unwrap_or(0);
+        signal_hook::flag::register_usize(signal, told.clone(), number)?;
+    }
+    for signal in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
+        signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
+    }
+    Ok((woken, told))
+}
+
+/// Why a wait has ended.
+enum Wake {
+    /// The lifeline's other end is closed.
+    FrontGone,
+    /// A signal came.
+    Signal,
+    /// This pipe can be read, or its other end is closed.
+    Readable(usize),
+    /// The time is over.
+    Timeout,
+}
+
+fn wait(
+    lifeline: &OwnedFd,
+    woken: &UnixStream,
+    pipes: &[BorrowedFd<'_>],
+    until: Option<Instant>,
+) -> Wake {
+    loop {
+        let mut polled = vec![
+            PollFd::new(lifeline, PollFlags::IN),
+            PollFd::new(woken, PollFlags::IN),
+        ];
+        polled.extend(
+            pipes
+                .iter()
+                .map(|p| PollFd::from_borrowed_fd(*p, PollFlags::IN)),
+        );
+        let left = until.map(|u| u.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|l| Timespec {
+            tv_sec: i64::try_from(l.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: l.subsec_nanos().into(),
+        });
+        match poll(&mut polled, timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return Wake::FrontGone,
+            Ok(0) => return Wake::Timeout,
+            Ok(_) => {}
+        }
+        let ready: Vec<bool> = polled.iter().map(|p| !p.revents().is_empty()).collect();
+        if ready[0] {
+            return Wake::FrontGone;
+        }
+        // Words before ends: a daemon may be ready and its neighbour gone.
+        if let Some(at) = ready[2..].iter().position(|r| *r) {
+            return Wake::Readable(at);
+        }
+        return Wake::Signal;
+    }
 }

@@ -1,0 +1,57 @@
+//! Handing open files to one child. Everything is closed on `exec` but what is handed on
+//! just then; the programs here have one thread, so nobody else starts a child meanwhile.
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Lets the next child have it; gives its number there.
+///
+/// # Errors
+/// Those of the system.
+pub fn hand(fd: &impl AsFd) -> io::Result<RawFd> {
+    fcntl_setfd(fd, FdFlags::empty())?;
+    Ok(fd.as_fd().as_raw_fd())
+}
+
+/// Keeps it from later children.
+///
+/// # Errors
+/// Those of the system.
+pub fn keep(fd: &impl AsFd) -> io::Result<()> {
+    Ok(fcntl_setfd(fd, FdFlags::CLOEXEC)?)
+}
+
+/// Takes over what the parent has handed to this program, once for each number.
+///
+/// # Errors
+/// It is not open.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the parent named the number because it opened it for this program; nothing
+    // else here owns it, and it is looked at before it is used.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    match keep(&fd) {
+        Ok(()) => Ok(fd),
+        Err(e) => {
+            // Not open: then it is not ours to close either.
+            std::mem::forget(fd);
+            Err(e)
+        }
+    }
+}
+
+/// Takes over whatever else the caller's caller has left open for programs that it
+/// starts. To be called before anything is opened here.
+pub fn adopt_others(handed: &[RawFd]) -> Vec<OwnedFd> {
+    // Listed whole first: the folder that is being read is in the list too.
+    let listed: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|n| *n > 2 && !handed.contains(n))
+        .collect();
+    listed.into_iter().filter_map(|n| adopt(n).ok()).collect()
+}
