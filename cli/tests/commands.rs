@@ -1,0 +1,549 @@
+//! The commands as programs, against a controller that only listens and answers what the
+//! test tells it.
+
+use cosy_model::api::{
+    Column, EndedJob, JobField, JobRef, NodeAction, Reply, Request, Submission, Table,
+};
+use cosy_model::limits::FRAME_BYTES;
+use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode};
+use cosy_proto::client::{Answer, Ask};
+use cosy_proto::frame;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+use tempfile::TempDir;
+
+/// A folder with commands and, when asked for, a controller.
+struct Bench {
+    root: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+struct Outcome {
+    code: i32,
+    out: String,
+    error: String,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("bin")).unwrap();
+        fs::create_dir(root.path().join("run")).unwrap();
+        for name in ["cosy", "csub", "cstat", "ccancel", "chist", "cadm", "ctop"] {
+            let link = root.path().join("bin").join(name);
+            symlink(env!("CARGO_BIN_EXE_cosy"), link).unwrap();
+        }
+        Self { root }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Plays the controller: one answer for each question; gives the questions.
+    fn controller(&self, answers: Vec<Reply>) -> JoinHandle<Vec<Request>> {
+        let listener = UnixListener::bind(self.path("run/cosyd.sock")).unwrap();
+        std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            let mut answers = answers.into_iter();
+            while answers.len() > 0 {
+                let (mut stream, _) = listener.accept().unwrap();
+                while let Some(ask) = frame::read::<Ask>(&mut stream, FRAME_BYTES).unwrap() {
+                    assert_eq!(ask.key.is_some(), ask.request.changes());
+                    asked.push(ask.request);
+                    let answer = Answer::new(answers.next().unwrap());
+                    frame::write(&mut stream, &answer, FRAME_BYTES).unwrap();
+                }
+            }
+            asked
+        })
+    }
+
+    fn command(&self, line: &[&str]) -> Command {
+        let mut command = Command::new(self.path("bin").join(line[0]));
+        command
+            .args(&line[1..])
+            .env_clear()
+            .env("COLOUR", "blue")
+            .current_dir(self.root.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, line: &[&str]) -> Outcome {
+        self.finish(self.command(line), b"")
+    }
+
+    fn finish(&self, mut command: Command, input: &[u8]) -> Outcome {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if !input.is_empty() {
+            command.stdin(Stdio::piped());
+        }
+        let mut child = command.spawn().unwrap();
+        if let Some(mut stdin) = child.stdin.take() {
+            // The command may refuse before it has read all.
+            let _ = stdin.write_all(input);
+        }
+        let out = child.wait_with_output().unwrap();
+        Outcome {
+            code: out.status.code().unwrap_or(-1),
+            out: String::from_utf8(out.stdout).unwrap(),
+            error: String::from_utf8(out.stderr).unwrap(),
+        }
+    }
+
+    fn script(&self, name: &str, text: &[u8]) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn submitted(job: u64) -> Reply {
+    Reply::Submitted {
+        job: JobId(job),
+        tasks: 0,
+        note: String::new(),
+    }
+}
+
+fn done() -> Reply {
+    Reply::Done {
+        changed: 1,
+        refused: Vec::new(),
+    }
+}
+
+fn submission(mut asked: Vec<Request>) -> Submission {
+    match asked.remove(0) {
+        Request::Submit(s) => *s,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_script_is_submitted() {
+    let bench = Bench::new();
+    let text = b"#!/bin/sh\n#COSY -N 2 -t 10\n#COSY --name inside\necho hello\n";
+    let script = bench.script("job.sh", text);
+    let controller = bench.controller(vec![submitted(12)]);
+    let got = bench.run(&["csub", "-t", "20", &script, "-N", "9"]);
+    assert_eq!(
+        (got.code, &*got.out, &*got.error),
+        (0, "Submitted job 12\n", "")
+    );
+    let s = submission(controller.join().unwrap());
+    assert_eq!(s.script.0, text);
+    assert_eq!(s.spec.name, "inside");
+    assert_eq!(s.spec.request.nodes, Some(2));
+    assert_eq!(s.spec.time_limit.map(|t| t.secs()), Some(1200));
+    assert_eq!(s.spec.environment, "COLOUR=blue".into());
+    assert_eq!(s.spec.workdir.lossy(), bench.root.path().to_str().unwrap());
+    let args = ["-N", "9"].map(OsText::from).to_vec();
+    let name = OsText::from(script);
+    assert_eq!(s.spec.program, Program::Script { name, args });
+    assert!(s.spec.rlimits.iter().any(|(n, _, _)| n == "NOFILE"));
+}
+
+#[test]
+fn a_command_is_submitted() {
+    let bench = Bench::new();
+    let controller = bench.controller(vec![submitted(7)]);
+    let mut command = bench.command(&["cosy", "submit", "--parsable", "--", "echo", "-N", "--"]);
+    // The mask and the limits of whoever submits.
+    command.arg("x");
+    let got = bench.finish(command, b"");
+    assert_eq!((got.code, &*got.out), (0, "7\n"));
+    let s = submission(controller.join().unwrap());
+    let argv = ["echo", "-N", "--", "x"].map(OsText::from).to_vec();
+    assert_eq!(s.spec.program, Program::Command { argv });
+    assert!(s.script.is_empty());
+}
+
+#[test]
+fn a_script_on_standard_input() {
+    for line in [&["csub", "-Q"][..], &["csub", "-Q", "-", "arg"]] {
+        let bench = Bench::new();
+        let controller = bench.controller(vec![submitted(7)]);
+        let got = bench.finish(bench.command(line), b"#!/bin/sh\n#COSY -N 3\ntrue\n");
+        assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
+        let s = submission(controller.join().unwrap());
+        assert_eq!((&*s.spec.name, s.spec.request.nodes), ("stdin", Some(3)));
+    }
+}
+
+#[test]
+fn waits_for_its_job() {
+    let check = |state, exit_code, signal, want| {
+        let bench = Bench::new();
+        let ended = EndedJob {
+            job: "5".parse().unwrap(),
+            state,
+            exit_code,
+            signal,
+        };
+        let controller = bench.controller(vec![submitted(5), Reply::Ended(vec![ended])]);
+        let got = bench.run(&["csub", "-w", "--json", "--", "x"]);
+        assert_eq!(got.code, want, "{got:?}");
+        assert!(got.out.contains("\"ended\":[{"), "{got:?}");
+        controller.join().unwrap();
+    };
+    check(JobState::Completed, 0, 0, 0);
+    check(JobState::Failed, 3, 0, 3);
+    check(JobState::Failed, 0, 15, 143);
+    check(JobState::Cancelled, 0, 0, 1);
+}
+
+/// One line on standard error that holds `want`, and that exit code.
+fn complains(got: &Outcome, code: i32, want: &str) {
+    assert_eq!(got.code, code, "{got:?}");
+    assert!(got.error.contains(want), "{want}: {got:?}");
+    assert_eq!(got.error.lines().count(), 1, "{got:?}");
+    assert!(got.error.len() < 1000, "{got:?}");
+}
+
+#[test]
+fn bad_scripts() {
+    let bench = Bench::new();
+    let check = |name: &str, text: &[u8], want: &str| {
+        let script = bench.script(name, text);
+        let got = bench.run(&["csub", &script]);
+        complains(&got, if want.contains(".sh:") { 2 } else { 1 }, want);
+        assert!(got.error.starts_with("csub: "), "{got:?}");
+    };
+    check("empty.sh", b"", "is empty");
+    check("binary.sh", b"\x7fELF\0\0\x01", "is no script but binary");
+    check(
+        "plain.sh",
+        b"echo hello\n",
+        "add a first line like '#!/bin/sh'",
+    );
+    check("dos.sh", b"#!/bin/sh\r\nls\r\n", "CR LF");
+    check(
+        "line.sh",
+        b"#!/bin/sh\n\n#COSY -N x\n",
+        "line.sh:3: invalid value 'x'",
+    );
+    check(
+        "what.sh",
+        b"#!/bin/sh\n#COSY --what\n",
+        "what.sh:2: unexpected argument '--what'",
+    );
+    complains(
+        &bench.run(&["csub", "gone.sh"]),
+        1,
+        "cannot read the script 'gone.sh': No such file",
+    );
+    complains(&bench.run(&["csub", "."]), 1, "it is a directory");
+    complains(&bench.run(&["csub", "/dev/zero"]), 1, "at most 4 MiB");
+    let huge = bench.path("huge.sh");
+    fs::File::create(&huge).unwrap().set_len(100 << 20).unwrap();
+    complains(
+        &bench.run(&["csub", huge.to_str().unwrap()]),
+        1,
+        "104857600 bytes; at most 4 MiB",
+    );
+    let endless = bench.finish(bench.command(&["csub"]), &b"#!/bin/sh\n".repeat(1 << 20));
+    complains(&endless, 1, "at most 4 MiB");
+    complains(&bench.run(&["csub"]), 1, "is empty");
+}
+
+#[test]
+fn an_unreadable_script() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root reads everything");
+        return;
+    }
+    let bench = Bench::new();
+    let script = bench.script("secret.sh", b"#!/bin/sh\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0)).unwrap();
+    complains(&bench.run(&["csub", &script]), 1, "Permission denied");
+}
+
+#[test]
+fn nonsense_everywhere() {
+    let bench = Bench::new();
+    let long = "x".repeat(100_000);
+    let lines: &[&[&str]] = &[
+        &["csub", "-N", "0", "--", "x"],
+        &["csub", "-N", &long, "--", "x"],
+        &["csub", "-t", "never", "--", "x"],
+        &["csub", "--avoid", "n[1-1000000000]", "--", "x"],
+        &["csub", "-a", "0-99999999", "--", "x"],
+        &["csub", "-d", "afterok:zero", "--", "x"],
+        &["csub", "--begin", "sometime", "--", "x"],
+        &["csub", "--nonsense"],
+        &["cstat", "x"],
+        &["cstat", "--format", "nothing"],
+        &["cstat", "-s", "asleep"],
+        &["cstat", "--watch=x"],
+        &["ccancel"],
+        &["ccancel", "x"],
+        &["ccancel", "1_[1-99999999]"],
+        &["ccancel", "1", "--signal", "NOSUCH"],
+        &["chist", "--since", "once"],
+        &["cosy", "change", "12"],
+        &["cosy", "change", "12", "--time", "-1"],
+        &["cosy", "hold"],
+        &["cosy", "wait"],
+        &["cosy", "wait", "12_"],
+        &["cadm", "node", "drain"],
+        &["cadm", "node", "drain", "n[1-"],
+        &["cadm", "node", "token", "n1", "--valid", "x"],
+        &["cadm", "queue", "open"],
+        &["cadm"],
+        &["cosy", "nonsense"],
+        &["cosy", "resv"],
+        &["cosy", "top", "-x"],
+        &["ctop"],
+    ];
+    for line in lines {
+        complains(&bench.run(line), 2, ": ");
+    }
+    complains(
+        &bench.run(&["cosy", "resv"]),
+        2,
+        "cosy resv: not available in this version",
+    );
+}
+
+#[test]
+fn help_and_version() {
+    let bench = Bench::new();
+    for line in [
+        &["cosy", "--help"][..],
+        &["cosy", "help", "submit"],
+        &["csub", "--help"],
+        &["cadm", "node", "--help"],
+        &["csub", "--version"],
+        &["cosy", "--version"],
+    ] {
+        let got = bench.run(line);
+        assert_eq!((got.code, &*got.error), (0, ""), "{line:?}");
+        assert!(!got.out.is_empty());
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let bench = Bench::new();
+    fs::write(bench.path("cosy.toml"), "").unwrap();
+    let got = bench.run(&["csub", "--", "x"]);
+    complains(&got, 3, "cannot reach the controller at");
+    assert!(got.error.contains("is cosyd running?"));
+    // A socket that nobody listens on any more.
+    drop(UnixListener::bind(bench.path("run/cosyd.sock")).unwrap());
+    complains(&bench.run(&["cstat"]), 3, "Connection refused");
+    let mut command = bench.command(&["cstat"]);
+    command.env("COSY_SOCKET", "/no/such/socket");
+    complains(&bench.finish(command, b""), 3, "/no/such/socket");
+}
+
+#[test]
+fn refusals() {
+    let bench = Bench::new();
+    let message = "queue 'x' does not exist; there are: main";
+    let refused = |code| Reply::Refused(Refusal::new(code, message));
+    let controller = bench.controller(vec![
+        refused(RefusalCode::NotFound),
+        refused(RefusalCode::Unavailable),
+    ]);
+    complains(&bench.run(&["csub", "-q", "x", "--", "x"]), 1, message);
+    complains(&bench.run(&["csub", "-q", "x", "--", "x"]), 3, message);
+    controller.join().unwrap();
+}
+
+#[test]
+fn garbage() {
+    for bytes in [
+        &b"\xff\xff\xff\xff\xff"[..],
+        b"\x02\0\0\0\xc1\xc1",
+        b"SSH-2.0-OpenSSH\r\n",
+    ] {
+        let bench = Bench::new();
+        let listener = UnixListener::bind(bench.path("run/cosyd.sock")).unwrap();
+        let controller = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            frame::read::<Ask>(&mut stream, FRAME_BYTES).unwrap();
+            stream.write_all(bytes).unwrap();
+        });
+        complains(&bench.run(&["cstat"]), 1, "no understandable answer");
+        controller.join().unwrap();
+    }
+}
+
+#[test]
+fn a_restart_in_the_middle() {
+    let bench = Bench::new();
+    let path = bench.path("run/cosyd.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let controller = std::thread::spawn(move || {
+        let read = |l: &UnixListener| {
+            let (mut stream, _) = l.accept().unwrap();
+            let ask: Ask = frame::read(&mut stream, FRAME_BYTES).unwrap().unwrap();
+            (stream, ask)
+        };
+        let (stream, first) = read(&listener);
+        // The socket goes too, and comes back.
+        drop(listener);
+        fs::remove_file(&path).unwrap();
+        drop(stream);
+        let listener = UnixListener::bind(&path).unwrap();
+        let (mut stream, second) = read(&listener);
+        assert_eq!(first, second);
+        frame::write(&mut stream, &Answer::new(submitted(3)), FRAME_BYTES).unwrap();
+    });
+    let got = bench.run(&["csub", "--", "x"]);
+    controller.join().unwrap();
+    assert_eq!((got.code, &*got.out), (0, "Submitted job 3\n"));
+    assert!(got.error.contains("lost the controller"), "{got:?}");
+    assert_eq!(got.error.lines().count(), 1);
+}
+
+fn table() -> Table {
+    let mut table = Table::new(&[JobField::Ref, JobField::State, JobField::Name]);
+    let texts = |t: &[&str]| Column::Texts(t.iter().map(|s| (*s).to_owned()).collect());
+    table.columns = vec![
+        texts(&["12", "13"]),
+        texts(&["running", "waiting"]),
+        texts(&["a", "evil\u{1b}[2J"]),
+    ];
+    table.rows = 2;
+    table
+}
+
+#[test]
+fn lists() {
+    let bench = Bench::new();
+    let controller = bench.controller(vec![Reply::Jobs(table()), Reply::Jobs(table())]);
+    let got = bench.run(&["cstat", "-A", "--format", "ref,name,state"]);
+    assert_eq!(
+        got.out,
+        "REF  NAME      STATE\n 12  a         running\n 13  evil?[2J  waiting\n"
+    );
+    let got = bench.run(&["cstat", "--json", "-u", "ann"]);
+    let json: serde_json::Value = serde_json::from_str(&got.out).unwrap();
+    assert_eq!(json["jobs"][1]["ref"], "13");
+    let asked = controller.join().unwrap();
+    let Request::Jobs { filter, fields, .. } = &asked[0] else {
+        panic!("{asked:?}")
+    };
+    assert!(filter.users.is_empty() && !filter.states.is_empty());
+    assert_eq!(fields.len(), 3);
+    let Request::Jobs { filter, .. } = &asked[1] else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(filter.users, ["ann"]);
+}
+
+#[test]
+fn tables_that_do_not_add_up() {
+    let bench = Bench::new();
+    let mut bad = table();
+    bad.rows = 1_000_000;
+    let controller = bench.controller(vec![Reply::Jobs(bad)]);
+    complains(&bench.run(&["cstat"]), 1, "does not fit the request");
+    controller.join().unwrap();
+}
+
+#[test]
+fn one_job_whole() {
+    let bench = Bench::new();
+    let mut one = table();
+    one.columns = one
+        .columns
+        .into_iter()
+        .map(|c| match c {
+            Column::Texts(t) => Column::Texts(t[..1].to_vec()),
+            other => other,
+        })
+        .collect();
+    one.rows = 1;
+    let explained = || Reply::Explained {
+        table: one.clone(),
+        lines: vec!["It waits for job 11.".into()],
+    };
+    let missing = Reply::Refused(Refusal::new(RefusalCode::NotFound, "there is no job 99"));
+    let controller = bench.controller(vec![explained(), missing, explained()]);
+    let got = bench.run(&["cstat", "12", "99"]);
+    assert_eq!(
+        got.out,
+        "ref    12\nstate  running\nname   a\nIt waits for job 11.\n"
+    );
+    complains(&got, 1, "there is no job 99");
+    let got = bench.run(&["cstat", "job", "12", "--json"]);
+    assert!(got.out.contains("\"explanation\": [\n"), "{got:?}");
+    controller.join().unwrap();
+}
+
+#[test]
+fn cancel_and_change() {
+    let bench = Bench::new();
+    let refused = Reply::Done {
+        changed: 1,
+        refused: vec![(
+            "job 13".into(),
+            Refusal::new(RefusalCode::WrongState, "has ended"),
+        )],
+    };
+    let controller = bench.controller(vec![done(), refused, done(), done()]);
+    let got = bench.run(&["ccancel", "12_[3-4]", "--signal", "usr1"]);
+    assert_eq!((got.code, &*got.out, &*got.error), (0, "", ""));
+    complains(&bench.run(&["ccancel", "12,13"]), 1, "job 13: has ended");
+    assert_eq!(bench.run(&["cosy", "hold", "12"]).code, 0);
+    let drained = bench.run(&["cadm", "node", "drain", "n[1-2]", "x", "--reason", "fan"]);
+    assert_eq!(drained.code, 0);
+    let asked = controller.join().unwrap();
+    let Request::Cancel { filter, signal, .. } = &asked[0] else {
+        panic!("{asked:?}")
+    };
+    let task = |n| JobRef {
+        job: JobId(12),
+        task: Some(n),
+    };
+    assert_eq!((&*filter.ids, *signal), (&[task(3), task(4)][..], Some(10)));
+    let nodes = ["n1", "n2", "x"].map(str::to_owned).to_vec();
+    let action = NodeAction::Drain {
+        reason: "fan".into(),
+    };
+    assert_eq!(asked[3], Request::NodeControl { nodes, action });
+}
+
+#[test]
+fn readers_that_go_away() {
+    let bench = Bench::new();
+    let controller = bench.controller(vec![Reply::Jobs(table())]);
+    let mut command = bench.command(&["cstat"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let got = command
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!((got.status.code(), &*got.stderr), (Some(141), &b""[..]));
+    controller.join().unwrap();
+}
+
+#[test]
+fn a_folder_that_is_gone() {
+    let bench = Bench::new();
+    let gone = bench.path("gone");
+    fs::create_dir(&gone).unwrap();
+    let bin = bench.path("bin/csub");
+    let line = format!(
+        "cd {} && rmdir . ../gone; {} -- x",
+        gone.display(),
+        bin.display()
+    );
+    let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(error.contains("use --chdir"), "{error}");
+    assert!(Path::new(&bin).exists());
+}
