@@ -1,0 +1,16 @@
+//! The controller daemon: sockets, store and timers around `cosy-control`.
+//!
+//! Decides nothing itself. Commands come in through [`clients`], node daemons through
+//! [`links`]; both put events into the mailbox of the core thread ([`engine`]), whose
+//! batches the writer thread makes durable ([`store`]) before their effects leave.
+
+pub mod clients;
+pub mod clock;
+pub mod config;
+pub mod daemon;
+pub mod directory;
+pub mod engine;
+pub mod hub;
+pub mod links;
+pub mod outside;
+pub mod store;

@@ -1,1 +1,47 @@
-//! placeholder
+//! The controller's state machine: events in, effects out.
+//!
+//! [`Controller::handle`] takes one event and changes the state in memory;
+//! [`Controller::settle`] starts what can start and hands out everything that was
+//! decided since the last call as one [`Batch`]: records that must be durable before
+//! any of the effects leaves (rule 3 of the design). The same batch order makes memory
+//! and store agree; [`Controller::restore`] rebuilds one from the other.
+//!
+//! Knows nothing of clocks (time is handed in), files, sockets, threads or wire
+//! formats. The daemon around it is `cosyd`; tests and the simulator drive it directly.
+//!
+//! What always holds is written down in [`invariants`] and checked after every event in
+//! tests.
+
+pub mod config;
+pub mod event;
+pub mod invariants;
+pub mod record;
+
+mod access;
+mod arrays;
+mod controller;
+mod demand;
+mod depend;
+mod job;
+mod launch;
+mod mail;
+mod nodes;
+mod pattern;
+mod queues;
+mod report;
+mod request;
+mod restore;
+mod show;
+mod steer;
+mod submit;
+mod variables;
+
+pub use access::is_admin;
+pub use config::{ClusterConfig, PolicyConfig, Visibility};
+pub use controller::Controller;
+pub use event::{
+    Batch, Caller, ClientId, Effect, Event, Facts, LinkAnswer, LinkHello, LinkId, LookupFailure,
+    OldJob, TokenSeed, Via,
+};
+pub use record::{JobRow, Loaded, Record, SubmissionRow};
+pub use show::history_table;

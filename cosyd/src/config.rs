@@ -1,0 +1,690 @@
+//! `cosy.toml`: reading it, and saying every fault with file and line.
+
+use cosy_control::{ClusterConfig, PolicyConfig, Visibility};
+use cosy_model::{
+    AccessLevel, Amounts, Counted, MiB, NodeSpec, QueueSpec, QueueState, Span, Uid, expand, limits,
+};
+use cosy_sched::Depth;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// What the daemon itself needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DaemonConfig {
+    /// Where the database and keys are.
+    pub state_dir: PathBuf,
+    /// Where commands connect.
+    pub socket: PathBuf,
+    /// Where nodes connect.
+    pub listen: String,
+    /// Private key file.
+    pub key: PathBuf,
+    /// Log filter.
+    pub log: String,
+    /// Program that looks users up, instead of the system's directory.
+    pub lookup_command: Option<Vec<String>>,
+    /// Program that sends mail: called with recipient and subject.
+    pub mail_command: Option<Vec<String>>,
+}
+
+/// Everything in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// For the daemon.
+    pub daemon: DaemonConfig,
+    /// For the controller.
+    pub cluster: ClusterConfig,
+}
+
+/// All faults of a file, one line each: `FILE:LINE: what`.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Faults(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    cluster: Option<Cluster>,
+    controller: Controller,
+    #[serde(default)]
+    policy: Policy,
+    #[serde(default)]
+    users: Users,
+    #[serde(default)]
+    node: Vec<Node>,
+    #[serde(default)]
+    node_set: Vec<NodeSet>,
+    #[serde(default)]
+    queue: Vec<Queue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cluster {
+    name: Option<Spanned<String>>,
+    #[serde(default)]
+    admins: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Controller {
+    state_dir: PathBuf,
+    socket: PathBuf,
+    listen: Option<Spanned<String>>,
+    key: Option<PathBuf>,
+    log: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    backfill: Option<bool>,
+    backfill_depth: Option<Spanned<toml::Value>>,
+    heartbeat: Option<Spanned<String>>,
+    node_timeout: Option<Spanned<String>>,
+    grace: Option<Spanned<String>>,
+    keep_ended: Option<Spanned<String>>,
+    user_ttl: Option<Spanned<String>>,
+    max_array_tasks: Option<Spanned<u32>>,
+    visibility: Option<Spanned<String>>,
+    mail_command: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Users {
+    lookup_command: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Node {
+    names: Spanned<String>,
+    cores: Option<Spanned<u32>>,
+    memory: Option<Spanned<Size>>,
+    disk: Option<Spanned<Size>>,
+    gpus: Option<u32>,
+    #[serde(default)]
+    other: BTreeMap<String, u32>,
+    #[serde(default)]
+    features: Vec<String>,
+    #[serde(default)]
+    login: bool,
+    key: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeSet {
+    name: Spanned<String>,
+    nodes: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queue {
+    name: Spanned<String>,
+    #[serde(default)]
+    default: bool,
+    #[serde(default)]
+    priority: i32,
+    nodes: Option<Spanned<String>>,
+    sets: Option<Vec<Spanned<String>>>,
+    max_time: Option<Spanned<String>>,
+    default_time: Option<Spanned<String>>,
+    max_nodes: Option<u32>,
+    max_memory: Option<Spanned<Size>>,
+    max_disk: Option<Spanned<Size>>,
+    max_jobs: Option<u32>,
+    max_jobs_per_user: Option<u32>,
+    default_memory_per_core: Option<Spanned<Size>>,
+    #[serde(default)]
+    exclusive: bool,
+    state: Option<Spanned<String>>,
+    #[serde(default)]
+    access: Access,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Access {
+    #[serde(default)]
+    users: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    groups: BTreeMap<String, Spanned<String>>,
+    others: Option<Spanned<String>>,
+}
+
+/// A size as text with a unit, or as a number of MiB.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Size {
+    Text(String),
+    Number(u64),
+}
+
+/// Collects faults with their lines.
+struct Check<'a> {
+    file: &'a Path,
+    text: &'a str,
+    faults: Vec<String>,
+}
+
+impl Check<'_> {
+    fn line(&self, at: usize) -> usize {
+        1 + self.text.as_bytes()[..at.min(self.text.len())]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+    }
+
+    fn fault(&mut self, at: usize, what: impl std::fmt::Display) {
+        let line = self.line(at);
+        self.faults
+            .push(format!("{}:{line}: {what}", self.file.display()));
+    }
+
+    fn parse<T: std::str::FromStr>(&mut self, text: &Spanned<String>) -> Option<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        match text.get_ref().parse() {
+            Ok(value) => Some(value),
+            Err(e) => {
+                self.fault(text.span().start, e);
+                None
+            }
+        }
+    }
+
+    fn span(&mut self, text: Option<&Spanned<String>>, otherwise: Span) -> Span {
+        text.and_then(|t| self.parse(t)).unwrap_or(otherwise)
+    }
+
+    fn size(&mut self, size: Option<&Spanned<Size>>) -> Option<MiB> {
+        let size = size?;
+        match size.get_ref() {
+            Size::Number(n) => Some(MiB(*n)),
+            Size::Text(t) => match t.parse() {
+                Ok(m) => Some(m),
+                Err(e) => {
+                    self.fault(size.span().start, e);
+                    None
+                }
+            },
+        }
+    }
+
+    fn hosts(&mut self, list: &Spanned<String>) -> Vec<String> {
+        expand(list.get_ref()).unwrap_or_else(|e| {
+            self.fault(list.span().start, e);
+            Vec::new()
+        })
+    }
+
+    fn level(&mut self, text: &Spanned<String>) -> AccessLevel {
+        match text.get_ref().as_str() {
+            "prefer" => AccessLevel::Prefer,
+            "allow" => AccessLevel::Allow,
+            "defer" => AccessLevel::Defer,
+            "deny" => AccessLevel::Deny,
+            other => {
+                let what = format!("'{other}' is no access level: use prefer, allow, defer or deny");
+                self.fault(text.span().start, what);
+                AccessLevel::Deny
+            }
+        }
+    }
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// [`Faults`]: every fault found.
+pub fn read(path: &Path) -> Result<Config, Faults> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Faults(vec![format!("{}: {e}", path.display())]))?;
+    parse(path, &text)
+}
+
+/// Checks the text of a configuration file.
+///
+/// # Errors
+/// [`Faults`]: every fault found.
+pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
+    let mut check = Check {
+        file: path,
+        text,
+        faults: Vec::new(),
+    };
+    let file: File = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(e) => {
+            check.fault(e.span().map_or(0, |s| s.start), e.message());
+            return Err(Faults(check.faults));
+        }
+    };
+    let nodes = nodes(&mut check, &file.node);
+    let known: BTreeSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
+    let sets = sets(&mut check, &file.node_set, &known);
+    let queues = queues(&mut check, &file.queue, &known, &sets);
+    let default_queue = default_queue(&mut check, &file.queue);
+    let cluster = ClusterConfig {
+        name: cluster_name(&mut check, file.cluster.as_ref()),
+        admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
+        controller_uid: Uid(nix::unistd::getuid().as_raw()),
+        nodes,
+        sets,
+        queues,
+        default_queue,
+        policy: policy(&mut check, &file.policy),
+    };
+    let daemon = daemon(&mut check, file.controller, file.policy, file.users);
+    if check.faults.is_empty() {
+        Ok(Config { daemon, cluster })
+    } else {
+        Err(Faults(check.faults))
+    }
+}
+
+fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
+    let Some(name) = cluster.and_then(|c| c.name.as_ref()) else {
+        return "cosy".to_owned();
+    };
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.get_ref().is_empty() || !name.get_ref().chars().all(fine) {
+        check.fault(
+            name.span().start,
+            "a cluster's name has letters, digits, '-' and '_' only",
+        );
+    }
+    name.get_ref().clone()
+}
+
+fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
+    let mut nodes: Vec<NodeSpec> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for table in tables {
+        let at = table.names.span().start;
+        let amounts = node_amounts(check, table);
+        if let Some(key) = &table.key
+            && key.get_ref().parse::<cosy_proto::keys::PublicKey>().is_err()
+        {
+            check.fault(
+                key.span().start,
+                "a public key has 64 hexadecimal digits",
+            );
+        }
+        for name in check.hosts(&table.names) {
+            if !seen.insert(name.clone()) {
+                check.fault(at, format!("node {name} is there twice"));
+            }
+            nodes.push(NodeSpec {
+                name,
+                amounts: amounts.clone(),
+                features: table.features.clone(),
+                login: table.login,
+                key: table.key.as_ref().map(|k| k.get_ref().to_ascii_lowercase()),
+            });
+        }
+    }
+    if nodes.len() > limits::NODES {
+        check.fault(0, format!("more than {} nodes", limits::NODES));
+    }
+    nodes
+}
+
+/// `None` when the node is to tell what it has.
+fn node_amounts(check: &mut Check<'_>, table: &Node) -> Option<Amounts> {
+    let cores = table.cores.as_ref()?;
+    if !(1..=limits::NODE_CORES).contains(cores.get_ref()) {
+        check.fault(
+            cores.span().start,
+            format!("cores must be between 1 and {}", limits::NODE_CORES),
+        );
+    }
+    let mut other = Counted::default();
+    for (name, amount) in &table.other {
+        other.set(name, *amount);
+    }
+    let Some(memory) = &table.memory else {
+        check.fault(
+            cores.span().start,
+            "a node with configured cores needs memory too (or leave both out: the node tells)",
+        );
+        return None;
+    };
+    Some(Amounts {
+        cores: *cores.get_ref(),
+        memory: check.size(Some(memory)).unwrap_or_default(),
+        disk: check.size(table.disk.as_ref()).unwrap_or_default(),
+        gpus: table.gpus.unwrap_or(0),
+        other,
+    })
+}
+
+fn sets(
+    check: &mut Check<'_>,
+    tables: &[NodeSet],
+    known: &BTreeSet<&str>,
+) -> BTreeMap<String, Vec<String>> {
+    let mut sets = BTreeMap::new();
+    for table in tables {
+        let nodes = known_hosts(check, &table.nodes, known);
+        let name = table.name.get_ref().clone();
+        if sets.insert(name.clone(), nodes).is_some() {
+            check.fault(
+                table.name.span().start,
+                format!("node set {name} is there twice"),
+            );
+        }
+    }
+    sets
+}
+
+fn known_hosts(
+    check: &mut Check<'_>,
+    list: &Spanned<String>,
+    known: &BTreeSet<&str>,
+) -> Vec<String> {
+    let names = check.hosts(list);
+    for name in &names {
+        if !known.contains(name.as_str()) {
+            check.fault(list.span().start, format!("there is no node '{name}'"));
+        }
+    }
+    names
+}
+
+fn queues(
+    check: &mut Check<'_>,
+    tables: &[Queue],
+    known: &BTreeSet<&str>,
+    sets: &BTreeMap<String, Vec<String>>,
+) -> Vec<QueueSpec> {
+    let mut seen = BTreeSet::new();
+    let mut queues = Vec::new();
+    for table in tables {
+        let at = table.name.span().start;
+        let name = table.name.get_ref();
+        let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',';
+        if name.is_empty() || name.len() > limits::NAME_BYTES || name.contains(odd) {
+            check.fault(at, "a queue's name must not be empty nor have spaces or commas");
+        }
+        if !seen.insert(name.clone()) {
+            check.fault(at, format!("queue {name} is there twice"));
+        }
+        queues.push(queue(check, table, known, sets));
+    }
+    if queues.is_empty() {
+        check.fault(0, "no queue is configured: add a [[queue]]");
+    }
+    queues
+}
+
+fn queue(
+    check: &mut Check<'_>,
+    table: &Queue,
+    known: &BTreeSet<&str>,
+    sets: &BTreeMap<String, Vec<String>>,
+) -> QueueSpec {
+    let max_time = table.max_time.as_ref().and_then(|t| check.parse(t));
+    let default_time: Option<Span> = table.default_time.as_ref().and_then(|t| check.parse(t));
+    if let (Some(max), Some(default), Some(text)) = (max_time, default_time, &table.default_time)
+        && default > max
+    {
+        check.fault(text.span().start, "default_time is longer than max_time");
+    }
+    let users = levels(check, &table.access.users);
+    let groups = levels(check, &table.access.groups);
+    let others = table.access.others.as_ref().map(|t| check.level(t));
+    QueueSpec {
+        name: table.name.get_ref().clone(),
+        priority: table.priority,
+        nodes: queue_nodes(check, table, known, sets),
+        max_time,
+        default_time,
+        max_nodes: table.max_nodes,
+        max_memory: check.size(table.max_memory.as_ref()),
+        max_disk: check.size(table.max_disk.as_ref()),
+        max_jobs: table.max_jobs,
+        max_jobs_per_user: table.max_jobs_per_user,
+        default_memory_per_core: check.size(table.default_memory_per_core.as_ref()),
+        exclusive: table.exclusive,
+        users,
+        groups,
+        others: others.unwrap_or_default(),
+        state: queue_state(check, table.state.as_ref()),
+    }
+}
+
+fn levels(
+    check: &mut Check<'_>,
+    table: &BTreeMap<String, Spanned<String>>,
+) -> BTreeMap<String, AccessLevel> {
+    table
+        .iter()
+        .map(|(name, text)| (name.clone(), check.level(text)))
+        .collect()
+}
+
+fn queue_nodes(
+    check: &mut Check<'_>,
+    table: &Queue,
+    known: &BTreeSet<&str>,
+    sets: &BTreeMap<String, Vec<String>>,
+) -> Option<Vec<String>> {
+    if table.nodes.is_none() && table.sets.is_none() {
+        return None;
+    }
+    let mut names = Vec::new();
+    if let Some(list) = &table.nodes {
+        names.extend(known_hosts(check, list, known));
+    }
+    for set in table.sets.iter().flatten() {
+        match sets.get(set.get_ref()) {
+            Some(nodes) => names.extend(nodes.iter().cloned()),
+            None => {
+                let what = format!("there is no node set '{}'", set.get_ref());
+                check.fault(set.span().start, what);
+            }
+        }
+    }
+    Some(names)
+}
+
+fn queue_state(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> QueueState {
+    match text.map(|t| t.get_ref().as_str()) {
+        None | Some("open") => QueueState::Open,
+        Some("drained") => QueueState::Drained,
+        Some("closed") => QueueState::Closed,
+        Some(other) => {
+            let at = text.map_or(0, |t| t.span().start);
+            check.fault(
+                at,
+                format!("'{other}' is no queue state: use open, drained or closed"),
+            );
+            QueueState::Closed
+        }
+    }
+}
+
+fn default_queue(check: &mut Check<'_>, tables: &[Queue]) -> Option<String> {
+    let mut defaults = tables.iter().filter(|q| q.default);
+    let first = defaults.next();
+    for more in defaults {
+        check.fault(
+            more.name.span().start,
+            "a second default queue: only one can be",
+        );
+    }
+    match (first, tables) {
+        (Some(queue), _) => Some(queue.name.get_ref().clone()),
+        (None, [only]) => Some(only.name.get_ref().clone()),
+        (None, _) => None,
+    }
+}
+
+fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
+    let standard = PolicyConfig::default();
+    let max_array_tasks = match &table.max_array_tasks {
+        Some(n) if *n.get_ref() == 0 || *n.get_ref() > limits::ARRAY_INDEX => {
+            check.fault(
+                n.span().start,
+                format!("max_array_tasks must be between 1 and {}", limits::ARRAY_INDEX),
+            );
+            standard.max_array_tasks
+        }
+        Some(n) => *n.get_ref(),
+        None => standard.max_array_tasks,
+    };
+    let visibility = match &table.visibility {
+        None => Visibility::Own,
+        Some(text) => match text.get_ref().as_str() {
+            "own" => Visibility::Own,
+            "all" => Visibility::All,
+            _ => {
+                check.fault(text.span().start, "visibility must be \"own\" or \"all\"");
+                Visibility::Own
+            }
+        },
+    };
+    let policy = PolicyConfig {
+        backfill: table.backfill.unwrap_or(standard.backfill),
+        depth: depth(check, table.backfill_depth.as_ref()),
+        heartbeat: check.span(table.heartbeat.as_ref(), standard.heartbeat),
+        node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
+        grace: check.span(table.grace.as_ref(), standard.grace),
+        max_array_tasks,
+        keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
+        user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
+        visibility,
+    };
+    if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
+        let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());
+        let at = at.map_or(0, |t| t.span().start);
+        check.fault(at, "node_timeout must be longer than heartbeat, and heartbeat longer than 0");
+    }
+    policy
+}
+
+fn depth(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Depth {
+    let Some(value) = value else {
+        return Depth::Count(1);
+    };
+    match value.get_ref() {
+        toml::Value::String(s) if s == "all" => Depth::All,
+        toml::Value::Integer(n) if (0..=1_000_000).contains(n) => Depth::Count(*n as u32),
+        _ => {
+            check.fault(
+                value.span().start,
+                "backfill_depth must be a number from 0 on, or \"all\"",
+            );
+            Depth::Count(1)
+        }
+    }
+}
+
+fn daemon(
+    check: &mut Check<'_>,
+    table: Controller,
+    policy: Policy,
+    users: Users,
+) -> DaemonConfig {
+    let listen = match &table.listen {
+        Some(text) => {
+            if text.get_ref().rsplit_once(':').and_then(|(_, p)| p.parse::<u16>().ok()).is_none() {
+                check.fault(text.span().start, "listen must be ADDRESS:PORT");
+            }
+            text.get_ref().clone()
+        }
+        None => "0.0.0.0:7817".to_owned(),
+    };
+    for (name, command) in [
+        ("lookup_command", &users.lookup_command),
+        ("mail_command", &policy.mail_command),
+    ] {
+        let relative = |c: &Vec<String>| c.first().is_none_or(|p| !p.starts_with('/'));
+        if command.as_ref().is_some_and(relative) {
+            check.fault(0, format!("{name} must start with a whole path"));
+        }
+    }
+    DaemonConfig {
+        key: table
+            .key
+            .unwrap_or_else(|| table.state_dir.join("cosyd.key")),
+        state_dir: table.state_dir,
+        socket: table.socket,
+        listen,
+        log: table.log.unwrap_or_else(|| "info".to_owned()),
+        lookup_command: users.lookup_command,
+        mail_command: policy.mail_command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[cluster]
+name = "lab"
+admins = ["ann", "@ops"]
+[controller]
+state_dir = "/s"
+socket = "/s/sock"
+[[node]]
+names = "n[1-4]"
+cores = 8
+memory = "16G"
+[[node_set]]
+name = "fast"
+nodes = "n[1-2]"
+[[queue]]
+name = "day"
+priority = 10
+sets = ["fast"]
+max_time = "1h"
+default = true
+[queue.access]
+users = { bob = "deny" }
+[[queue]]
+name = "night"
+"#;
+
+    #[test]
+    fn good() {
+        let config = parse(Path::new("x"), GOOD).unwrap();
+        let day = &config.cluster.queues[0];
+        assert_eq!(day.nodes.as_deref(), Some(["n1".to_owned(), "n2".to_owned()].as_slice()));
+        assert_eq!(day.users["bob"], AccessLevel::Deny);
+        assert_eq!(config.cluster.default_queue.as_deref(), Some("day"));
+        assert_eq!(config.cluster.nodes.len(), 4);
+    }
+
+    #[test]
+    fn every_fault_has_its_line() {
+        let check = |from: &str, to: &str, want: &str| {
+            let text = GOOD.replacen(from, to, 1);
+            assert_ne!(text, GOOD, "{from}");
+            let faults = parse(Path::new("x"), &text).unwrap_err().0;
+            assert!(faults.iter().any(|f| f.contains(want)), "{faults:?} lacks {want}");
+        };
+        check("max_time = \"1h\"", "max_time = \"soon\"", "x:18: 'soon'");
+        check("cores = 8", "coors = 8", "x:10: unknown field");
+        check("nodes = \"n[1-2]\"", "nodes = \"n9\"", "x:14: there is no node 'n9'");
+        check("\"deny\"", "\"denied\"", "x:21: 'denied' is no access level");
+        check("n[1-4]", "n[1-1000000000]", "x:9:");
+        check("memory = \"16G\"", "memory = \"lots\"", "x:11: 'lots'");
+        check("name = \"night\"", "name = \"day\"", "x:23: queue day is there twice");
+    }
+
+    #[test]
+    fn several_faults_at_once() {
+        let text = GOOD.replace("1h", "soon").replace("16G", "lots");
+        assert_eq!(parse(Path::new("x"), &text).unwrap_err().0.len(), 2);
+    }
+}

@@ -1,0 +1,391 @@
+//! Putting the daemon together, and taking it apart again.
+
+use crate::clients::{self, Desk};
+use crate::config::{self, Config};
+use crate::engine::{self, Input, Parts};
+use crate::hub::Hub;
+use crate::links::{self, Switchboard};
+use crate::outside::Outside;
+use crate::store::Store;
+use crate::clock;
+use anyhow::{Context, bail};
+use cosy_control::{ClusterConfig, Controller, Event};
+use cosy_model::Time;
+use cosy_proto::keys::KeyPair;
+use cosy_proto::tls;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// Events that may wait for the core thread.
+const MAILBOX: usize = 4096;
+/// Threads for look-ups, plans and queries of history.
+const BLOCKING_THREADS: usize = 16;
+
+/// The command line.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Configuration file.
+    pub config: PathBuf,
+    /// Only check it.
+    pub check: bool,
+    /// Log filter, instead of the configuration's.
+    pub log: Option<String>,
+    /// Told when commands are answered.
+    pub ready_fd: Option<i32>,
+    /// A pipe whose end stops the daemon.
+    pub lifeline_fd: Option<i32>,
+}
+
+/// Runs the daemon until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
+    start_log(options.log.as_deref().unwrap_or(&config.daemon.log))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(Duration::from_secs(5))
+        .build()
+        .context("no event loop")?;
+    let local = runtime.block_on(start(options, config))?;
+    runtime.block_on(stay(options, &local))?;
+    runtime.block_on(async { local.core.send(Input::Stop).await })?;
+    local.engine.join();
+    let _ = fs::remove_file(&local.socket);
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    Ok(())
+}
+
+fn start_log(filter: &str) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .with_context(|| format!("'{filter}' is no log level"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+    Ok(())
+}
+
+/// The running daemon.
+struct Running {
+    engine: engine::Engine,
+    core: mpsc::Sender<Input>,
+    socket: PathBuf,
+    cluster: Arc<Mutex<ClusterConfig>>,
+    _lock: Flock<File>,
+}
+
+async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
+    let Config { daemon, cluster } = config;
+    make_dir(&daemon.state_dir, 0o700)?;
+    let lock = lock(&daemon.state_dir)?;
+    let key = Arc::new(read_key(&daemon.key)?);
+    let database = daemon.state_dir.join("cosy.db");
+    let store = open_store(&database)?;
+    let loaded = store.load().context("the store cannot be read")?;
+    let controller = Controller::restore(cluster.clone(), loaded, clock::now());
+    tracing::info!(
+        "cluster {}: {} nodes, {} queues, {} jobs taken up",
+        cluster.name,
+        cluster.nodes.len(),
+        cluster.queues.len(),
+        controller.live_jobs()
+    );
+    let name = cluster.name.clone();
+    let cluster = Arc::new(Mutex::new(cluster));
+    let hub = Arc::new(Hub::default());
+    let inputs = mpsc::channel(MAILBOX);
+    let core = inputs.0.clone();
+    let (wakeup, wake) = watch::channel(clock::now());
+    let outside = Outside {
+        core: core.clone(),
+        hub: hub.clone(),
+        config_file: options.config.clone(),
+        daemon: daemon.clone(),
+        cluster: cluster.clone(),
+        runtime: tokio::runtime::Handle::current(),
+    };
+    let engine = engine::start(Parts {
+        store,
+        database: database.clone(),
+        controller,
+        config: cluster.clone(),
+        hub: hub.clone(),
+        outside,
+        key: KeyPair::from_pkcs8(key.pkcs8())?,
+        inputs,
+        wakeup,
+    })?;
+    let desk = Arc::new(Desk {
+        core: core.clone(),
+        hub: hub.clone(),
+        cluster: cluster.clone(),
+        lookup_command: daemon.lookup_command.clone(),
+        database,
+        public_key: key.public(),
+        users: Mutex::default(),
+        connections: Mutex::default(),
+        readers: Mutex::default(),
+    });
+    let listener = TcpListener::bind(&daemon.listen)
+        .await
+        .with_context(|| format!("cannot listen for nodes on {}", daemon.listen))?;
+    write_address(&daemon.state_dir, &listener)?;
+    let board = Arc::new(Switchboard {
+        core: core.clone(),
+        hub,
+        desk: desk.clone(),
+        cluster: name,
+    });
+    let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
+    tokio::spawn(links::serve(listener, acceptor, board));
+    let socket = listen_local(&daemon.socket)?;
+    tokio::spawn(clients::serve(socket, desk));
+    tokio::spawn(ticks(core.clone(), wake));
+    Ok(Running {
+        engine,
+        core,
+        socket: daemon.socket,
+        cluster,
+        _lock: lock,
+    })
+}
+
+/// Says that the daemon is ready, then waits for the end of the lifeline or a signal.
+async fn stay(options: &Options, running: &Running) -> anyhow::Result<()> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tell_ready(options)?;
+    let lifeline = lifeline(options.lifeline_fd)?;
+    let mut lifeline = std::pin::pin!(lifeline);
+    let mut watchdog = watchdog();
+    loop {
+        tokio::select! {
+            _ = term.recv() => break tracing::info!("told to stop"),
+            _ = interrupt.recv() => break tracing::info!("interrupted"),
+            () = &mut lifeline => break tracing::info!("the lifeline has ended"),
+            _ = hangup.recv() => reload(options, running).await,
+            _ = watchdog.tick() => {
+                let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+            }
+        }
+    }
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    Ok(())
+}
+
+async fn reload(options: &Options, running: &Running) {
+    match config::read(&options.config) {
+        Ok(config) => {
+            if let Ok(mut cluster) = running.cluster.lock() {
+                *cluster = config.cluster.clone();
+            }
+            let event = Event::Reconfigured(Box::new(config.cluster));
+            let _ = running.core.send(Input::Event(event)).await;
+            tracing::info!("the configuration was read again");
+        }
+        Err(faults) => {
+            tracing::error!("the configuration has faults, the old one stays in force: {faults}");
+        }
+    }
+}
+
+fn tell_ready(options: &Options) -> anyhow::Result<()> {
+    if let Some(fd) = options.ready_fd {
+        let mut pipe = File::from(adopt(fd)?);
+        pipe.write_all(b"ready\n")?;
+    }
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    Ok(())
+}
+
+/// Takes a file descriptor that was handed over on the command line.
+fn adopt(fd: i32) -> anyhow::Result<OwnedFd> {
+    // SAFETY: F_GETFD only asks; the result tells whether the number is open.
+    let flags = unsafe { nix::libc::fcntl(fd, nix::libc::F_GETFD) };
+    if flags < 0 {
+        bail!("file descriptor {fd} is not open");
+    }
+    // SAFETY: the descriptor is open and was given to this process to own.
+    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    nix::fcntl::fcntl(
+        &owned,
+        nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC),
+    )?;
+    Ok(owned)
+}
+
+/// Ends when the pipe's other end is closed; never without a pipe.
+fn lifeline(fd: Option<i32>) -> anyhow::Result<impl Future<Output = ()>> {
+    let receiver = match fd {
+        Some(fd) => Some(tokio::net::unix::pipe::Receiver::from_owned_fd(adopt(fd)?)?),
+        None => None,
+    };
+    Ok(async move {
+        let Some(receiver) = receiver else {
+            return std::future::pending().await;
+        };
+        let mut byte = [0u8; 16];
+        loop {
+            if receiver.readable().await.is_err() {
+                return;
+            }
+            match receiver.try_read(&mut byte) {
+                Ok(0) => return,
+                Err(e) if e.kind() != std::io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    })
+}
+
+fn watchdog() -> tokio::time::Interval {
+    let period = sd_notify::watchdog_enabled()
+        .map_or(Duration::from_secs(3600), |timeout| timeout / 3);
+    tokio::time::interval(period.max(Duration::from_millis(100)))
+}
+
+/// Wakes the controller when it wants to be.
+async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<Time>) {
+    loop {
+        let at = *wake.borrow_and_update();
+        let wait = at.since(clock::now()).ms().clamp(1, 5000) as u64;
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait)) => {
+                if core.send(Input::Event(Event::Ticked)).await.is_err() {
+                    return;
+                }
+                // Told anew after the turn; sleeps at least a little if it is slow.
+                let _ = tokio::time::timeout(Duration::from_secs(1), wake.changed()).await;
+            }
+            changed = wake.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn make_dir(path: &Path, mode: u32) -> anyhow::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+        .with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// Only one controller works on a state directory.
+fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
+    let path = state_dir.join("lock");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .with_context(|| format!("cannot open {}", path.display()))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
+        anyhow::anyhow!(
+            "another controller works in {} ({e}): stop it first",
+            state_dir.display()
+        )
+    })
+}
+
+fn open_store(database: &Path) -> anyhow::Result<Store> {
+    // SQLite makes its files with the mode of the database file.
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(database)
+        .with_context(|| format!("cannot open {}", database.display()))?;
+    Ok(Store::open(database)?)
+}
+
+/// The daemon's private key; made when there is none.
+fn read_key(path: &Path) -> anyhow::Result<KeyPair> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            let mode = fs::metadata(path)?.permissions().mode();
+            if mode & 0o077 != 0 {
+                bail!(
+                    "{} can be read by others (mode {:o}): chmod 600 it, or better make a new key",
+                    path.display(),
+                    mode & 0o777
+                );
+            }
+            KeyPair::from_pkcs8(&bytes).with_context(|| path.display().to_string())
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let key = KeyPair::generate()?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+                .with_context(|| format!("cannot make {}", path.display()))?;
+            file.write_all(key.pkcs8())?;
+            file.sync_all()?;
+            Ok(key)
+        }
+        Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Writes the address that nodes connect to, whole or not at all.
+fn write_address(state_dir: &Path, listener: &TcpListener) -> anyhow::Result<()> {
+    let address = listener.local_addr()?;
+    let (new, path) = (state_dir.join("listen.addr.new"), state_dir.join("listen.addr"));
+    fs::write(&new, format!("{address}\n"))?;
+    fs::rename(&new, &path)?;
+    tracing::info!("nodes connect to {address}");
+    Ok(())
+}
+
+/// The socket for commands. A stale one is replaced; one that answers is not.
+fn listen_local(path: &Path) -> anyhow::Result<UnixListener> {
+    if let Some(dir) = path.parent() {
+        make_dir(dir, 0o755)?;
+    }
+    let new = path.with_extension("new");
+    let _ = fs::remove_file(&new);
+    // Bound beside its place and moved there once it may be used by everyone: a command
+    // sees either no socket or one that works.
+    let listener = bind_short(&new)?;
+    fs::set_permissions(&new, Permissions::from_mode(0o666))?;
+    fs::rename(&new, path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(listener)
+}
+
+/// Binds also where the path is longer than a socket address can hold.
+fn bind_short(path: &Path) -> anyhow::Result<UnixListener> {
+    const ADDRESS_BYTES: usize = 107;
+    let context = || format!("cannot listen on {}", path.display());
+    if path.as_os_str().len() <= ADDRESS_BYTES {
+        return UnixListener::bind(path).with_context(context);
+    }
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        bail!("{} is no path for a socket", path.display());
+    };
+    use std::os::fd::AsRawFd;
+    let dir = File::open(dir).with_context(context)?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+    UnixListener::bind(short).with_context(context)
+}

@@ -1,0 +1,474 @@
+//! The core thread, which owns the controller, and the writer thread, which makes its
+//! batches durable and only then lets their effects go (rule 3 of the design).
+//!
+//! ```text
+//!   events ──▶ core: handle, settle ──batches──▶ writer: one commit for all that wait
+//!                 ▲                                  │ effects
+//!                 └────────── failed commit ─────────┴──▶ hub, planner, directory, mail
+//! ```
+//!
+//! The two work side by side: while one batch is on its way to the disk, the next is
+//! decided. When a commit fails, its batch and all that were decided on top of it are
+//! refused, memory is rebuilt from the store, and until the store can be written again
+//! only questions that need no store are answered. Nodes are hung up on and register
+//! again.
+
+use crate::clock;
+use crate::hub::Hub;
+use crate::outside::Outside;
+use crate::store::{Payload, Store, StoreError};
+use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Record};
+use cosy_model::api::Reply;
+use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
+use cosy_model::node::{Allocation, Launch, NodeOrder};
+use cosy_proto::keys::KeyPair;
+use cosy_proto::ticket::{self, Claims};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// Most events in one turn.
+const TURN: usize = 1000;
+/// Batches on their way to the writer; the core waits beyond.
+const BATCHES: usize = 64;
+/// Records in one transaction.
+const TRANSACTION: usize = 20_000;
+/// Scripts and variables kept in memory, in bytes.
+const PAYLOAD_CACHE: usize = 8 << 20;
+/// How often an unwritable store is tried.
+const PROBE: Duration = Duration::from_millis(500);
+
+/// What the core thread is told.
+#[derive(Debug)]
+pub enum Input {
+    /// Something happened.
+    Event(Event),
+    /// A commit of that generation failed, and why.
+    CommitFailed(u64, String),
+    /// Finish what is under way and stop.
+    Stop,
+}
+
+/// What the writer thread is told.
+enum ToWriter {
+    Batch {
+        generation: u64,
+        batch: Batch,
+    },
+    /// The generation that failed is over; tell when the store can be written.
+    Restart {
+        generation: u64,
+        done: SyncSender<()>,
+    },
+}
+
+/// Handles of the two threads.
+pub struct Engine {
+    core: std::thread::JoinHandle<()>,
+    writer: std::thread::JoinHandle<()>,
+}
+
+impl Engine {
+    /// Waits until both have stopped.
+    pub fn join(self) {
+        let _ = self.core.join();
+        let _ = self.writer.join();
+    }
+}
+
+/// What the threads need.
+pub struct Parts {
+    /// Open store, for the writer.
+    pub store: Store,
+    /// Where it is, for the core to load from.
+    pub database: PathBuf,
+    /// The controller as loaded.
+    pub controller: Controller,
+    /// The present configuration, to rebuild with.
+    pub config: Arc<std::sync::Mutex<ClusterConfig>>,
+    /// Connections.
+    pub hub: Arc<Hub>,
+    /// Everything else that effects ask for.
+    pub outside: Outside,
+    /// Signs tickets.
+    pub key: KeyPair,
+    /// The core's mailbox: both ends.
+    pub inputs: (mpsc::Sender<Input>, mpsc::Receiver<Input>),
+    /// Tells when the controller wants to be woken.
+    pub wakeup: watch::Sender<Time>,
+}
+
+/// Starts the two threads.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start(parts: Parts) -> std::io::Result<Engine> {
+    let (to_writer, from_core) = sync_channel(BATCHES);
+    let (input, inbox) = parts.inputs;
+    let writer = Writer {
+        store: parts.store,
+        hub: parts.hub.clone(),
+        outside: parts.outside,
+        key: parts.key,
+        payloads: Payloads::default(),
+        core: input,
+        failed: None,
+    };
+    let core = Core {
+        controller: parts.controller,
+        generation: 0,
+        database: parts.database,
+        config: parts.config,
+        hub: parts.hub,
+        inbox,
+        writer: to_writer,
+        wakeup: parts.wakeup,
+    };
+    let writer = std::thread::Builder::new()
+        .name("writer".into())
+        .stack_size(1 << 20)
+        .spawn(move || writer.run(&from_core))?;
+    let core = std::thread::Builder::new()
+        .name("core".into())
+        .stack_size(4 << 20)
+        .spawn(move || core.run())?;
+    Ok(Engine { core, writer })
+}
+
+struct Core {
+    controller: Controller,
+    generation: u64,
+    database: PathBuf,
+    config: Arc<std::sync::Mutex<ClusterConfig>>,
+    hub: Arc<Hub>,
+    inbox: mpsc::Receiver<Input>,
+    writer: SyncSender<ToWriter>,
+    wakeup: watch::Sender<Time>,
+}
+
+impl Core {
+    fn run(mut self) {
+        while let Some(first) = self.inbox.blocking_recv() {
+            let mut next = Some(first);
+            let mut stop = false;
+            let mut taken = 0;
+            let now = clock::now();
+            while let Some(input) = next {
+                match input {
+                    Input::Event(event) => self.controller.handle(now, event),
+                    Input::CommitFailed(generation, why) if generation == self.generation => {
+                        self.rebuild(&why);
+                    }
+                    Input::CommitFailed(..) => {}
+                    Input::Stop => stop = true,
+                }
+                taken += 1;
+                next = if taken < TURN && !stop {
+                    self.inbox.try_recv().ok()
+                } else {
+                    None
+                };
+            }
+            self.hand_out();
+            if stop {
+                return;
+            }
+        }
+    }
+
+    fn hand_out(&mut self) {
+        let now = clock::now();
+        let batch = self.controller.settle(now);
+        let _ = self.wakeup.send(self.controller.next_wakeup(now));
+        if !batch.is_empty() {
+            let generation = self.generation;
+            let _ = self.writer.send(ToWriter::Batch { generation, batch });
+        }
+    }
+
+    /// Memory becomes what the store has. Everyone who waits is refused; nodes come again.
+    fn rebuild(&mut self, why: &str) {
+        tracing::error!("nothing can be made durable: {why}");
+        let refused = Reply::Refused(unavailable(why));
+        self.hub.answer_all(&refused);
+        self.hub.close_all_links();
+        self.generation += 1;
+        let (done, wait) = sync_channel(1);
+        let restart = ToWriter::Restart {
+            generation: self.generation,
+            done,
+        };
+        if self.writer.send(restart).is_err() {
+            return;
+        }
+        while wait.recv_timeout(PROBE).is_err() {
+            // Still unwritable. Refuse what came meanwhile, and hang up on nodes.
+            self.refuse_waiting(&refused);
+        }
+        let config = self.config.lock().map(|c| c.clone()).unwrap_or_default();
+        match Store::open_reader(&self.database).and_then(|s| s.load()) {
+            Ok(loaded) => {
+                self.controller = Controller::restore(config, loaded, clock::now());
+                tracing::warn!("the store can be written again; memory was rebuilt from it");
+            }
+            Err(e) => {
+                tracing::error!("the store cannot be read: {e}; stopping");
+                std::process::exit(1);
+            }
+        }
+        self.refuse_waiting(&refused);
+    }
+
+    fn refuse_waiting(&mut self, refused: &Reply) {
+        let mut dropped = 0;
+        while let Ok(input) = self.inbox.try_recv() {
+            dropped += 1;
+            match input {
+                Input::Event(Event::Asked { client, .. }) => {
+                    self.hub.answer(client, refused.clone());
+                }
+                Input::Event(Event::LinkOpened { link, .. } | Event::LinkReported { link, .. }) => {
+                    self.hub.close_link(link);
+                }
+                Input::Stop => std::process::exit(0),
+                Input::Event(_) | Input::CommitFailed(..) => {}
+            }
+        }
+        if dropped > 0 {
+            tracing::debug!("{dropped} inputs refused while nothing can be made durable");
+        }
+    }
+}
+
+fn unavailable(why: &str) -> Refusal {
+    Refusal::new(
+        RefusalCode::Unavailable,
+        format!(
+            "the controller cannot make anything durable now ({why}); nothing was changed, try again later"
+        ),
+    )
+}
+
+struct Writer {
+    store: Store,
+    hub: Arc<Hub>,
+    outside: Outside,
+    key: KeyPair,
+    payloads: Payloads,
+    core: mpsc::Sender<Input>,
+    /// The generation whose commit failed: its batches are refused.
+    failed: Option<u64>,
+}
+
+impl Writer {
+    fn run(mut self, inbox: &Receiver<ToWriter>) {
+        let mut next = None;
+        loop {
+            let Some(first) = next.take().or_else(|| inbox.recv().ok()) else {
+                return;
+            };
+            match first {
+                ToWriter::Restart { generation, done } => self.restart(generation, &done),
+                ToWriter::Batch { generation, batch } => {
+                    let (batches, rest) = gather(generation, batch, inbox);
+                    next = rest;
+                    self.write(generation, batches);
+                }
+            }
+        }
+    }
+
+    fn restart(&mut self, generation: u64, done: &SyncSender<()>) {
+        while let Err(e) = self.store.probe() {
+            tracing::debug!("still not writable: {e}");
+            std::thread::sleep(PROBE);
+        }
+        tracing::info!("the store can be written, generation {generation}");
+        self.failed = None;
+        let _ = done.send(());
+    }
+
+    fn write(&mut self, generation: u64, mut batches: Vec<Batch>) {
+        if let Some(failed) = self.failed
+            && failed == generation
+        {
+            return self.refuse(batches, "an earlier change could not be made durable");
+        }
+        let records: Vec<Record> = batches
+            .iter_mut()
+            .flat_map(|b| std::mem::take(&mut b.records))
+            .collect();
+        if !records.is_empty()
+            && let Err(e) = self.store.commit(&records)
+        {
+            let why = short(&e);
+            self.failed = Some(generation);
+            self.refuse(batches, &why);
+            let _ = self.core.blocking_send(Input::CommitFailed(generation, why));
+            return;
+        }
+        self.payloads.learn(&records);
+        for effect in batches.into_iter().flat_map(|b| b.effects) {
+            self.perform(effect);
+        }
+    }
+
+    fn refuse(&self, batches: Vec<Batch>, why: &str) {
+        for effect in batches.into_iter().flat_map(|b| b.effects) {
+            match effect {
+                Effect::Reply { client, .. } | Effect::Reload { client } => {
+                    self.hub.answer(client, Reply::Refused(unavailable(why)));
+                }
+                Effect::LinkReply { link, .. } => self.hub.close_link(link),
+                _ => {}
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { client, reply } => self.hub.answer(client, reply),
+            Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
+            Effect::CloseLink(link) => self.hub.close_link(link),
+            Effect::Order { link, order } => self.hub.order(link, &order),
+            Effect::Prepare {
+                link,
+                mut allocation,
+                expiry,
+            } => {
+                self.sign(&mut allocation, expiry);
+                self.hub.order(link, &NodeOrder::Prepare(allocation));
+            }
+            Effect::Launch {
+                link,
+                mut launch,
+                submission,
+                expiry,
+            } => {
+                self.sign(&mut launch.allocation, expiry);
+                self.complete(&mut launch, submission);
+                self.hub.order(link, &NodeOrder::Launch(launch));
+            }
+            Effect::ResolveUser(_)
+            | Effect::Plan { .. }
+            | Effect::Reload { .. }
+            | Effect::Mail { .. } => self.outside.perform(effect),
+        }
+    }
+
+    fn sign(&self, allocation: &mut Allocation, expiry: Time) {
+        let claims = Claims {
+            key: allocation.key,
+            uid: allocation.uid,
+            gid: allocation.gid,
+            groups: allocation.groups.clone(),
+            nodes: allocation.nodes.clone(),
+            expiry,
+        };
+        allocation.ticket = ticket::sign(&claims, &self.key);
+    }
+
+    /// Adds script and variables of the submission.
+    fn complete(&mut self, launch: &mut Launch, submission: JobId) {
+        match self.payloads.get(&self.store, submission) {
+            Ok(payload) => {
+                launch.script = payload.script.clone();
+                let mut all = payload.environment.0.clone();
+                if !all.is_empty() && all.last() != Some(&0) {
+                    all.push(0);
+                }
+                all.extend_from_slice(&launch.environment.0);
+                launch.environment = OsText(all);
+            }
+            // The node then reports that there is nothing to run.
+            Err(e) => tracing::error!("the script of job {submission} cannot be read: {e}"),
+        }
+    }
+}
+
+/// Whatever batches of the generation wait already share the commit.
+fn gather(
+    generation: u64,
+    first: Batch,
+    inbox: &Receiver<ToWriter>,
+) -> (Vec<Batch>, Option<ToWriter>) {
+    let mut records = first.records.len();
+    let mut batches = vec![first];
+    while records < TRANSACTION {
+        match inbox.try_recv() {
+            Ok(ToWriter::Batch {
+                generation: g,
+                batch,
+            }) if g == generation => {
+                records += batch.records.len();
+                batches.push(batch);
+            }
+            Ok(other) => return (batches, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (batches, None)
+}
+
+fn short(e: &StoreError) -> String {
+    match e {
+        StoreError::Sql { source, .. } => source.to_string(),
+        StoreError::Row { .. } | StoreError::TooNew { .. } => e.to_string(),
+    }
+}
+
+/// Scripts and variables of submissions that are likely to be started soon.
+#[derive(Default)]
+struct Payloads {
+    bytes: usize,
+    order: VecDeque<JobId>,
+    by_base: BTreeMap<JobId, Arc<Payload>>,
+}
+
+impl Payloads {
+    fn learn(&mut self, records: &[Record]) {
+        for record in records {
+            if let Record::Submitted {
+                row,
+                script,
+                environment,
+            } = record
+            {
+                let payload = Payload {
+                    script: script.clone(),
+                    environment: environment.clone(),
+                };
+                self.put(row.base, Arc::new(payload));
+            }
+        }
+    }
+
+    fn put(&mut self, base: JobId, payload: Arc<Payload>) {
+        self.bytes += size(&payload);
+        self.order.push_back(base);
+        self.by_base.insert(base, payload);
+        while self.bytes > PAYLOAD_CACHE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            if let Some(old) = self.by_base.remove(&oldest) {
+                self.bytes -= size(&old);
+            }
+        }
+    }
+
+    fn get(&mut self, store: &Store, base: JobId) -> Result<Arc<Payload>, StoreError> {
+        if let Some(payload) = self.by_base.get(&base) {
+            return Ok(payload.clone());
+        }
+        let payload = Arc::new(store.payload(base)?);
+        self.put(base, payload.clone());
+        Ok(payload)
+    }
+}
+
+fn size(payload: &Payload) -> usize {
+    payload.script.0.len() + payload.environment.0.len() + 64
+}

@@ -1,0 +1,618 @@
+//! The durable state in SQLite: WAL, `synchronous=FULL`, one transaction per batch.
+//!
+//! Rows are the state, encoded as MessagePack maps so that a later release reads them;
+//! beside them are the columns that history is searched by. The event table is written
+//! in the same transactions. Knows nothing of what the rows mean.
+
+use cosy_control::{JobRow, Loaded, Record, SubmissionRow};
+use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
+use cosy_model::{Amounts, JobId, JobState, NodeState, OsText, QueueState, Time, Uid, limits};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde::{Serialize, de::DeserializeOwned};
+use std::path::{Path, PathBuf};
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite says no.
+    #[error("the database {path}: {source}")]
+    Sql {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// A row is not what was written.
+    #[error("the database has an unreadable row in {table}: {why}")]
+    Row {
+        /// Table.
+        table: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// Written by a later release.
+    #[error("the database has schema {found}; this release knows up to {known}")]
+    TooNew {
+        /// Its schema.
+        found: i64,
+        /// The latest known here.
+        known: i64,
+    },
+}
+
+/// Steps from one schema to the next. Never change one that was released.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE submissions (
+        base INTEGER PRIMARY KEY, ids INTEGER NOT NULL, uid INTEGER NOT NULL,
+        user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL, account TEXT NOT NULL,
+        submit INTEGER NOT NULL, live INTEGER NOT NULL, row BLOB NOT NULL,
+        environment BLOB NOT NULL, script BLOB NOT NULL) STRICT;
+    CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
+    CREATE TABLE jobs (
+        id INTEGER PRIMARY KEY, base INTEGER NOT NULL, state TEXT NOT NULL,
+        start INTEGER, ended INTEGER, row BLOB NOT NULL) STRICT;
+    CREATE INDEX jobs_ended ON jobs(ended) WHERE ended IS NOT NULL;
+    CREATE TABLE events (
+        seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, what TEXT NOT NULL, who TEXT NOT NULL,
+        object TEXT NOT NULL, detail TEXT NOT NULL) STRICT;
+    CREATE TABLE nodes (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE queues (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE node_keys (name TEXT PRIMARY KEY, key TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE tokens (
+        hash TEXT PRIMARY KEY, node TEXT NOT NULL, expiry INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE answers (
+        uid INTEGER NOT NULL, key BLOB NOT NULL, at INTEGER NOT NULL, reply BLOB NOT NULL,
+        PRIMARY KEY (uid, key)) STRICT, WITHOUT ROWID;
+    CREATE INDEX answers_at ON answers(at);
+    CREATE TABLE probe (id INTEGER PRIMARY KEY, n INTEGER NOT NULL) STRICT;
+    INSERT INTO probe VALUES (1, 0);
+"];
+
+/// An open store.
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// What a submission has beside its row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// Script text.
+    pub script: OsText,
+    /// The user's variables.
+    pub environment: OsText,
+}
+
+type NodeRow = (NodeState, Option<Amounts>, Vec<String>);
+
+impl Store {
+    /// Opens the store for writing, makes or migrates it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let store = Self::connect(path)?;
+        store.sql(|c| {
+            c.pragma_update(None, "journal_mode", "WAL")?;
+            c.pragma_update(None, "synchronous", "FULL")?;
+            c.pragma_update(None, "cache_size", -4000)?;
+            c.set_prepared_statement_cache_capacity(64);
+            Ok(())
+        })?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// Opens it a second time, for reading.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_reader(path: &Path) -> Result<Self, StoreError> {
+        let store = Self::connect(path)?;
+        store.sql(|c| {
+            c.pragma_update(None, "query_only", "ON")?;
+            c.pragma_update(None, "cache_size", -2000)
+        })?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path) -> Result<Self, StoreError> {
+        let sql = |source| StoreError::Sql {
+            path: path.to_owned(),
+            source,
+        };
+        let connection = Connection::open(path).map_err(sql)?;
+        connection
+            .busy_timeout(std::time::Duration::from_secs(5))
+            .map_err(sql)?;
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+        })
+    }
+
+    fn sql<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        work(&self.connection).map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Sql {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn migrate(&self) -> Result<(), StoreError> {
+        let known = MIGRATIONS.len() as i64;
+        let found: i64 =
+            self.sql(|c| c.pragma_query_value(None, "user_version", |row| row.get(0)))?;
+        if found > known {
+            return Err(StoreError::TooNew { found, known });
+        }
+        for (at, step) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+            self.sql(|c| {
+                let version = at + 1;
+                c.execute_batch(&format!(
+                    "BEGIN IMMEDIATE; {step} PRAGMA user_version = {version}; COMMIT;"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes all records durable in one transaction, or none.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing was changed.
+    pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let sql = |source| StoreError::Sql {
+            path: path.clone(),
+            source,
+        };
+        let transaction = self
+            .connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .map_err(sql)?;
+        for record in records {
+            write(&transaction, record).map_err(sql)?;
+        }
+        transaction.commit().map_err(sql)
+    }
+
+    /// Writes something without meaning: whether the store can be written again.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn probe(&mut self) -> Result<(), StoreError> {
+        self.sql(|c| c.execute("UPDATE probe SET n = n + 1 WHERE id = 1", []))
+            .map(drop)
+    }
+
+    /// Everything that still lives.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn load(&self) -> Result<Loaded, StoreError> {
+        let submissions: Vec<SubmissionRow> =
+            self.blobs("submissions", "SELECT row FROM submissions WHERE live = 1 ORDER BY base")?;
+        let mut jobs: Vec<JobRow> = Vec::new();
+        for s in &submissions {
+            let rows = self.blobs_of("jobs", s.base.0, s.base.0 + s.ids())?;
+            jobs.extend(rows);
+        }
+        let next_job = self.number("SELECT COALESCE(MAX(base + ids), 1) FROM submissions")?;
+        let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
+        let mut loaded = Loaded {
+            next_job,
+            last_event,
+            ..Loaded::default()
+        };
+        loaded.facts = self.facts(&submissions, &jobs)?;
+        loaded.submissions = submissions;
+        loaded.jobs = jobs;
+        for (name, (state, amounts, features)) in self.named::<NodeRow>("nodes")? {
+            loaded.nodes.push((name, state, amounts, features));
+        }
+        loaded.queues = self.named::<QueueState>("queues")?;
+        loaded.node_keys = self.sql(|c| {
+            let mut query = c.prepare("SELECT name, key FROM node_keys")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        loaded.tokens = self.sql(|c| {
+            let mut query = c.prepare("SELECT hash, node, expiry FROM tokens")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
+                .collect()
+        })?;
+        loaded.answers = self.answers()?;
+        Ok(loaded)
+    }
+
+    /// How jobs ended that live ones depend on and that do not live themselves.
+    fn facts(
+        &self,
+        submissions: &[SubmissionRow],
+        jobs: &[JobRow],
+    ) -> Result<Vec<(JobRef, bool)>, StoreError> {
+        let changed = jobs.iter().filter_map(|j| j.changed.as_deref());
+        let specs = submissions.iter().map(|s| &s.spec).chain(changed);
+        let mut facts = Vec::new();
+        for d in specs.flat_map(|s| &s.dependencies) {
+            let target = JobRef {
+                job: d.job,
+                task: d.task,
+            };
+            if let Some(ok) = self.outcome(target)? {
+                facts.push((target, ok));
+            }
+        }
+        Ok(facts)
+    }
+
+    /// How a job (or a task, or all tasks of an array) ended; `None` when it is not over
+    /// or not known.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn outcome(&self, target: JobRef) -> Result<Option<bool>, StoreError> {
+        let Some((row, live)) = self.submission_of(target.job)? else {
+            return Ok(None);
+        };
+        let whole = target.job == row.base && target.task.is_none();
+        let (from, to) = match (target.task, &row.indices) {
+            (Some(task), Some(indices)) => match indices.binary_search(&task) {
+                Ok(at) => (row.base.0 + at as u64, row.base.0 + at as u64 + 1),
+                Err(_) => return Ok(None),
+            },
+            (Some(_), None) => return Ok(None),
+            (None, _) if whole => (row.base.0, row.base.0 + row.ids()),
+            (None, _) => (target.job.0, target.job.0 + 1),
+        };
+        if whole && live {
+            return Ok(None);
+        }
+        let (ended, ok): (u64, u64) = self.sql(|c| {
+            c.query_row(
+                "SELECT COUNT(ended), COALESCE(SUM(state = 'completed'), 0) FROM jobs WHERE id >= ?1 AND id < ?2",
+                params![from, to],
+                |r| Ok((r.get(0)?, r.get(1)?)),
+            )
+        })?;
+        Ok((ended == to - from).then_some(ok == to - from))
+    }
+
+    fn submission_of(&self, job: JobId) -> Result<Option<(SubmissionRow, bool)>, StoreError> {
+        let found: Option<(Vec<u8>, bool)> = self.sql(|c| {
+            c.prepare_cached("SELECT row, live FROM submissions WHERE base <= ?1 AND base + ids > ?1 ORDER BY base DESC LIMIT 1")?
+                .query_row([job.0], |r| Ok((r.get(0)?, r.get(1)?)))
+                .optional()
+        })?;
+        found
+            .map(|(blob, live)| Ok((decode("submissions", &blob)?, live)))
+            .transpose()
+    }
+
+    /// Script and variables of a submission.
+    ///
+    /// # Errors
+    /// [`StoreError`]; also when there is none.
+    pub fn payload(&self, base: JobId) -> Result<Payload, StoreError> {
+        self.sql(|c| {
+            c.prepare_cached("SELECT script, environment FROM submissions WHERE base = ?1")?
+                .query_row([base.0], |r| {
+                    Ok(Payload {
+                        script: OsText(r.get(0)?),
+                        environment: OsText(r.get(1)?),
+                    })
+                })
+        })
+    }
+
+    /// The script of a job, and whose it is.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn script(&self, job: JobId) -> Result<Option<(Uid, OsText)>, StoreError> {
+        match self.submission_of(job)? {
+            Some((row, _)) => Ok(Some((row.uid, self.payload(row.base)?.script))),
+            None => Ok(None),
+        }
+    }
+
+    /// Jobs that have started or ended, the latest last.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn history(
+        &self,
+        filter: &JobFilter,
+        only: Option<Uid>,
+    ) -> Result<Vec<(JobRow, SubmissionRow)>, StoreError> {
+        let mut query = Query::default();
+        query.ids(&filter.ids);
+        query.one_of("s.user", &filter.users);
+        query.one_of("s.queue", &filter.queues);
+        query.one_of("s.name", &filter.names);
+        query.one_of("s.account", &filter.accounts);
+        let words: Vec<String> = filter
+            .states
+            .iter()
+            .map(|s: &JobState| s.word().to_owned())
+            .collect();
+        query.one_of("j.state", &words);
+        if let Some(uid) = only {
+            query.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
+        }
+        if let Some(since) = filter.since {
+            query.and("(j.ended IS NULL OR j.ended >= ?)", [Value::from(since.0)]);
+        }
+        if let Some(until) = filter.until {
+            query.and(
+                "COALESCE(j.start, s.submit) < ?",
+                [Value::from(until.0)],
+            );
+        }
+        let most = filter.most.map_or(limits::HISTORY_ROWS, |n| n as usize);
+        let text = format!(
+            "SELECT j.row, s.row FROM jobs j JOIN submissions s ON s.base = j.base
+             WHERE 1 {} ORDER BY j.id DESC LIMIT {}",
+            query.text,
+            most.min(limits::HISTORY_ROWS)
+        );
+        let blobs: Vec<(Vec<u8>, Vec<u8>)> = self.sql(|c| {
+            c.prepare(&text)?
+                .query_map(rusqlite::params_from_iter(query.values), |r| {
+                    Ok((r.get(0)?, r.get(1)?))
+                })?
+                .collect()
+        })?;
+        let mut rows = Vec::with_capacity(blobs.len());
+        for (job, submission) in blobs.into_iter().rev() {
+            rows.push((decode("jobs", &job)?, decode("submissions", &submission)?));
+        }
+        if !filter.ids.is_empty() {
+            rows.retain(|(job, _): &(JobRow, SubmissionRow)| named(job, &filter.ids));
+        }
+        if !filter.nodes.is_empty() {
+            rows.retain(|(job, _): &(JobRow, SubmissionRow)| ran_on(job, &filter.nodes));
+        }
+        Ok(rows)
+    }
+
+    /// Events after a number, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn events(&self, after: u64, most: u32) -> Result<Vec<HistoryEvent>, StoreError> {
+        self.sql(|c| {
+            c.prepare_cached("SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?
+                .query_map(params![after, most.min(100_000)], |r| {
+                    Ok(HistoryEvent {
+                        seq: r.get(0)?,
+                        at: Time(r.get(1)?),
+                        what: r.get(2)?,
+                        who: r.get(3)?,
+                        object: r.get(4)?,
+                        detail: r.get(5)?,
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    fn number(&self, query: &str) -> Result<u64, StoreError> {
+        self.sql(|c| c.query_row(query, [], |r| r.get(0)))
+    }
+
+    fn blobs<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        query: &str,
+    ) -> Result<Vec<T>, StoreError> {
+        let blobs: Vec<Vec<u8>> =
+            self.sql(|c| c.prepare(query)?.query_map([], |r| r.get(0))?.collect())?;
+        blobs.iter().map(|b| decode(table, b)).collect()
+    }
+
+    fn blobs_of(
+        &self,
+        table: &'static str,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<JobRow>, StoreError> {
+        let blobs: Vec<Vec<u8>> = self.sql(|c| {
+            c.prepare_cached("SELECT row FROM jobs WHERE id >= ?1 AND id < ?2 ORDER BY id")?
+                .query_map(params![from, to], |r| r.get(0))?
+                .collect()
+        })?;
+        blobs.iter().map(|b| decode(table, b)).collect()
+    }
+
+    fn named<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+    ) -> Result<Vec<(String, T)>, StoreError> {
+        let rows: Vec<(String, Vec<u8>)> = self.sql(|c| {
+            c.prepare(&format!("SELECT name, row FROM {table}"))?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        rows.into_iter()
+            .map(|(name, blob)| Ok((name, decode(table, &blob)?)))
+            .collect()
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn answers(
+        &self,
+    ) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
+        let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
+            c.prepare("SELECT uid, key, at, reply FROM answers")?
+                .query_map([], |r| {
+                    Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
+                })?
+                .collect()
+        })?;
+        let mut answers = Vec::new();
+        for (uid, key, at, reply) in rows {
+            if let Ok(key) = key.try_into() {
+                answers.push((Uid(uid), key, Time(at), decode("answers", &reply)?));
+            }
+        }
+        Ok(answers)
+    }
+}
+
+fn ran_on(job: &JobRow, names: &[String]) -> bool {
+    job.run
+        .iter()
+        .flat_map(|r| &r.parts)
+        .any(|p| names.contains(&p.node))
+}
+
+fn named(job: &JobRow, ids: &[JobRef]) -> bool {
+    ids.iter().any(|id| match id.task {
+        Some(task) => job.base == id.job && job.index == Some(task),
+        None => job.id == id.job || job.base == id.job,
+    })
+}
+
+/// Conditions under way.
+#[derive(Default)]
+struct Query {
+    text: String,
+    values: Vec<Value>,
+}
+
+impl Query {
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        self.text.push_str(" AND ");
+        self.text.push_str(condition);
+        self.values.extend(values);
+    }
+
+    fn one_of(&mut self, column: &str, texts: &[String]) {
+        if !texts.is_empty() {
+            let marks = vec!["?"; texts.len()].join(",");
+            let values = texts.iter().map(|t| Value::from(t.clone()));
+            self.and(&format!("{column} IN ({marks})"), values);
+        }
+    }
+
+    fn ids(&mut self, ids: &[JobRef]) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut conditions = Vec::new();
+        let mut values = Vec::new();
+        for id in ids {
+            values.push(Value::from(id.job.0 as i64));
+            match id.task {
+                None => {
+                    conditions.push("j.id = ? OR j.base = ?");
+                    values.push(Value::from(id.job.0 as i64));
+                }
+                Some(_) => conditions.push("j.base = ?"),
+            }
+        }
+        self.and(&format!("({})", conditions.join(" OR ")), values);
+    }
+}
+
+fn encode<T: Serialize>(value: &T) -> rusqlite::Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value)
+        .map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+}
+
+fn decode<T: DeserializeOwned>(table: &'static str, blob: &[u8]) -> Result<T, StoreError> {
+    rmp_serde::from_slice(blob).map_err(|e| StoreError::Row {
+        table,
+        why: e.to_string(),
+    })
+}
+
+fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
+        t.prepare_cached(sql)?.execute(values).map(drop)
+    };
+    match record {
+        Record::Submitted {
+            row,
+            script,
+            environment,
+        } => run(
+            "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11)",
+            params![
+                row.base.0, row.ids(), row.uid.0, row.user, row.queue, row.spec.name,
+                row.spec.account.as_deref().unwrap_or(""), row.submit.0, encode(row)?,
+                environment.0, script.0
+            ],
+        ),
+        Record::Changed(row) => run(
+            "UPDATE submissions SET row = ?2 WHERE base = ?1",
+            params![row.base.0, encode(row)?],
+        ),
+        Record::Job(row) => {
+            let end = row.end.as_ref();
+            let start = end
+                .and_then(|e| e.start)
+                .or(row.run.as_ref().and_then(|r| r.started));
+            run(
+                "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    row.id.0, row.base.0, row.state.word(), start.map(|t| t.0),
+                    end.map(|e| e.end.0), encode(row)?
+                ],
+            )
+        }
+        Record::SubmissionDone(base) => {
+            run("UPDATE submissions SET live = 0 WHERE base = ?1", params![base.0])
+        }
+        Record::Node {
+            name,
+            state,
+            amounts,
+            features,
+        } => run(
+            "INSERT OR REPLACE INTO nodes (name, row) VALUES (?1, ?2)",
+            params![name, encode(&(state, amounts, features))?],
+        ),
+        Record::Queue { name, state } => run(
+            "INSERT OR REPLACE INTO queues (name, row) VALUES (?1, ?2)",
+            params![name, encode(state)?],
+        ),
+        Record::NodeKey { name, key } => run(
+            "INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)",
+            params![name, key],
+        ),
+        Record::Token { hash, node, expiry } => run(
+            "INSERT OR REPLACE INTO tokens (hash, node, expiry) VALUES (?1, ?2, ?3)",
+            params![hash, node, expiry.0],
+        ),
+        Record::TokenGone { hash } => run("DELETE FROM tokens WHERE hash = ?1", params![hash]),
+        Record::Answered {
+            uid,
+            key,
+            at,
+            reply,
+        } => run(
+            "INSERT OR REPLACE INTO answers (uid, key, at, reply) VALUES (?1, ?2, ?3, ?4)",
+            params![uid.0, key.as_slice(), at.0, encode(reply)?],
+        ),
+        Record::ForgetAnswers { before } => {
+            run("DELETE FROM answers WHERE at < ?1", params![before.0])
+        }
+        Record::Happened(e) => run(
+            "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![e.seq, e.at.0, e.what, e.who, e.object, e.detail],
+        ),
+    }
+}

@@ -1,0 +1,96 @@
+//! Job arrays: ids of tasks, and how many run at once.
+
+use crate::controller::Controller;
+use crate::job::Job;
+use cosy_model::api::JobRef;
+use cosy_model::{JobId, Time};
+
+impl Controller {
+    /// The ids that a reference stands for, live or ended moments ago.
+    pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
+        let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.contains_key(id);
+        if let Some(task) = target.task {
+            if let Some(group) = self.groups.get(&target.job) {
+                return group.task(task).map(|(id, _)| id).into_iter().filter(known).collect();
+            }
+            return self
+                .ended
+                .range(target.job..)
+                .take_while(|(_, e)| e.submitted.base == target.job)
+                .filter(|(_, e)| e.row.index == Some(task))
+                .map(|(id, _)| *id)
+                .collect();
+        }
+        if let Some(group) = self.groups.get(&target.job) {
+            let first = target.job.0;
+            return (first..first + group.fates.len() as u64)
+                .map(JobId)
+                .filter(known)
+                .collect();
+        }
+        let ended_array: Vec<JobId> = self
+            .ended
+            .range(target.job..)
+            .take_while(|(_, e)| e.submitted.base == target.job)
+            .map(|(id, _)| *id)
+            .collect();
+        if !ended_array.is_empty() {
+            return ended_array;
+        }
+        Some(target.job).into_iter().filter(known).collect()
+    }
+
+    /// The name that users have for a job.
+    pub(crate) fn ref_of(&self, job: &Job) -> JobRef {
+        match job.member {
+            Some(member) => JobRef {
+                job: job.submitted.base,
+                task: Some(member.index),
+            },
+            None => JobRef {
+                job: job.id,
+                task: None,
+            },
+        }
+    }
+
+    /// True when as many tasks of the job's array run or are about to as may.
+    pub(crate) fn array_is_full(&self, job: &Job) -> bool {
+        let Some(group) = self.groups.get(&job.submitted.base) else {
+            return false;
+        };
+        let full = group
+            .at_once
+            .is_some_and(|most| group.running + group.queued >= most);
+        full && !self.sched.is_waiting(job.id)
+    }
+
+    pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
+        if let Some(group) = self.groups.get_mut(&base) {
+            group.queued = if more {
+                group.queued + 1
+            } else {
+                group.queued.saturating_sub(1)
+            };
+        }
+    }
+
+    /// Lets as many tasks into the planner's queue as have become free.
+    pub(crate) fn refill_array(&mut self, now: Time, base: JobId) {
+        while let Some(group) = self.groups.get(&base)
+            && group
+                .at_once
+                .is_none_or(|most| group.running + group.queued < most)
+            && let Some(next) = group.throttled.first().copied()
+        {
+            self.review(now, next);
+            let stuck = self
+                .groups
+                .get(&base)
+                .is_some_and(|g| g.throttled.first() == Some(&next));
+            if stuck {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
+
+use crate::config::ClusterConfig;
+use crate::event::{Batch, Effect, Event, LinkId};
+use crate::job::{Group, Job};
+use crate::nodes::{Link, Node};
+use crate::queues::Queue;
+use crate::record::Record;
+use crate::request::{KnownUser, PendingPlan, Wait};
+use cosy_model::api::{HistoryEvent, Reply};
+use cosy_model::{JobId, JobState, NodeId, Span, Time, Uid};
+use cosy_sched::Scheduler;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How often time-dependent things are looked at when nothing else happens.
+const TICK: Span = Span::from_secs(1);
+/// Answers of changing requests are remembered for so long.
+const REMEMBER_ANSWERS: Span = Span::from_secs(3600);
+/// Most ended jobs kept in memory.
+const ENDED_IN_MEMORY: usize = 100_000;
+
+/// A job that ended moments ago.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub row: Box<crate::record::JobRow>,
+    pub submitted: std::sync::Arc<crate::job::Submitted>,
+    pub state: JobState,
+    pub exit_code: i32,
+    pub signal: i32,
+}
+
+/// The controller.
+///
+/// Errors never leave [`Controller::handle`]: what is refused is answered with a
+/// refusal, what makes no sense from a node is ignored.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) config: ClusterConfig,
+    pub(crate) sched: Scheduler,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) node_ids: BTreeMap<String, NodeId>,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) jobs: BTreeMap<JobId, Job>,
+    pub(crate) groups: BTreeMap<JobId, Group>,
+    pub(crate) ended: BTreeMap<JobId, Ended>,
+    pub(crate) ended_order: VecDeque<(Time, JobId)>,
+    pub(crate) next_job: u64,
+    pub(crate) last_event: u64,
+    pub(crate) begins: BTreeSet<(Time, JobId)>,
+    /// Live jobs that wait for a job or array, by its first id.
+    pub(crate) dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// How jobs ended that others wait for, when they are no longer in memory.
+    pub(crate) facts: BTreeMap<cosy_model::api::JobRef, bool>,
+    /// First ids of live submissions by user and job name.
+    pub(crate) names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
+    pub(crate) users: BTreeMap<Uid, KnownUser>,
+    pub(crate) links: BTreeMap<LinkId, Link>,
+    pub(crate) node_keys: BTreeMap<String, String>,
+    pub(crate) tokens: BTreeMap<String, (String, Time)>,
+    pub(crate) answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
+    pub(crate) waits: Vec<Wait>,
+    pub(crate) plans: BTreeMap<u64, PendingPlan>,
+    pub(crate) next_plan: u64,
+    /// Jobs whose start is not in their row yet.
+    pub(crate) unsaved_starts: BTreeSet<JobId>,
+    pub(crate) started_at: Time,
+    pub(crate) out: Batch,
+    last_tick: Time,
+    last_forgotten: Time,
+}
+
+impl Controller {
+    pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, now: Time) -> Self {
+        Self {
+            config,
+            sched,
+            nodes: Vec::new(),
+            node_ids: BTreeMap::new(),
+            queues: Vec::new(),
+            jobs: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            ended_order: VecDeque::new(),
+            next_job: 1,
+            last_event: 0,
+            begins: BTreeSet::new(),
+            dependents: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            users: BTreeMap::new(),
+            links: BTreeMap::new(),
+            node_keys: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            waits: Vec::new(),
+            plans: BTreeMap::new(),
+            next_plan: 1,
+            unsaved_starts: BTreeSet::new(),
+            started_at: now,
+            out: Batch::default(),
+            last_tick: now,
+            last_forgotten: now,
+        }
+    }
+
+    /// Takes one event. What is decided is handed out by [`Controller::settle`].
+    pub fn handle(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Asked {
+                client,
+                caller,
+                key,
+                request,
+                facts,
+            } => self.asked(now, client, &caller, key, request, &facts),
+            Event::ClientGone(client) => self.waits.retain(|w| w.client != client),
+            Event::LinkOpened { link, peer, hello } => self.link_opened(now, link, peer, hello),
+            Event::LinkReported { link, report } => self.link_reported(now, link, report),
+            Event::LinkClosed(link) => self.link_closed(link),
+            Event::UserResolved { uid, result } => self.user_resolved(now, uid, result),
+            Event::Planned { plan, predictions } => self.planned(now, plan, predictions),
+            Event::Reconfigured(config) => self.reconfigure(now, *config),
+            Event::Ticked => {}
+        }
+    }
+
+    /// Starts what can start now, looks at what depends on time, and hands out what
+    /// was decided since the last call. Call it after every turn of events.
+    pub fn settle(&mut self, now: Time) -> Batch {
+        if now.since(self.last_tick) >= TICK {
+            self.last_tick = now;
+            self.tick(now);
+        }
+        self.begin_due(now);
+        self.start_jobs(now);
+        std::mem::take(&mut self.out)
+    }
+
+    /// When [`Controller::settle`] should be called although nothing happened.
+    pub fn next_wakeup(&self, now: Time) -> Time {
+        let tick = now + TICK;
+        match self.begins.first() {
+            Some((begin, _)) => tick.min(*begin),
+            None => tick,
+        }
+    }
+
+    /// Number of jobs that wait or run.
+    pub fn live_jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn tick(&mut self, now: Time) {
+        self.check_nodes(now);
+        self.check_limits(now);
+        self.check_users(now);
+        self.save_starts();
+        self.forget_old(now);
+    }
+
+    fn save_starts(&mut self) {
+        for id in std::mem::take(&mut self.unsaved_starts) {
+            self.save_job(id);
+        }
+    }
+
+    fn forget_old(&mut self, now: Time) {
+        let keep = self.config.policy.keep_ended;
+        while let Some(&(at, id)) = self.ended_order.front() {
+            if now.since(at) < keep && self.ended_order.len() <= ENDED_IN_MEMORY {
+                break;
+            }
+            self.ended_order.pop_front();
+            self.ended.remove(&id);
+        }
+        if now.since(self.last_forgotten) > Span::from_minutes(10) {
+            self.last_forgotten = now;
+            let before = now - REMEMBER_ANSWERS;
+            self.answers.retain(|_, (at, _)| *at >= before);
+            self.record(Record::ForgetAnswers { before });
+            let old: Vec<String> = self
+                .tokens
+                .iter()
+                .filter(|(_, (_, expiry))| *expiry < now)
+                .map(|(hash, _)| hash.clone())
+                .collect();
+            for hash in old {
+                self.tokens.remove(&hash);
+                self.record(Record::TokenGone { hash });
+            }
+        }
+    }
+
+    pub(crate) fn record(&mut self, record: Record) {
+        self.out.records.push(record);
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.out.effects.push(effect);
+    }
+
+    /// Writes a line of history.
+    pub(crate) fn happened(
+        &mut self,
+        at: Time,
+        what: &str,
+        who: &str,
+        object: String,
+        detail: String,
+    ) {
+        self.last_event += 1;
+        let event = HistoryEvent {
+            seq: self.last_event,
+            at,
+            what: what.to_owned(),
+            who: who.to_owned(),
+            object,
+            detail,
+        };
+        self.record(Record::Happened(event));
+    }
+
+    /// Writes a live job's row.
+    pub(crate) fn save_job(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get(&id) {
+            let row = job.row(&|n| self.nodes[n.index()].spec.name.clone());
+            self.record(Record::Job(Box::new(row)));
+        }
+    }
+}

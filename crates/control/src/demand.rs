@@ -1,0 +1,271 @@
+//! From what a user asked for, by name, to what the planner works with, by number; and
+//! the limits of queues on the way. COSY paper, section 3.1: "Resource limitation".
+
+use crate::controller::Controller;
+use crate::job::Place;
+use crate::queues::Queue;
+use cosy_model::job::{MemoryRequest, ResourceRequest};
+use cosy_model::{Amounts, JobSpec, MiB, QueueId, Refusal, RefusalCode, Span, User, limits};
+use cosy_sched::{Demand, NodeMask};
+use std::sync::Arc;
+
+impl Controller {
+    /// Where a job would stand in a queue.
+    ///
+    /// # Errors
+    /// A refusal that names the limit and its figure.
+    pub(crate) fn place(
+        &self,
+        spec: &JobSpec,
+        queue_id: QueueId,
+        user: &User,
+    ) -> Result<Place, Refusal> {
+        let queue = &self.queues[queue_id.index()];
+        let limit = time_limit(spec, queue)?;
+        let demand = self.demand(&spec.request, queue)?;
+        Ok(Place::Good {
+            queue: queue_id,
+            level: crate::access::level(&queue.spec, user),
+            demand: Arc::new(demand),
+            limit,
+        })
+    }
+
+    fn demand(&self, request: &ResourceRequest, queue: &Queue) -> Result<Demand, Refusal> {
+        let (nodes, tasks) = counts(request)?;
+        if let (Some(max), Some(asked)) = (queue.spec.max_nodes, nodes)
+            && asked > max
+        {
+            return Err(over(queue, &format!("{asked} nodes"), &format!("{max} nodes")));
+        }
+        let (per_task, per_node) = amounts(request, queue)?;
+        let demand = Demand {
+            nodes,
+            tasks,
+            tasks_per_node: tasks_cap(request, queue, &per_task, &per_node),
+            per_task,
+            per_node,
+            exclusive: request.exclusive || queue.spec.exclusive,
+            allowed: self.allowed(request, queue)?,
+            required: self.mask(&request.require)?,
+            tiers: self.tiers(request)?,
+        };
+        self.fits_somewhere(&demand, queue)?;
+        Ok(demand)
+    }
+
+    /// Refuses what the machine can never give, as far as it is known yet.
+    fn fits_somewhere(&self, demand: &Demand, queue: &Queue) -> Result<(), Refusal> {
+        let name = &queue.spec.name;
+        if let Some(node) = demand.required.iter().find(|n| !demand.allowed.contains(*n)) {
+            return Err(Refusal::new(
+                RefusalCode::NeverFits,
+                format!(
+                    "node {} is required, but it is avoided, lacks a feature asked for, or is not in queue {name}",
+                    self.nodes[node.index()].spec.name
+                ),
+            ));
+        }
+        let unknown = demand
+            .allowed
+            .iter()
+            .any(|n| !self.nodes[n.index()].known);
+        if unknown {
+            return Ok(());
+        }
+        self.sched.could_ever_run(demand).map_err(|shortage| {
+            Refusal::new(
+                RefusalCode::NeverFits,
+                format!("queue {name} can never run this job: {shortage}"),
+            )
+        })
+    }
+
+    fn allowed(&self, request: &ResourceRequest, queue: &Queue) -> Result<NodeMask, Refusal> {
+        let mut allowed = queue.nodes.clone();
+        for node in self.mask(&request.avoid)?.iter() {
+            allowed.remove(node);
+        }
+        if !request.features.is_empty() {
+            let lacking: Vec<_> = allowed
+                .iter()
+                .filter(|n| !self.nodes[n.index()].has_features(&request.features))
+                .collect();
+            for node in lacking {
+                allowed.remove(node);
+            }
+        }
+        if allowed.count() == 0 {
+            return Err(Refusal::new(
+                RefusalCode::NeverFits,
+                format!(
+                    "no node of queue {} has the features {} and is not avoided",
+                    queue.spec.name,
+                    if request.features.is_empty() { "asked for".to_owned() } else { request.features.join(",") }
+                ),
+            ));
+        }
+        Ok(allowed)
+    }
+
+    /// Preferred nodes first, then each set in turn.
+    fn tiers(&self, request: &ResourceRequest) -> Result<Vec<NodeMask>, Refusal> {
+        let mut tiers = Vec::new();
+        if !request.prefer.is_empty() {
+            tiers.push(self.mask(&request.prefer)?);
+        }
+        for set in &request.sets {
+            let nodes = self.config.sets.get(set).ok_or_else(|| {
+                let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();
+                Refusal::new(
+                    RefusalCode::NotFound,
+                    format!("there is no node set '{set}'; the sets are: {}", sets.join(", ")),
+                )
+            })?;
+            tiers.push(self.mask(nodes)?);
+        }
+        Ok(tiers)
+    }
+
+    pub(crate) fn mask(&self, names: &[String]) -> Result<NodeMask, Refusal> {
+        let mut mask = NodeMask::new(self.nodes.len());
+        for name in names {
+            let id = self.node_ids.get(name).ok_or_else(|| {
+                Refusal::new(RefusalCode::NotFound, format!("there is no node '{name}'"))
+            })?;
+            mask.insert(*id);
+        }
+        Ok(mask)
+    }
+}
+
+/// Number of nodes, if fixed, and number of tasks.
+fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
+    let zero = [
+        ("nodes", request.nodes),
+        ("tasks", request.tasks),
+        ("tasks per node", request.tasks_per_node),
+        ("cores per task", Some(request.cores_per_task)),
+    ];
+    if let Some((what, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
+        return Err(Refusal::invalid(format!("0 {what} cannot be asked for")));
+    }
+    let tasks = match (request.tasks, request.nodes, request.tasks_per_node) {
+        (Some(tasks), _, _) => tasks,
+        (None, Some(nodes), per_node) => nodes.checked_mul(per_node.unwrap_or(1)).ok_or_else(|| {
+            Refusal::invalid(format!("{nodes} nodes times the tasks per node are too many"))
+        })?,
+        (None, None, per_node) => per_node.unwrap_or(1),
+    };
+    let nodes = request.nodes.map(|n| n.min(tasks));
+    let nodes = match nodes {
+        None if request.require.len() > 1 => Some((request.require.len() as u32).min(tasks)),
+        other => other,
+    };
+    if let (Some(n), Some(per)) = (nodes, request.tasks_per_node)
+        && u64::from(n) * u64::from(per) < u64::from(tasks)
+    {
+        return Err(Refusal::invalid(format!(
+            "{tasks} tasks do not fit on {n} nodes with at most {per} tasks per node"
+        )));
+    }
+    Ok((nodes, tasks))
+}
+
+/// What each task and each node takes.
+fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts), Refusal> {
+    let cores = request.cores_per_task;
+    if cores > limits::NODE_CORES {
+        return Err(Refusal::invalid(format!(
+            "{cores} cores per task are more than the {} that a node can have",
+            limits::NODE_CORES
+        )));
+    }
+    let mut per_task = Amounts {
+        cores,
+        ..Amounts::default()
+    };
+    let mut per_node = Amounts {
+        disk: request.disk_per_node,
+        gpus: request.gpus_per_node,
+        other: request.other_per_node.clone(),
+        ..Amounts::default()
+    };
+    let per_core = match request.memory {
+        MemoryRequest::QueueDefault => queue.spec.default_memory_per_core,
+        MemoryRequest::PerCore(m) => Some(m),
+        MemoryRequest::PerNode(m) => {
+            per_node.memory = m;
+            None
+        }
+    };
+    if let Some(m) = per_core {
+        per_task.memory = MiB(m.0.saturating_mul(u64::from(cores)));
+    }
+    if let Some(max) = queue.spec.max_memory {
+        let least = per_node.memory.max(per_task.memory);
+        if least > max {
+            return Err(over(
+                queue,
+                &format!("{least} of memory per node"),
+                &max.to_string(),
+            ));
+        }
+    }
+    if let Some(max) = queue.spec.max_disk
+        && per_node.disk > max
+    {
+        return Err(over(
+            queue,
+            &format!("{} of disk per node", per_node.disk),
+            &max.to_string(),
+        ));
+    }
+    Ok((per_task, per_node))
+}
+
+/// Most tasks on one node: what the user said, and what the queue's memory limit leaves.
+fn tasks_cap(
+    request: &ResourceRequest,
+    queue: &Queue,
+    per_task: &Amounts,
+    per_node: &Amounts,
+) -> Option<u32> {
+    let by_memory = queue
+        .spec
+        .max_memory
+        .and_then(|max| (max.0 - per_node.memory.0).checked_div(per_task.memory.0))
+        .map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    match (request.tasks_per_node, by_memory) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn time_limit(spec: &JobSpec, queue: &Queue) -> Result<Span, Refusal> {
+    let max = queue.spec.max_time.unwrap_or(Span::UNLIMITED);
+    let Some(asked) = spec.time_limit else {
+        return Ok(queue.spec.default_time.unwrap_or(max).min(max));
+    };
+    if asked <= Span::ZERO {
+        return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
+    }
+    if asked > max {
+        return Err(over(
+            queue,
+            &format!("a time limit of {asked}"),
+            &max.to_string(),
+        ));
+    }
+    Ok(asked)
+}
+
+fn over(queue: &Queue, asked: &str, max: &str) -> Refusal {
+    Refusal::new(
+        RefusalCode::QueueLimit,
+        format!(
+            "{asked} is more than queue {} allows ({max})",
+            queue.spec.name
+        ),
+    )
+}

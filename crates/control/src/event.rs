@@ -1,0 +1,241 @@
+//! What happens to the controller and what it wants done.
+
+use crate::config::ClusterConfig;
+use crate::record::Record;
+use cosy_model::api::{JobRef, Reply, Request};
+use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport};
+use cosy_model::{JobId, Time, Uid, User};
+use cosy_sched::{Prediction, Scheduler};
+
+/// A command's connection, numbered by the shell around the controller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ClientId(pub u64);
+
+/// A node daemon's connection, numbered by the shell around the controller.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LinkId(pub u64);
+
+/// Who asks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The user, as kernel and directory say.
+    pub user: User,
+    /// False when the directory did not answer: only the uid is sure.
+    pub resolved: bool,
+    /// The node whose daemon passed the request on.
+    pub via: Option<Via>,
+}
+
+/// A request that came over a node's daemon.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Via {
+    /// The node, as its daemon says.
+    pub node: String,
+    /// The connection; the controller knows which nodes it may speak for.
+    pub link: LinkId,
+}
+
+/// A job that ended long ago, looked up in the store by the shell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OldJob {
+    /// Which was asked for.
+    pub job: JobRef,
+    /// Whether it (or all its tasks) ended with exit code 0; `None`: there is no such job.
+    pub ok: Option<bool>,
+}
+
+/// A fresh join token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TokenSeed {
+    /// What the administrator hands out.
+    pub text: String,
+    /// What the store keeps.
+    pub hash: String,
+}
+
+/// What the shell has found out for a request beforehand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Jobs named in dependencies that are in the store.
+    pub old_jobs: Vec<OldJob>,
+    /// Randomness for [`Request::JoinToken`].
+    pub token: Option<TokenSeed>,
+}
+
+/// Why a user could not be looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LookupFailure {
+    /// There is no such user.
+    Unknown,
+    /// The directory service does not answer.
+    Down,
+}
+
+/// The first word of a node daemon.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LinkHello {
+    /// It takes up its work.
+    Node,
+    /// It wants to join under that name.
+    Join {
+        /// Name.
+        node: String,
+        /// Hash of the token's secret.
+        token_hash: String,
+    },
+}
+
+/// Answer to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LinkAnswer {
+    /// Go on.
+    Welcome,
+    /// The key is now known.
+    Joined,
+    /// No, and why.
+    Refused(String),
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum Event {
+    /// A command asks.
+    Asked {
+        /// Where the answer goes.
+        client: ClientId,
+        /// Who.
+        caller: Box<Caller>,
+        /// Key of a changing request.
+        key: Option<[u8; 16]>,
+        /// What.
+        request: Request,
+        /// Found out beforehand.
+        facts: Facts,
+    },
+    /// A command has gone; answers for it are dropped.
+    ClientGone(ClientId),
+    /// A node daemon has connected and proved to hold a key.
+    LinkOpened {
+        /// The connection.
+        link: LinkId,
+        /// Its public key in hexadecimal.
+        peer: String,
+        /// Its first word.
+        hello: LinkHello,
+    },
+    /// A node daemon reports.
+    LinkReported {
+        /// The connection.
+        link: LinkId,
+        /// What.
+        report: NodeReport,
+    },
+    /// The connection has ended.
+    LinkClosed(LinkId),
+    /// A look-up has come back.
+    UserResolved {
+        /// Whom.
+        uid: Uid,
+        /// What was found.
+        result: Result<User, LookupFailure>,
+    },
+    /// A plan has come back.
+    Planned {
+        /// Its number.
+        plan: u64,
+        /// Predicted starts.
+        predictions: Vec<Prediction>,
+    },
+    /// The configuration was read again.
+    Reconfigured(Box<ClusterConfig>),
+    /// Time has passed.
+    Ticked,
+}
+
+/// What is to be done, after the batch's records are durable.
+#[derive(Debug)]
+pub enum Effect {
+    /// Answer a command.
+    Reply {
+        /// Which.
+        client: ClientId,
+        /// The answer.
+        reply: Reply,
+    },
+    /// Answer a node daemon's first word.
+    LinkReply {
+        /// The connection.
+        link: LinkId,
+        /// The answer.
+        answer: LinkAnswer,
+    },
+    /// Close a node daemon's connection.
+    CloseLink(LinkId),
+    /// Send an order that is complete.
+    Order {
+        /// The connection.
+        link: LinkId,
+        /// What.
+        order: NodeOrder,
+    },
+    /// Send [`NodeOrder::Prepare`] with a ticket.
+    Prepare {
+        /// The connection.
+        link: LinkId,
+        /// The allocation, without its ticket.
+        allocation: Box<Allocation>,
+        /// Until when the ticket is good.
+        expiry: Time,
+    },
+    /// Send [`NodeOrder::Launch`] with a ticket, the script, and the user's variables
+    /// before those in `launch.environment`.
+    Launch {
+        /// The connection.
+        link: LinkId,
+        /// The launch without ticket, script and user's variables.
+        launch: Box<Launch>,
+        /// First id of the submission that has script and variables.
+        submission: JobId,
+        /// Until when the ticket is good.
+        expiry: Time,
+    },
+    /// Look a user up: [`Event::UserResolved`].
+    ResolveUser(Uid),
+    /// Compute a plan on another thread: [`Event::Planned`].
+    Plan {
+        /// Its number.
+        plan: u64,
+        /// The snapshot.
+        scheduler: Box<Scheduler>,
+        /// Only this job's prediction is wanted.
+        only: Option<JobId>,
+    },
+    /// Read the configuration again: [`Event::Reconfigured`], then answer.
+    Reload {
+        /// Where the answer goes.
+        client: ClientId,
+    },
+    /// Have a mail sent.
+    Mail {
+        /// To whom.
+        to: String,
+        /// Subject.
+        subject: String,
+    },
+}
+
+/// Everything decided in one turn.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// To be made durable in one transaction.
+    pub records: Vec<Record>,
+    /// To be done afterwards, in this order.
+    pub effects: Vec<Effect>,
+}
+
+impl Batch {
+    /// True when there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.effects.is_empty()
+    }
+}

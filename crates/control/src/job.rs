@@ -1,0 +1,281 @@
+//! A job in memory.
+
+use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, SubmissionRow};
+use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::{
+    AccessLevel, Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeId, QueueId, Span, Time,
+    Uid, WaitReason,
+};
+use cosy_sched::Demand;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What the tasks of an array, or a single job, share.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub base: JobId,
+    pub uid: Uid,
+    pub gid: Gid,
+    pub user: String,
+    pub submit: Time,
+    pub spec: JobSpec,
+    /// The queue by name; `place` is its number in the present configuration.
+    pub queue: String,
+    pub place: Place,
+}
+
+/// What the present configuration makes of a submission.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// The planner can work with it.
+    Good {
+        queue: QueueId,
+        level: AccessLevel,
+        demand: Arc<Demand>,
+        limit: Span,
+    },
+    /// The queue is gone or the machine has become too small: it waits for a better one.
+    Lost,
+}
+
+impl Place {
+    pub fn limit(&self) -> Span {
+        match self {
+            Self::Good { limit, .. } => *limit,
+            Self::Lost => Span::UNLIMITED,
+        }
+    }
+}
+
+/// Its place in an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub index: u32,
+    /// The how-manieth task it is.
+    pub at: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub id: JobId,
+    pub member: Option<Member>,
+    pub submitted: Arc<Submitted>,
+    /// `submitted` is this task's own, not the array's.
+    pub own: bool,
+    pub held: Option<HeldBy>,
+    /// The directory service has to tell the user's groups first.
+    pub needs_user: bool,
+    pub attempt: Attempt,
+    pub eligible: Option<Time>,
+    pub phase: Phase,
+}
+
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// In the planner's queue when there is no reason, else out of it.
+    Waiting(Option<WaitReason>),
+    /// Holds nodes.
+    Run(Box<Run>),
+}
+
+/// An attempt.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub allocated: Time,
+    pub started: Option<Time>,
+    pub parts: Vec<Part>,
+    /// The program was ordered to start on the first node.
+    pub launched: bool,
+    pub after: Option<AfterRun>,
+    pub killed: Option<KillCause>,
+}
+
+/// The share of one node.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub node: NodeId,
+    pub tasks: u32,
+    pub amounts: Amounts,
+    pub cores: Vec<u32>,
+    pub gpus: Vec<u32>,
+    pub boot_id: String,
+    pub step: PartStep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartStep {
+    /// An order is under way.
+    Ordered,
+    /// The node is ready or the program runs.
+    Ready,
+    /// The node has given its share back.
+    Released,
+}
+
+impl Job {
+    pub fn key(&self) -> AttemptKey {
+        AttemptKey {
+            job: self.id,
+            attempt: self.attempt,
+        }
+    }
+
+    pub fn spec(&self) -> &JobSpec {
+        &self.submitted.spec
+    }
+
+    pub fn run(&self) -> Option<&Run> {
+        match &self.phase {
+            Phase::Run(run) => Some(run),
+            Phase::Waiting(_) => None,
+        }
+    }
+
+    pub fn run_mut(&mut self) -> Option<&mut Run> {
+        match &mut self.phase {
+            Phase::Run(run) => Some(run),
+            Phase::Waiting(_) => None,
+        }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(_))
+    }
+
+    pub fn state(&self) -> JobState {
+        match &self.phase {
+            Phase::Waiting(_) => JobState::Waiting,
+            Phase::Run(run) if run.after.is_some() => JobState::Completing,
+            Phase::Run(run) if run.started.is_some() => JobState::Running,
+            Phase::Run(_) => JobState::Starting,
+        }
+    }
+
+    /// The row as it is now; `names` are the node names by number.
+    pub fn row(&self, names: &dyn Fn(NodeId) -> String) -> JobRow {
+        let spec = self.own.then(|| Box::new(self.submitted.spec.clone()));
+        JobRow {
+            id: self.id,
+            base: self.submitted.base,
+            index: self.member.map(|m| m.index),
+            state: self.state(),
+            attempt: self.attempt,
+            held: self.held,
+            changed: spec,
+            queue: self.own.then(|| self.submitted.queue.clone()),
+            eligible: self.eligible,
+            run: self.run().map(|r| r.row(names)),
+            end: None,
+            note: String::new(),
+        }
+    }
+
+    /// The row of its end.
+    pub fn end_row(&self, end: &End, note: &str, names: &dyn Fn(NodeId) -> String) -> JobRow {
+        JobRow {
+            state: end.state(),
+            end: Some(end.clone()),
+            note: note.to_owned(),
+            ..self.row(names)
+        }
+    }
+}
+
+impl Run {
+    fn row(&self, names: &dyn Fn(NodeId) -> String) -> RunRow {
+        let part = |p: &Part| PartRow {
+            node: names(p.node),
+            tasks: p.tasks,
+            amounts: p.amounts.clone(),
+            cores: p.cores.clone(),
+            gpus: p.gpus.clone(),
+            boot_id: p.boot_id.clone(),
+        };
+        RunRow {
+            allocated: self.allocated,
+            started: self.started,
+            parts: self.parts.iter().map(part).collect(),
+            after: self.after.clone(),
+            killed: self.killed,
+        }
+    }
+
+    pub fn part(&self, node: NodeId) -> Option<&Part> {
+        self.parts.iter().find(|p| p.node == node)
+    }
+
+    pub fn part_mut(&mut self, node: NodeId) -> Option<&mut Part> {
+        self.parts.iter_mut().find(|p| p.node == node)
+    }
+
+    pub fn first(&self) -> Option<NodeId> {
+        self.parts.first().map(|p| p.node)
+    }
+}
+
+/// What became of an array's task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Live,
+    Ok,
+    NotOk,
+}
+
+/// A submission with jobs that live.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub submitted: Arc<Submitted>,
+    /// Indices of an array.
+    pub indices: Option<Vec<u32>>,
+    pub at_once: Option<u32>,
+    pub fates: Vec<Fate>,
+    /// Tasks that have not ended.
+    pub live: u32,
+    /// Tasks that hold nodes.
+    pub running: u32,
+    /// Tasks in the planner's queue.
+    pub queued: u32,
+    /// Tasks that have started or ended.
+    pub touched: u32,
+    /// Tasks that wait only for others of the array to end.
+    pub throttled: BTreeSet<JobId>,
+}
+
+impl Group {
+    pub fn of_row(row: &SubmissionRow, submitted: Arc<Submitted>) -> Self {
+        let ids = row.ids() as usize;
+        Self {
+            submitted,
+            indices: row.indices.clone(),
+            at_once: row.at_once,
+            fates: vec![Fate::Live; ids],
+            live: ids as u32,
+            running: 0,
+            queued: 0,
+            touched: 0,
+            throttled: BTreeSet::new(),
+        }
+    }
+
+    /// Task id and fate for an index.
+    pub fn task(&self, index: u32) -> Option<(JobId, Fate)> {
+        let at = self.indices.as_ref()?.binary_search(&index).ok()?;
+        Some((JobId(self.submitted.base.0 + at as u64), self.fates[at]))
+    }
+
+    /// The row as it is now.
+    pub fn row(&self) -> SubmissionRow {
+        let s = &self.submitted;
+        SubmissionRow {
+            base: s.base,
+            indices: self.indices.clone(),
+            at_once: self.at_once,
+            uid: s.uid,
+            gid: s.gid,
+            user: s.user.clone(),
+            queue: s.queue.clone(),
+            submit: s.submit,
+            spec: s.spec.clone(),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! From the planner's word to the nodes: numbers of cores and GPUs, orders, variables.
+
+use crate::controller::Controller;
+use crate::event::Effect;
+use crate::job::{Job, Part, PartStep, Phase, Run};
+use crate::mail::News;
+use crate::pattern::{self, Names};
+use cosy_model::job::OpenMode;
+use cosy_model::node::{Allocation, Launch};
+use cosy_model::{Attempt, Gid, JobId, NodeId, OsText, Span, Time, User, WaitReason};
+use cosy_sched::Start;
+
+/// A ticket outlives the job's limit by so much: nodes may be slow to end things.
+const TICKET_MARGIN: Span = Span::from_secs(86_400);
+/// Ticket of a job without limit.
+const TICKET_LONGEST: Span = Span::from_secs(10 * 366 * 86_400);
+
+impl Controller {
+    /// Starts what the planner says can start.
+    pub(crate) fn start_jobs(&mut self, now: Time) {
+        loop {
+            let starts = self.sched.schedule(now);
+            if starts.is_empty() {
+                return;
+            }
+            let mut again = false;
+            for start in starts {
+                again |= !self.start_job(now, start);
+            }
+            if !again {
+                return;
+            }
+        }
+    }
+
+    /// False when the job could not be started after all and its share is free again.
+    fn start_job(&mut self, now: Time, start: Start) -> bool {
+        let id = start.job;
+        let Some(job) = self.jobs.get(&id) else {
+            self.sched.end(id);
+            return false;
+        };
+        let (base, uid) = (job.submitted.base, job.submitted.uid);
+        self.count_queued(base, false);
+        let Some(user) = self.fresh_user(now, uid) else {
+            return self.wait_for_directory(now, id);
+        };
+        let mut shares = start.shares;
+        shares.sort_by_key(|s| s.node);
+        let parts: Vec<Part> = shares
+            .into_iter()
+            .map(|share| self.take_share(id, share))
+            .collect();
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return false;
+        };
+        job.attempt = Attempt(job.attempt.0 + 1);
+        job.phase = Phase::Run(Box::new(Run {
+            allocated: now,
+            started: None,
+            launched: false,
+            parts,
+            after: None,
+            killed: None,
+        }));
+        self.count_start(base, id);
+        self.save_job(id);
+        let nodes = self.jobs[&id].run().map(|r| self.node_list(r));
+        let detail = format!("on {}", nodes.unwrap_or_default());
+        self.happened(now, "started", "controller", format!("job {id}"), detail);
+        if let Some(mail) = self.mail(&self.jobs[&id], &News::Began) {
+            self.effect(mail);
+        }
+        self.order_first_steps(id, &user);
+        self.review_dependents(now, base);
+        true
+    }
+
+    fn wait_for_directory(&mut self, now: Time, id: JobId) -> bool {
+        self.sched.end(id);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.needs_user = true;
+            job.phase = Phase::Waiting(Some(WaitReason::Directory));
+        }
+        self.review(now, id);
+        false
+    }
+
+    fn count_start(&mut self, base: JobId, id: JobId) {
+        let touched = self.jobs.get(&id).is_some_and(|j| j.attempt.0 == 1);
+        if let Some(group) = self.groups.get_mut(&base) {
+            group.running += 1;
+            group.touched += u32::from(touched);
+        }
+        self.count_running(id, true);
+    }
+
+    /// Chooses cores and GPUs by number: the lowest that are free.
+    fn take_share(&mut self, id: JobId, share: cosy_model::NodeShare) -> Part {
+        let node = &mut self.nodes[share.node.index()];
+        node.jobs.insert(id);
+        Part {
+            node: share.node,
+            tasks: share.tasks,
+            cores: node.cores.take(share.amounts.cores),
+            gpus: node.gpus.take(share.amounts.gpus),
+            amounts: share.amounts,
+            boot_id: node.boot_id.clone(),
+            step: PartStep::Ordered,
+        }
+    }
+
+    /// One node: launch at once. Several: the others get ready first.
+    fn order_first_steps(&mut self, id: JobId, user: &User) {
+        let several = self.jobs[&id].run().is_some_and(|r| r.parts.len() > 1);
+        if several {
+            self.order_prepare(id, user);
+        } else {
+            self.order_launch(id, user);
+        }
+    }
+
+    fn order_prepare(&mut self, id: JobId, user: &User) {
+        let Some(run) = self.jobs[&id].run() else {
+            return;
+        };
+        let others: Vec<NodeId> = run
+            .parts
+            .iter()
+            .skip(1)
+            .filter(|p| p.step == PartStep::Ordered)
+            .map(|p| p.node)
+            .collect();
+        for node in others {
+            self.order_prepare_on(id, node, user);
+        }
+    }
+
+    pub(crate) fn order_prepare_on(&mut self, id: JobId, node: NodeId, user: &User) {
+        let Some(link) = self.nodes[node.index()].link else {
+            return; // ordered again when it registers
+        };
+        let Some((allocation, expiry)) = self.allocation(id, node, user) else {
+            return;
+        };
+        self.effect(Effect::Prepare {
+            link,
+            allocation: Box::new(allocation),
+            expiry,
+        });
+    }
+
+    /// Orders the program to start on the first node.
+    pub(crate) fn order_launch(&mut self, id: JobId, user: &User) {
+        let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
+            return;
+        };
+        run.launched = true;
+        let Some(first) = run.first() else { return };
+        let Some(link) = self.nodes[first.index()].link else {
+            return; // ordered again when it registers
+        };
+        let Some((allocation, expiry)) = self.allocation(id, first, user) else {
+            return;
+        };
+        let job = &self.jobs[&id];
+        let Some(run) = job.run() else { return };
+        let launch = self.launch(job, run, allocation, user);
+        let submission = job.submitted.base;
+        self.effect(Effect::Launch {
+            link,
+            launch: Box::new(launch),
+            submission,
+            expiry,
+        });
+    }
+
+    fn allocation(&self, id: JobId, node: NodeId, user: &User) -> Option<(Allocation, Time)> {
+        let job = self.jobs.get(&id)?;
+        let run = job.run()?;
+        let part = run.part(node)?;
+        let limit = job.submitted.place.limit();
+        let mut groups: Vec<Gid> = user.groups.iter().map(|g| g.gid).collect();
+        if groups.is_empty() {
+            groups.push(user.gid);
+        }
+        let length = if limit.is_unlimited() {
+            TICKET_LONGEST
+        } else {
+            limit + TICKET_MARGIN
+        };
+        let allocation = Allocation {
+            key: job.key(),
+            node: self.nodes[node.index()].spec.name.clone(),
+            nodes: self.node_list(run),
+            uid: user.uid,
+            gid: job.submitted.gid,
+            groups,
+            user: user.name.clone(),
+            home: user.home.clone(),
+            shell: user.shell.clone(),
+            memory: Some(part.amounts.memory).filter(|m| m.0 > 0),
+            cores: part.cores.clone(),
+            gpus: part.gpus.clone(),
+            tasks: part.tasks,
+            limit,
+            ticket: OsText::default(),
+        };
+        Some((allocation, run.allocated + length))
+    }
+
+    fn launch(&self, job: &Job, run: &Run, allocation: Allocation, user: &User) -> Launch {
+        let spec = job.spec();
+        let files = self.files(job, run);
+        Launch {
+            program: spec.program.clone(),
+            script: OsText::default(),
+            workdir: spec.workdir.clone(),
+            stdout: files.0,
+            stderr: files.1,
+            stdin: files.2,
+            open_mode: if job.attempt.0 > 1 {
+                OpenMode::Append
+            } else {
+                spec.open_mode
+            },
+            environment: self.variables(job, run, user),
+            login_environment: spec.login_environment,
+            umask: spec.umask,
+            rlimits: spec.rlimits.clone(),
+            warn: spec.warn,
+            grace: self.config.policy.grace,
+            allocation,
+        }
+    }
+
+    /// Output, error and input file with their patterns expanded.
+    pub(crate) fn files(&self, job: &Job, run: &Run) -> (OsText, OsText, OsText) {
+        let node = run
+            .first()
+            .map(|n| self.nodes[n.index()].spec.name.as_str())
+            .unwrap_or_default();
+        files(job, node)
+    }
+
+    /// The nodes of an attempt as a host list.
+    pub(crate) fn node_list(&self, run: &Run) -> String {
+        let name = |p: &Part| self.nodes[p.node.index()].spec.name.clone();
+        let names: Vec<String> = run.parts.iter().map(name).collect();
+        cosy_model::fold(&names)
+    }
+}
+
+/// Output, error and input file of a job that runs on `node`.
+pub(crate) fn files(job: &Job, node: &str) -> (OsText, OsText, OsText) {
+    let spec = job.spec();
+    let names = Names {
+        job: job.id.0,
+        array: job.submitted.base.0,
+        index: job.member.map(|m| m.index),
+        name: &spec.name,
+        user: &job.submitted.user,
+        node,
+    };
+    let standard: &[u8] = if job.member.is_some() {
+        b"cosy-%A_%a.out"
+    } else {
+        b"cosy-%j.out"
+    };
+    let pattern = |p: &Option<OsText>| p.as_ref().map(|p| pattern::expand(&p.0, &names));
+    (
+        pattern(&spec.stdout).unwrap_or_else(|| pattern::expand(standard, &names)),
+        pattern(&spec.stderr).unwrap_or_default(),
+        pattern(&spec.stdin).unwrap_or_default(),
+    )
+}

@@ -1,0 +1,437 @@
+//! Nodes as they are now: connected or not, open or drained, what they have.
+
+use crate::controller::Controller;
+use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::record::Record;
+use cosy_model::api::{NodeAction, NodeInfo, Reply};
+use cosy_model::node::{InventoryItem, NodeOrder, NodeSelf};
+use cosy_model::{
+    Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits,
+};
+use std::collections::BTreeSet;
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub spec: NodeSpec,
+    /// Configured or found there; nothing while unknown.
+    pub amounts: Amounts,
+    /// `amounts` can be relied on.
+    pub known: bool,
+    /// Features from the configuration and from the node.
+    pub features: BTreeSet<String>,
+    pub state: NodeState,
+    pub link: Option<LinkId>,
+    pub last_seen: Option<Time>,
+    /// Given up after silence; its attempts are superseded.
+    pub lost: bool,
+    /// What the node's own health check says.
+    pub problem: Option<String>,
+    pub version: String,
+    pub boot_id: String,
+    pub only_uid: Option<Uid>,
+    pub cores: Numbers,
+    pub gpus: Numbers,
+    pub jobs: BTreeSet<JobId>,
+}
+
+impl Node {
+    pub fn new(spec: NodeSpec, state: NodeState) -> Self {
+        let amounts = spec.amounts.clone().unwrap_or_default();
+        Self {
+            known: spec.amounts.is_some(),
+            features: spec.features.iter().cloned().collect(),
+            amounts,
+            spec,
+            state,
+            link: None,
+            last_seen: None,
+            lost: false,
+            problem: None,
+            version: String::new(),
+            boot_id: String::new(),
+            only_uid: None,
+            cores: Numbers::default(),
+            gpus: Numbers::default(),
+            jobs: BTreeSet::new(),
+        }
+    }
+
+    /// True when something new may start there now.
+    pub fn takes_jobs(&self) -> bool {
+        self.link.is_some() && self.state == NodeState::Open && self.problem.is_none()
+    }
+
+    pub fn has_features(&self, wanted: &[String]) -> bool {
+        wanted.iter().all(|f| self.features.contains(f))
+    }
+}
+
+/// Which numbered things (cores, GPUs) are held.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Numbers(Vec<bool>);
+
+impl Numbers {
+    /// The `count` lowest free numbers.
+    pub fn take(&mut self, count: u32) -> Vec<u32> {
+        let mut taken = Vec::with_capacity(count as usize);
+        let mut at = 0;
+        while taken.len() < count as usize {
+            if at == self.0.len() {
+                self.0.push(false);
+            }
+            if !self.0[at] {
+                self.0[at] = true;
+                taken.push(at as u32);
+            }
+            at += 1;
+        }
+        taken
+    }
+
+    pub fn mark(&mut self, numbers: &[u32]) {
+        for n in numbers.iter().filter(|n| **n < limits::NODE_CORES) {
+            let at = *n as usize;
+            if at >= self.0.len() {
+                self.0.resize(at + 1, false);
+            }
+            self.0[at] = true;
+        }
+    }
+
+    pub fn give(&mut self, numbers: &[u32]) {
+        for n in numbers {
+            if let Some(held) = self.0.get_mut(*n as usize) {
+                *held = false;
+            }
+        }
+    }
+
+    pub fn held(&self) -> usize {
+        self.0.iter().filter(|h| **h).count()
+    }
+}
+
+/// A node daemon's connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub peer: String,
+    pub nodes: Vec<NodeId>,
+}
+
+impl Controller {
+    pub(crate) fn link_opened(&mut self, now: Time, link: LinkId, peer: String, hello: LinkHello) {
+        let answer = match hello {
+            LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
+            LinkHello::Node if self.names_of_key(&peer).next().is_some() => LinkAnswer::Welcome,
+            LinkHello::Node => LinkAnswer::Refused(format!(
+                "no node of cluster {} has the key {peer}: let it join with 'noded join' or put its key into the configuration",
+                self.config.name
+            )),
+        };
+        if answer == LinkAnswer::Welcome {
+            let nodes = Vec::new();
+            self.links.insert(link, Link { peer, nodes });
+        }
+        self.effect(Effect::LinkReply { link, answer });
+    }
+
+    /// Names that a key stands for.
+    fn names_of_key<'a>(&'a self, peer: &'a str) -> impl Iterator<Item = &'a str> {
+        let configured = self
+            .nodes
+            .iter()
+            .filter(move |n| n.spec.key.as_deref() == Some(peer))
+            .map(|n| n.spec.name.as_str());
+        let joined = self
+            .node_keys
+            .iter()
+            .filter(move |(_, key)| *key == peer)
+            .map(|(name, _)| name.as_str());
+        configured.chain(joined)
+    }
+
+    fn key_fits(&self, name: &str, peer: &str) -> bool {
+        let Some(id) = self.node_ids.get(name) else {
+            return false;
+        };
+        match &self.nodes[id.index()].spec.key {
+            Some(key) => key == peer,
+            None => self.node_keys.get(name).is_some_and(|key| key == peer),
+        }
+    }
+
+    fn join(&mut self, now: Time, node: &str, hash: &str, peer: &str) -> LinkAnswer {
+        let refused = |why: &str| LinkAnswer::Refused(why.to_owned());
+        let Some((name, expiry)) = self.tokens.get(hash).cloned() else {
+            return refused("the token is not known here, or it was used before");
+        };
+        if expiry < now {
+            return refused("the token has expired: ask an administrator for a new one");
+        }
+        if name != node {
+            return refused("the token is for another node");
+        }
+        self.tokens.remove(hash);
+        self.node_keys.insert(name.clone(), peer.to_owned());
+        self.record(Record::TokenGone {
+            hash: hash.to_owned(),
+        });
+        self.record(Record::NodeKey {
+            name: name.clone(),
+            key: peer.to_owned(),
+        });
+        let object = format!("node {name}");
+        self.happened(now, "joined", &object.clone(), object, String::new());
+        LinkAnswer::Joined
+    }
+
+    pub(crate) fn link_closed(&mut self, link: LinkId) {
+        let Some(gone) = self.links.remove(&link) else {
+            return;
+        };
+        for id in gone.nodes {
+            if self.nodes[id.index()].link == Some(link) {
+                self.nodes[id.index()].link = None;
+                self.update_available(id);
+            }
+        }
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        nodes: Vec<NodeSelf>,
+        inventory: &[InventoryItem],
+    ) {
+        let mut unknown = Vec::new();
+        let mut ids = Vec::new();
+        for node in nodes {
+            let peer = self.links.get(&link).map(|l| l.peer.clone());
+            if peer.is_some_and(|peer| self.key_fits(&node.name, &peer)) {
+                ids.push(self.register_one(now, link, node));
+            } else {
+                unknown.push(node.name);
+            }
+        }
+        let policy = &self.config.policy;
+        let welcome = NodeOrder::Welcome {
+            cluster: self.config.name.clone(),
+            heartbeat: policy.heartbeat,
+            unknown,
+        };
+        self.effect(Effect::Order {
+            link,
+            order: welcome,
+        });
+        for id in &ids {
+            self.reconcile(now, *id, inventory);
+        }
+        if let Some(link) = self.links.get_mut(&link) {
+            link.nodes.extend(ids);
+        }
+    }
+
+    fn register_one(&mut self, now: Time, link: LinkId, from: NodeSelf) -> NodeId {
+        let id = self.node_ids[&from.name];
+        let node = &mut self.nodes[id.index()];
+        let old_link = node.link.replace(link).filter(|old| *old != link);
+        node.last_seen = Some(now);
+        node.lost = false;
+        node.problem = None;
+        node.version = from.version;
+        node.boot_id = from.boot_id;
+        node.only_uid = from.only_uid;
+        let configured = node.spec.features.iter().cloned();
+        let features: BTreeSet<String> = configured.chain(from.features).collect();
+        let amounts = node.spec.amounts.clone().unwrap_or(from.amounts);
+        let changed = !node.known || node.amounts != amounts || node.features != features;
+        node.known = true;
+        node.amounts = amounts;
+        node.features = features;
+        if let Some(old) = old_link {
+            self.effect(Effect::CloseLink(old));
+        }
+        if changed {
+            self.save_node(id);
+            self.machine_changed(now);
+        }
+        self.update_available(id);
+        id
+    }
+
+    fn save_node(&mut self, id: NodeId) {
+        let node = &self.nodes[id.index()];
+        let record = Record::Node {
+            name: node.spec.name.clone(),
+            state: node.state.clone(),
+            amounts: node.known.then(|| node.amounts.clone()),
+            features: node.features.iter().cloned().collect(),
+        };
+        self.record(record);
+    }
+
+    pub(crate) fn update_available(&mut self, id: NodeId) {
+        let available = self.nodes[id.index()].takes_jobs();
+        self.sched.set_available(id, available);
+    }
+
+    /// Takes a node out of service with a reason, as its own checks demand.
+    pub(crate) fn drain_by_itself(&mut self, now: Time, id: NodeId, reason: &str) {
+        let node = &mut self.nodes[id.index()];
+        if node.state == NodeState::Open {
+            node.state = NodeState::Drained {
+                reason: reason.to_owned(),
+            };
+            let name = node.spec.name.clone();
+            let object = format!("node {name}");
+            self.save_node(id);
+            self.happened(now, "drained", &object.clone(), object, reason.to_owned());
+            self.update_available(id);
+        }
+    }
+
+    pub(crate) fn node_control(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        names: &[String],
+        action: &NodeAction,
+    ) -> Result<Reply, Refusal> {
+        self.require_admin(caller, "change nodes")?;
+        if names.is_empty() {
+            return Err(Refusal::invalid("no node is named"));
+        }
+        let ids: Vec<NodeId> = self.mask(names)?.iter().collect();
+        for id in &ids {
+            self.node_control_one(now, caller, *id, action);
+        }
+        Ok(Reply::Done {
+            changed: ids.len() as u64,
+            refused: Vec::new(),
+        })
+    }
+
+    fn node_control_one(&mut self, now: Time, caller: &Caller, id: NodeId, action: &NodeAction) {
+        let (state, word, detail) = match action {
+            NodeAction::Resume => (NodeState::Open, "resumed", String::new()),
+            NodeAction::Drain { reason } => (
+                NodeState::Drained {
+                    reason: reason.clone(),
+                },
+                "drained",
+                reason.clone(),
+            ),
+            NodeAction::Down { reason } => (
+                NodeState::Down {
+                    reason: reason.clone(),
+                },
+                "down",
+                reason.clone(),
+            ),
+        };
+        let node = &mut self.nodes[id.index()];
+        node.state = state;
+        if *action == NodeAction::Resume {
+            node.problem = None;
+        }
+        let object = format!("node {}", node.spec.name);
+        self.save_node(id);
+        let who = caller.user.name.clone();
+        self.happened(now, word, &who, object, detail);
+        self.update_available(id);
+        if matches!(action, NodeAction::Down { .. }) {
+            self.give_up_node(now, id, "set down by an administrator");
+        }
+    }
+
+    /// Looks for nodes that were silent too long.
+    pub(crate) fn check_nodes(&mut self, now: Time) {
+        let timeout = self.config.policy.node_timeout;
+        let silent: Vec<NodeId> = (0..self.nodes.len())
+            .map(|n| NodeId(n as u32))
+            .filter(|id| {
+                let node = &self.nodes[id.index()];
+                let last = node.last_seen.unwrap_or(self.started_at);
+                !node.lost && now.since(last) > timeout
+            })
+            .collect();
+        for id in silent {
+            self.lose_node(now, id);
+        }
+    }
+
+    fn lose_node(&mut self, now: Time, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        node.lost = true;
+        let seen = node.last_seen.is_some();
+        let object = format!("node {}", node.spec.name);
+        if let Some(link) = node.link.take() {
+            self.effect(Effect::CloseLink(link));
+        }
+        self.update_available(id);
+        if seen || !self.nodes[id.index()].jobs.is_empty() {
+            self.happened(now, "lost", "controller", object, String::new());
+        }
+        self.give_up_node(now, id, "the node was lost");
+    }
+
+    pub(crate) fn list_nodes(&self) -> Reply {
+        let info = |at: usize| {
+            let id = NodeId(at as u32);
+            let node = &self.nodes[at];
+            let used = self.sched.used(id);
+            let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
+            NodeInfo {
+                name: node.spec.name.clone(),
+                state: node_state(node, &used),
+                reason: match (&node.state, &node.problem) {
+                    (NodeState::Drained { reason } | NodeState::Down { reason }, _) => {
+                        reason.clone()
+                    }
+                    (NodeState::Open, Some(problem)) => problem.clone(),
+                    (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
+                        "it does not answer".to_owned()
+                    }
+                    (NodeState::Open, None) => String::new(),
+                },
+                amounts: node.amounts.clone(),
+                used,
+                features: node.features.iter().cloned().collect(),
+                queues: queues.map(|q| q.spec.name.clone()).collect(),
+                jobs: node.jobs.len() as u32,
+                version: node.version.clone(),
+                last_seen: node.last_seen,
+            }
+        };
+        Reply::Nodes((0..self.nodes.len()).map(info).collect())
+    }
+}
+
+fn node_state(node: &Node, used: &Amounts) -> String {
+    let busy = if node.jobs.is_empty() {
+        "idle"
+    } else if used.cores < node.amounts.cores {
+        "mixed"
+    } else {
+        "busy"
+    };
+    match (&node.state, node.link) {
+        (NodeState::Down { .. }, _) => "down".to_owned(),
+        (NodeState::Drained { .. }, _) if node.jobs.is_empty() => "drained".to_owned(),
+        (NodeState::Drained { .. }, _) => "draining".to_owned(),
+        (NodeState::Open, _) if node.problem.is_some() => "unhealthy".to_owned(),
+        (NodeState::Open, Some(_)) => busy.to_owned(),
+        (NodeState::Open, None) if node.lost && node.last_seen.is_some() => "lost".to_owned(),
+        (NodeState::Open, None) => "unknown".to_owned(),
+    }
+}
+
+impl Controller {
+    /// Whether a name may be reported about on that link.
+    pub(crate) fn node_on_link(&self, link: LinkId, name: &str) -> Option<NodeId> {
+        let id = *self.node_ids.get(name)?;
+        (self.nodes[id.index()].link == Some(link)).then_some(id)
+    }
+
+}

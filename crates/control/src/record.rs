@@ -1,0 +1,236 @@
+//! What is durable. Rows are the state: what is loaded is what was saved.
+//!
+//! An array is one [`SubmissionRow`]; a task gets a [`JobRow`] of its own when it stops
+//! being like the others (it starts, is held, changed or ends). A task without a row
+//! waits as submitted.
+
+use cosy_model::api::HistoryEvent;
+use cosy_model::node::AttemptKey;
+use cosy_model::{
+    Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState, Time, Uid,
+};
+use serde::{Deserialize, Serialize};
+
+/// A submission: one job, or the tasks of an array with consecutive ids.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SubmissionRow {
+    /// First id.
+    pub base: JobId,
+    /// Indices of the tasks; `None` for a single job. The task at place `k` has id
+    /// `base + k`.
+    pub indices: Option<Vec<u32>>,
+    /// Most tasks at once.
+    pub at_once: Option<u32>,
+    /// User.
+    pub uid: Uid,
+    /// Primary group.
+    pub gid: Gid,
+    /// User's name.
+    pub user: String,
+    /// Queue, by name.
+    pub queue: String,
+    /// Submit time.
+    pub submit: Time,
+    /// What was asked for, without the environment (kept beside the script).
+    pub spec: JobSpec,
+}
+
+impl SubmissionRow {
+    /// Number of ids that it takes.
+    pub fn ids(&self) -> u64 {
+        self.indices.as_ref().map_or(1, |i| i.len() as u64)
+    }
+}
+
+/// The share of a node that an attempt holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PartRow {
+    /// Node.
+    pub node: String,
+    /// Tasks there.
+    pub tasks: u32,
+    /// Amounts.
+    pub amounts: Amounts,
+    /// Cores by number.
+    pub cores: Vec<u32>,
+    /// GPUs by number.
+    pub gpus: Vec<u32>,
+    /// Boot of the node that it was ordered in.
+    pub boot_id: String,
+}
+
+/// The attempt that a job is at.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RunRow {
+    /// When nodes were given.
+    pub allocated: Time,
+    /// When the program started.
+    pub started: Option<Time>,
+    /// Nodes; the first runs the script.
+    pub parts: Vec<PartRow>,
+    /// What follows when all nodes are clean; `None` while it runs.
+    pub after: Option<AfterRun>,
+    /// It was ordered to be ended.
+    pub killed: Option<cosy_model::node::KillCause>,
+}
+
+/// What follows an attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterRun {
+    /// The job has ended like this.
+    End(End),
+    /// It waits again.
+    Requeue,
+}
+
+/// Who holds a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBy {
+    /// Its user.
+    User,
+    /// An administrator.
+    Admin,
+}
+
+/// A job that is not as submitted any more.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobRow {
+    /// Id.
+    pub id: JobId,
+    /// First id of its submission.
+    pub base: JobId,
+    /// Index in its array.
+    pub index: Option<u32>,
+    /// State.
+    pub state: JobState,
+    /// Attempts so far.
+    pub attempt: Attempt,
+    /// Holder.
+    pub held: Option<HeldBy>,
+    /// Its own request, when it was changed.
+    pub changed: Option<Box<JobSpec>>,
+    /// Its own queue, when it was changed.
+    pub queue: Option<String>,
+    /// When it could first have started.
+    pub eligible: Option<Time>,
+    /// The attempt that it is at.
+    pub run: Option<RunRow>,
+    /// How it ended.
+    pub end: Option<End>,
+    /// Why it ended as it did, for users.
+    pub note: String,
+}
+
+/// One durable change. A batch of them is one transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// A new submission with what is not kept in memory.
+    Submitted {
+        /// The row.
+        row: Box<SubmissionRow>,
+        /// Script text.
+        script: OsText,
+        /// The user's variables.
+        environment: OsText,
+    },
+    /// A submission was changed as a whole (a waiting single job).
+    Changed(Box<SubmissionRow>),
+    /// A job's row, new or anew.
+    Job(Box<JobRow>),
+    /// All jobs of a submission have ended.
+    SubmissionDone(JobId),
+    /// What is known of a node beyond the configuration.
+    Node {
+        /// Name.
+        name: String,
+        /// Its state.
+        state: NodeState,
+        /// What it was found to have.
+        amounts: Option<Amounts>,
+        /// Its features, configured and found.
+        features: Vec<String>,
+    },
+    /// An administrator's word about a queue.
+    Queue {
+        /// Name.
+        name: String,
+        /// Its state.
+        state: QueueState,
+    },
+    /// The public key of a node that joined.
+    NodeKey {
+        /// Name.
+        name: String,
+        /// Key in hexadecimal.
+        key: String,
+    },
+    /// A join token.
+    Token {
+        /// Hash of its secret.
+        hash: String,
+        /// Who may join with it.
+        node: String,
+        /// Until when.
+        expiry: Time,
+    },
+    /// A token was used or has expired.
+    TokenGone {
+        /// Hash of its secret.
+        hash: String,
+    },
+    /// A changing request was answered.
+    Answered {
+        /// Who asked.
+        uid: Uid,
+        /// Its key.
+        key: [u8; 16],
+        /// When.
+        at: Time,
+        /// The answer.
+        reply: Box<cosy_model::api::Reply>,
+    },
+    /// Answers before that time may be forgotten.
+    ForgetAnswers {
+        /// Exclusive.
+        before: Time,
+    },
+    /// History.
+    Happened(HistoryEvent),
+}
+
+/// Everything that the store has of what still lives.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// Submissions with jobs that have not ended.
+    pub submissions: Vec<SubmissionRow>,
+    /// All rows of those submissions' jobs, also of ended ones.
+    pub jobs: Vec<JobRow>,
+    /// First id that was never given out.
+    pub next_job: u64,
+    /// Number of the last event.
+    pub last_event: u64,
+    /// What is known of nodes: name, state, amounts, features.
+    pub nodes: Vec<(String, NodeState, Option<Amounts>, Vec<String>)>,
+    /// How jobs ended that live ones depend on.
+    pub facts: Vec<(cosy_model::api::JobRef, bool)>,
+    /// Words about queues.
+    pub queues: Vec<(String, QueueState)>,
+    /// Keys of nodes that joined.
+    pub node_keys: Vec<(String, String)>,
+    /// Tokens: hash, node, expiry.
+    pub tokens: Vec<(String, String, Time)>,
+    /// Answers: user, key, time, answer.
+    pub answers: Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>,
+}
+
+impl JobRow {
+    /// Job and attempt.
+    pub fn key(&self) -> AttemptKey {
+        AttemptKey {
+            job: self.id,
+            attempt: self.attempt,
+        }
+    }
+}

@@ -1,0 +1,642 @@
+//! What nodes report, and the end of attempts.
+//!
+//! An attempt ends in two steps: `after` says what follows (the job's end, or the queue
+//! again), and it follows when every node of the attempt has given its share back or is
+//! lost. Reports may come twice; what fits no present attempt is superseded and told so.
+
+use crate::controller::{Controller, Ended};
+use crate::event::{Effect, LinkId};
+use crate::job::{Fate, Job, PartStep, Phase};
+use crate::mail::News;
+use crate::record::{AfterRun, Record};
+use cosy_model::api::EndedJob;
+use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
+use cosy_model::node::PrepareFailure;
+use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, WaitReason};
+
+/// A node that has not ended a job so long after its limit and grace is told again.
+const LIMIT_MARGIN: Span = Span::from_secs(30);
+
+impl Controller {
+    pub(crate) fn link_reported(&mut self, now: Time, link: LinkId, report: NodeReport) {
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        self.seen(now, link);
+        match report {
+            NodeReport::Register { nodes, inventory } => {
+                self.register(now, link, nodes, &inventory);
+            }
+            NodeReport::Heartbeat => {}
+            NodeReport::Prepared { key, node, failure } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.prepared(now, id, key, failure);
+                }
+            }
+            NodeReport::Started { key, node, at } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.started(id, key, at);
+                }
+            }
+            NodeReport::Ended {
+                key,
+                node,
+                end,
+                drain,
+            } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.ended_on(now, id, key, end);
+                    self.drain_if(now, id, drain);
+                }
+            }
+            NodeReport::Released { key, node, drain } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.released(now, id, key);
+                    self.drain_if(now, id, drain);
+                }
+            }
+            NodeReport::Health { node, problem } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.health(now, id, problem);
+                }
+            }
+            // Decoded and asked by the shell.
+            NodeReport::RelayRequest { .. } | NodeReport::RelayClosed { .. } => {}
+        }
+    }
+
+    fn seen(&mut self, now: Time, link: LinkId) {
+        let Some(link) = self.links.get(&link) else {
+            return;
+        };
+        for id in &link.nodes {
+            self.nodes[id.index()].last_seen = Some(now);
+        }
+    }
+
+    fn drain_if(&mut self, now: Time, id: NodeId, drain: Option<String>) {
+        if let Some(reason) = drain {
+            self.drain_by_itself(now, id, &reason);
+        }
+    }
+
+    fn health(&mut self, now: Time, id: NodeId, problem: Option<String>) {
+        if let Some(problem) = &problem {
+            self.drain_by_itself(now, id, problem);
+        }
+        self.nodes[id.index()].problem = problem;
+        self.update_available(id);
+    }
+
+    /// The job, if that attempt is its present one and holds that node.
+    fn at_attempt(&mut self, id: NodeId, key: AttemptKey) -> Option<&mut Job> {
+        let job = self.jobs.get_mut(&key.job)?;
+        let present = job.attempt == key.attempt && job.run().is_some_and(|r| r.part(id).is_some());
+        present.then_some(job)
+    }
+
+    fn prepared(&mut self, now: Time, id: NodeId, key: AttemptKey, failure: Option<PrepareFailure>) {
+        if self.at_attempt(id, key).is_none() {
+            return self.order(id, |node| NodeOrder::Release { key, node });
+        }
+        if let Some(failure) = failure {
+            return self.preparation_failed(now, id, key, &failure);
+        }
+        let Some(run) = self.jobs.get_mut(&key.job).and_then(Job::run_mut) else {
+            return;
+        };
+        if let Some(part) = run.part_mut(id)
+            && part.step == PartStep::Ordered
+        {
+            part.step = PartStep::Ready;
+        }
+        self.launch_when_ready(now, key.job);
+    }
+
+    /// Starts the program when every other node is ready.
+    fn launch_when_ready(&mut self, now: Time, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(run) = job.run() else { return };
+        let ready = run.parts.iter().skip(1).all(|p| p.step == PartStep::Ready);
+        if run.launched || run.after.is_some() || !ready {
+            return;
+        }
+        let uid = job.submitted.uid;
+        if let Some(user) = self.fresh_user(now, uid) {
+            self.order_launch(id, &user);
+        } else {
+            self.abandon(now, id, AfterRun::Requeue, None);
+        }
+    }
+
+    fn preparation_failed(
+        &mut self,
+        now: Time,
+        id: NodeId,
+        key: AttemptKey,
+        failure: &PrepareFailure,
+    ) {
+        let after = if failure.drain {
+            self.drain_by_itself(now, id, &failure.reason);
+            AfterRun::Requeue
+        } else {
+            let cause = EndCause::LaunchFailed(failure.reason.clone());
+            AfterRun::End(End::never_ran(cause, now))
+        };
+        let killed = self.jobs.get(&key.job).and_then(Job::run).and_then(|r| r.killed);
+        let after = match killed {
+            Some(KillCause::Cancelled) => {
+                AfterRun::End(End::never_ran(EndCause::Cancelled, now))
+            }
+            Some(_) | None => after,
+        };
+        self.order(id, |node| NodeOrder::Forget { key, node });
+        self.abandon(now, key.job, after, Some(id));
+    }
+
+    fn started(&mut self, id: NodeId, key: AttemptKey, at: Time) {
+        let Some(job) = self.at_attempt(id, key) else {
+            return self.order(id, |node| NodeOrder::Kill {
+                key,
+                node,
+                cause: KillCause::Superseded,
+            });
+        };
+        if let Some(run) = job.run_mut() {
+            run.started = Some(at);
+            run.launched = true;
+            if let Some(part) = run.part_mut(id) {
+                part.step = PartStep::Ready;
+            }
+            self.unsaved_starts.insert(key.job);
+        }
+    }
+
+    /// The program has ended on the first node, or the attempt is gone from it.
+    fn ended_on(&mut self, now: Time, id: NodeId, key: AttemptKey, end: End) {
+        self.order(id, |node| NodeOrder::Forget { key, node });
+        let Some(job) = self.at_attempt(id, key) else {
+            return;
+        };
+        let requeues = job.spec().requeue;
+        let Some(run) = job.run_mut() else { return };
+        if run.after.is_some() {
+            return self.give_back(now, key.job, id);
+        }
+        if run.started.is_none() {
+            run.started = end.start;
+        }
+        let after = match (run.killed, &end.cause) {
+            (Some(KillCause::Requeued), _) => AfterRun::Requeue,
+            (_, EndCause::NodeLost) if requeues => AfterRun::Requeue,
+            _ => AfterRun::End(end),
+        };
+        self.abandon(now, key.job, after, Some(id));
+    }
+
+    fn released(&mut self, now: Time, id: NodeId, key: AttemptKey) {
+        if self.at_attempt(id, key).is_some() {
+            self.give_back(now, key.job, id);
+        }
+    }
+
+    /// Ends an attempt: what follows is settled, `clean` has nothing left, the other
+    /// nodes are told to clean up.
+    pub(crate) fn abandon(&mut self, now: Time, id: JobId, after: AfterRun, clean: Option<NodeId>) {
+        let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
+            return;
+        };
+        if run.after.is_none() {
+            run.after = Some(after);
+        }
+        let launched = run.launched;
+        let first = run.first();
+        let parts: Vec<(NodeId, PartStep)> = run.parts.iter().map(|p| (p.node, p.step)).collect();
+        let several = parts.len() > 1;
+        for (node, step) in parts {
+            if step == PartStep::Released {
+                continue;
+            }
+            let lost = self.nodes[node.index()].lost;
+            let idle = Some(node) == first && !launched;
+            if Some(node) == clean || lost || idle {
+                self.give_back(now, id, node);
+            } else {
+                self.order_clean_up(id, node, Some(node) == first);
+            }
+        }
+        if several && self.jobs.get(&id).is_some_and(|j| j.run().is_some()) {
+            self.save_job(id);
+        }
+    }
+
+    fn order_clean_up(&mut self, id: JobId, node: NodeId, runs_program: bool) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let key = job.key();
+        if runs_program {
+            self.order(node, |node| NodeOrder::Kill {
+                key,
+                node,
+                cause: KillCause::Superseded,
+            });
+        } else {
+            self.order(node, |node| NodeOrder::Release { key, node });
+        }
+    }
+
+    /// A node's share is free again; when it was the last, what follows happens.
+    fn give_back(&mut self, now: Time, id: JobId, node: NodeId) {
+        let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
+            return;
+        };
+        let Some(part) = run.part_mut(node) else { return };
+        if part.step == PartStep::Released {
+            return;
+        }
+        part.step = PartStep::Released;
+        let (cores, gpus) = (part.cores.clone(), part.gpus.clone());
+        let last = run.parts.iter().all(|p| p.step == PartStep::Released);
+        let on = &mut self.nodes[node.index()];
+        on.cores.give(&cores);
+        on.gpus.give(&gpus);
+        on.jobs.remove(&id);
+        if last {
+            self.sched.end(id);
+            self.follow(now, id);
+        } else {
+            self.sched.release_node(id, node);
+        }
+    }
+
+    /// All nodes are clean: the job ends or waits again.
+    fn follow(&mut self, now: Time, id: JobId) {
+        let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
+            return;
+        };
+        let after = run.after.take();
+        self.count_running(id, false);
+        self.unsaved_starts.remove(&id);
+        let base = self.base_of(id);
+        if let Some(group) = self.groups.get_mut(&base) {
+            group.running = group.running.saturating_sub(1);
+        }
+        match after {
+            Some(AfterRun::End(end)) => self.end_job(now, id, &end, ""),
+            Some(AfterRun::Requeue) | None => self.wait_again(now, id),
+        }
+        self.refill_array(now, base);
+    }
+
+    fn wait_again(&mut self, now: Time, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        job.phase = Phase::Waiting(Some(WaitReason::Fresh));
+        self.save_job(id);
+        self.happened(now, "requeued", "controller", format!("job {id}"), String::new());
+        if let Some(mail) = self.mail(&self.jobs[&id], &News::Requeued) {
+            self.effect(mail);
+        }
+        self.review(now, id);
+    }
+
+    /// The job is over: its row, its history, everyone who waited for it.
+    pub(crate) fn end_job(&mut self, now: Time, id: JobId, end: &End, note: &str) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let (base, member) = (job.submitted.base, job.member);
+        let submitted = job.submitted.clone();
+        if self.sched.dequeue(id) {
+            self.count_queued(base, false);
+        }
+        let job = &self.jobs[&id];
+        let note = match &end.cause {
+            EndCause::LaunchFailed(reason) => reason.clone(),
+            EndCause::SupervisorLost => "its supervisor on the node was killed".to_owned(),
+            EndCause::NodeLost => "a node was lost".to_owned(),
+            EndCause::Exited
+            | EndCause::TimeLimit
+            | EndCause::Cancelled
+            | EndCause::OutOfMemory => note.to_owned(),
+        };
+        let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
+        let mail = self.mail(job, &News::Ended(end));
+        let begin = job.spec().begin;
+        self.record(Record::Job(Box::new(row.clone())));
+        let state = end.state();
+        let detail = format!("{state}, exit code {}, signal {}", end.exit_code, end.signal);
+        self.happened(now, "ended", "controller", format!("job {id}"), detail);
+        if let Some(mail) = mail {
+            self.effect(mail);
+        }
+        self.jobs.remove(&id);
+        self.leave_queue(&submitted);
+        if let Some(begin) = begin {
+            self.begins.remove(&(begin, id));
+        }
+        self.ended.insert(
+            id,
+            Ended {
+                row: Box::new(row),
+                submitted: submitted.clone(),
+                state,
+                exit_code: end.exit_code,
+                signal: end.signal,
+            },
+        );
+        self.ended_order.push_back((now, id));
+        let at = member.map_or(0, |m| m.at as usize);
+        let ok = state == cosy_model::JobState::Completed;
+        self.settle_fate(now, id, base, at, ok);
+        self.drop_dependencies(id, &submitted.spec.dependencies);
+        self.tell_waiting(id);
+    }
+
+    fn settle_fate(&mut self, now: Time, id: JobId, base: JobId, at: usize, ok: bool) {
+        let Some(group) = self.groups.get_mut(&base) else {
+            return;
+        };
+        let touched = self.ended.get(&id).is_some_and(|e| e.row.attempt.0 > 0);
+        group.fates[at] = if ok { Fate::Ok } else { Fate::NotOk };
+        group.live -= 1;
+        group.touched += u32::from(!touched);
+        group.throttled.remove(&id);
+        let over = group.live == 0;
+        self.keep_facts(base);
+        if over {
+            self.record(Record::SubmissionDone(base));
+            self.leave_names(now, base);
+            self.groups.remove(&base);
+        }
+        self.review_dependents(now, base);
+        if over {
+            self.dependents.remove(&base);
+        }
+    }
+
+    /// The last task has ended: singletons of the same name may go.
+    fn leave_names(&mut self, now: Time, base: JobId) {
+        let Some(group) = self.groups.get(&base) else {
+            return;
+        };
+        let key = (group.submitted.uid, group.submitted.spec.name.clone());
+        let Some(bases) = self.names.get_mut(&key) else {
+            return;
+        };
+        bases.remove(&base);
+        let next: Vec<JobId> = bases.iter().copied().collect();
+        if next.is_empty() {
+            self.names.remove(&key);
+        }
+        for base in next.into_iter().take(1) {
+            let count = self.groups.get(&base).map_or(0, |g| g.fates.len());
+            for at in 0..count {
+                self.review(now, JobId(base.0 + at as u64));
+            }
+        }
+    }
+
+    fn drop_dependencies(&mut self, id: JobId, dependencies: &[cosy_model::Dependency]) {
+        for dependency in dependencies {
+            let base = self.base_of(dependency.job);
+            if let Some(waiting) = self.dependents.get_mut(&base) {
+                waiting.remove(&id);
+            }
+        }
+    }
+
+    pub(crate) fn leave_queue(&mut self, submitted: &crate::job::Submitted) {
+        let Some(queue) = self.queue_id(&submitted.queue) else {
+            return;
+        };
+        let queue = &mut self.queues[queue.index()];
+        queue.jobs = queue.jobs.saturating_sub(1);
+        if let Some(mine) = queue.by_user.get_mut(&submitted.uid) {
+            *mine = mine.saturating_sub(1);
+            if *mine == 0 {
+                queue.by_user.remove(&submitted.uid);
+            }
+        }
+    }
+
+    pub(crate) fn count_running(&mut self, id: JobId, more: bool) {
+        let Some(name) = self.jobs.get(&id).map(|j| j.submitted.queue.clone()) else {
+            return;
+        };
+        let Some(queue) = self.queue_id(&name) else {
+            return;
+        };
+        let running = &mut self.queues[queue.index()].running;
+        *running = if more {
+            *running + 1
+        } else {
+            running.saturating_sub(1)
+        };
+    }
+
+    pub(crate) fn ended_job(&self, id: JobId, ended: &Ended) -> EndedJob {
+        let job = match ended.row.index {
+            Some(task) => cosy_model::api::JobRef {
+                job: ended.submitted.base,
+                task: Some(task),
+            },
+            None => cosy_model::api::JobRef {
+                job: id,
+                task: None,
+            },
+        };
+        EndedJob {
+            job,
+            state: ended.state,
+            exit_code: ended.exit_code,
+            signal: ended.signal,
+        }
+    }
+
+    /// Sends an order to a node if it is connected; else registration makes it good.
+    pub(crate) fn order(&mut self, id: NodeId, order: impl FnOnce(String) -> NodeOrder) {
+        let node = &self.nodes[id.index()];
+        if let Some(link) = node.link {
+            let order = order(node.spec.name.clone());
+            self.effect(Effect::Order { link, order });
+        }
+    }
+
+    /// A node is given up: its attempts end or wait again.
+    pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
+        let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
+        for job_id in jobs {
+            let Some(job) = self.jobs.get(&job_id) else {
+                continue;
+            };
+            let started = job.run().and_then(|r| r.started);
+            let requeue = job.spec().requeue || started.is_none();
+            let killed = job.run().and_then(|r| r.killed);
+            let after = match killed {
+                Some(KillCause::Cancelled) => {
+                    AfterRun::End(lost_end(EndCause::Cancelled, started, now))
+                }
+                _ if requeue => AfterRun::Requeue,
+                _ => AfterRun::End(lost_end(EndCause::NodeLost, started, now)),
+            };
+            let object = format!("job {job_id}");
+            self.happened(now, "node_lost", "controller", object, why.to_owned());
+            let key = job_key(self.jobs.get(&job_id));
+            self.abandon(now, job_id, after, Some(id));
+            if let Some(key) = key {
+                self.order(id, |node| NodeOrder::Kill {
+                    key,
+                    node,
+                    cause: KillCause::Superseded,
+                });
+            }
+        }
+    }
+
+    /// Compares what a node knows with what it should know.
+    pub(crate) fn reconcile(&mut self, now: Time, id: NodeId, inventory: &[InventoryItem]) {
+        let name = self.nodes[id.index()].spec.name.clone();
+        let mine: Vec<&InventoryItem> = inventory.iter().filter(|i| i.node == name).collect();
+        for item in &mine {
+            self.take_inventory(now, id, item);
+        }
+        let missing: Vec<JobId> = self.nodes[id.index()]
+            .jobs
+            .iter()
+            .copied()
+            .filter(|job| {
+                let key = self.jobs.get(job).map(Job::key);
+                !mine.iter().any(|i| Some(i.key) == key)
+            })
+            .collect();
+        for job in missing {
+            self.not_in_inventory(now, id, job);
+        }
+    }
+
+    fn take_inventory(&mut self, now: Time, id: NodeId, item: &InventoryItem) {
+        let key = item.key;
+        match &item.phase {
+            AttemptPhase::Ended(end) => self.ended_on(now, id, key, end.clone()),
+            AttemptPhase::Running { since } => {
+                self.started(id, key, *since);
+                self.repeat_kill(id, key);
+            }
+            AttemptPhase::Prepared => {
+                self.prepared(now, id, key, None);
+                let over = self
+                    .at_attempt(id, key)
+                    .and_then(|j| j.run())
+                    .is_some_and(|r| r.after.is_some());
+                if over {
+                    self.order(id, |node| NodeOrder::Release { key, node });
+                }
+            }
+        }
+    }
+
+    /// A kill that was ordered while the link was down.
+    fn repeat_kill(&mut self, id: NodeId, key: AttemptKey) {
+        let cause = self.at_attempt(id, key).and_then(|j| j.run()).and_then(|r| {
+            match (&r.after, r.killed) {
+                (Some(_), _) => Some(KillCause::Superseded),
+                (None, killed) => killed,
+            }
+        });
+        if let Some(cause) = cause {
+            self.order(id, |node| NodeOrder::Kill { key, node, cause });
+        }
+    }
+
+    /// The node knows nothing of an attempt that it should have: the order got lost, or
+    /// the machine was restarted, or the attempt was over and forgotten already.
+    fn not_in_inventory(&mut self, now: Time, id: NodeId, job_id: JobId) {
+        let boot = self.nodes[id.index()].boot_id.clone();
+        let Some(job) = self.jobs.get(&job_id) else {
+            return;
+        };
+        let (uid, requeue) = (job.submitted.uid, job.spec().requeue);
+        let Some(run) = job.run() else { return };
+        let Some(part) = run.part(id) else { return };
+        if part.step == PartStep::Released {
+            return;
+        }
+        if run.after.is_some() {
+            return self.give_back(now, job_id, id);
+        }
+        let first = run.first() == Some(id);
+        let (launched, started, killed) = (run.launched, run.started, run.killed);
+        let rebooted = part.boot_id != boot;
+        let was_there = part.step == PartStep::Ready || started.is_some();
+        if killed == Some(KillCause::Cancelled) {
+            let end = lost_end(EndCause::Cancelled, started, now);
+            return self.abandon(now, job_id, AfterRun::End(end), Some(id));
+        }
+        if was_there || (rebooted && launched) {
+            let after = if requeue || started.is_none() {
+                AfterRun::Requeue
+            } else {
+                AfterRun::End(lost_end(EndCause::NodeLost, started, now))
+            };
+            return self.abandon(now, job_id, after, Some(id));
+        }
+        let Some(user) = self.fresh_user(now, uid) else {
+            return self.abandon(now, job_id, AfterRun::Requeue, Some(id));
+        };
+        if let Some(part) = self
+            .jobs
+            .get_mut(&job_id)
+            .and_then(Job::run_mut)
+            .and_then(|r| r.part_mut(id))
+        {
+            part.boot_id = boot;
+        }
+        if first && launched {
+            self.order_launch(job_id, &user);
+        } else if !first {
+            self.order_prepare_on(job_id, id, &user);
+        }
+    }
+
+    /// Jobs whose node should have ended them long ago.
+    pub(crate) fn check_limits(&mut self, now: Time) {
+        let grace = self.config.policy.grace;
+        let mut late = Vec::new();
+        for node in &self.nodes {
+            for id in &node.jobs {
+                let Some(job) = self.jobs.get(id) else { continue };
+                let Some(run) = job.run() else { continue };
+                let limit = job.submitted.place.limit();
+                let Some(started) = run.started else { continue };
+                if limit.is_unlimited() || run.after.is_some() {
+                    continue;
+                }
+                if now > started + limit + grace + grace + LIMIT_MARGIN {
+                    late.push((*id, run.first()));
+                }
+            }
+        }
+        for (id, first) in late {
+            let Some(key) = self.jobs.get(&id).map(Job::key) else {
+                continue;
+            };
+            if let Some(first) = first {
+                self.order(first, |node| NodeOrder::Kill {
+                    key,
+                    node,
+                    cause: KillCause::TimeLimit,
+                });
+            }
+        }
+    }
+}
+
+fn job_key(job: Option<&Job>) -> Option<AttemptKey> {
+    job.map(Job::key)
+}
+
+fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
+    End {
+        start,
+        ..End::never_ran(cause, now)
+    }
+}

@@ -1,0 +1,400 @@
+//! Requests of commands: who may, what of it, and answers that come later.
+
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
+use crate::record::Record;
+use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
+use cosy_sched::Prediction;
+use std::collections::BTreeMap;
+
+/// A user as last looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct KnownUser {
+    pub user: User,
+    pub at: Time,
+    /// A look-up is under way.
+    pub asked: bool,
+}
+
+/// A command that waits for jobs to end.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    pub client: ClientId,
+    pub open: Vec<JobId>,
+    pub done: Vec<EndedJob>,
+}
+
+/// An answer that needs a plan first.
+#[derive(Debug)]
+pub(crate) enum PendingPlan {
+    Explain {
+        client: ClientId,
+        caller: Box<Caller>,
+        job: JobRef,
+    },
+    Jobs {
+        client: ClientId,
+        caller: Box<Caller>,
+        filter: JobFilter,
+        fields: Vec<JobField>,
+        fold: bool,
+    },
+}
+
+impl Controller {
+    pub(crate) fn asked(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        key: Option<[u8; 16]>,
+        request: Request,
+        facts: &Facts,
+    ) {
+        if let Some(via) = &caller.via
+            && let Err(refusal) = self.may_relay(via, caller)
+        {
+            return self.reply(client, Reply::Refused(refusal));
+        }
+        self.learn_user(now, caller);
+        let remembered = key.and_then(|k| self.answers.get(&(caller.user.uid, k)));
+        if let Some((_, reply)) = remembered {
+            let reply = reply.clone();
+            return self.reply(client, reply);
+        }
+        let changes = request.changes();
+        let answer = self.answer(now, client, caller, request, facts);
+        let Some(reply) = answer.unwrap_or_else(|refusal| Some(Reply::Refused(refusal))) else {
+            return; // answered later
+        };
+        if let Some(key) = key
+            && changes
+            && !matches!(reply, Reply::Refused(_))
+        {
+            self.remember(now, caller.user.uid, key, &reply);
+        }
+        self.reply(client, reply);
+    }
+
+    fn remember(&mut self, at: Time, uid: Uid, key: [u8; 16], reply: &Reply) {
+        self.answers.insert((uid, key), (at, reply.clone()));
+        self.record(Record::Answered {
+            uid,
+            key,
+            at,
+            reply: Box::new(reply.clone()),
+        });
+    }
+
+    pub(crate) fn reply(&mut self, client: ClientId, reply: Reply) {
+        self.effect(Effect::Reply { client, reply });
+    }
+
+    /// The answer, `None` when it comes later.
+    fn answer(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        request: Request,
+        facts: &Facts,
+    ) -> Result<Option<Reply>, Refusal> {
+        let reply = match request {
+            Request::Ping => Reply::Pong {
+                cluster: self.config.name.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                now,
+            },
+            Request::Submit(submission) => self.submit(now, caller, *submission, facts)?,
+            Request::Cancel {
+                filter,
+                signal,
+                script_only,
+            } => self.cancel(now, caller, &filter, signal, script_only)?,
+            Request::Hold { filter } => self.hold(now, caller, &filter)?,
+            Request::Release { filter } => self.release(now, caller, &filter)?,
+            Request::Requeue { filter } => self.requeue(now, caller, &filter)?,
+            Request::Change { filter, change } => self.change(now, caller, &filter, &change, facts)?,
+            Request::Jobs {
+                filter,
+                fields,
+                fold_arrays,
+            } => return Ok(self.jobs_or_plan(now, client, caller, filter, fields, fold_arrays)),
+            Request::Explain { job } => return self.explain(now, client, caller, job),
+            Request::Wait { jobs } => return self.wait(client, caller, &jobs, facts),
+            Request::Queues => self.list_queues(caller),
+            Request::Nodes => self.list_nodes(),
+            Request::NodeControl { nodes, action } => {
+                self.node_control(now, caller, &nodes, &action)?
+            }
+            Request::QueueControl { queue, state } => {
+                self.queue_control(now, caller, &queue, state)?
+            }
+            Request::Reload => {
+                self.require_admin(caller, "reload the configuration")?;
+                self.effect(Effect::Reload { client });
+                return Ok(None);
+            }
+            Request::JoinToken { node, valid } => {
+                self.join_token(now, caller, &node, valid, facts.token.as_ref())?
+            }
+            Request::History { .. } | Request::Script { .. } | Request::Events { .. } => {
+                return Err(Refusal::invalid("this is answered out of the store"));
+            }
+        };
+        Ok(Some(reply))
+    }
+
+    fn join_token(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        node: &str,
+        valid: Span,
+        seed: Option<&TokenSeed>,
+    ) -> Result<Reply, Refusal> {
+        self.require_admin(caller, "let nodes join")?;
+        if !self.node_ids.contains_key(node) {
+            return Err(Refusal::new(
+                RefusalCode::NotFound,
+                format!("there is no node '{node}' in the configuration: add it first"),
+            ));
+        }
+        let seed = seed.ok_or_else(|| Refusal::invalid("no random number was given"))?;
+        let expiry = now + valid;
+        self.tokens
+            .insert(seed.hash.clone(), (node.to_owned(), expiry));
+        self.record(Record::Token {
+            hash: seed.hash.clone(),
+            node: node.to_owned(),
+            expiry,
+        });
+        let who = caller.user.name.clone();
+        self.happened(now, "token", &who, format!("node {node}"), String::new());
+        Ok(Reply::Token(seed.text.clone()))
+    }
+
+    fn wait(
+        &mut self,
+        client: ClientId,
+        caller: &Caller,
+        refs: &[JobRef],
+        facts: &Facts,
+    ) -> Result<Option<Reply>, Refusal> {
+        if refs.is_empty() || refs.len() > limits::IDS_IN_REQUEST {
+            return Err(Refusal::invalid("name between 1 and 100,000 jobs to wait for"));
+        }
+        let mut wait = Wait {
+            client,
+            open: Vec::new(),
+            done: Vec::new(),
+        };
+        for job in refs {
+            self.wait_for(caller, *job, facts, &mut wait)?;
+        }
+        if wait.open.is_empty() {
+            return Ok(Some(Reply::Ended(wait.done)));
+        }
+        self.waits.push(wait);
+        Ok(None)
+    }
+
+    fn wait_for(
+        &self,
+        caller: &Caller,
+        job: JobRef,
+        facts: &Facts,
+        wait: &mut Wait,
+    ) -> Result<(), Refusal> {
+        let ids = self.ids_of(job);
+        let mut known = false;
+        for id in ids {
+            if let Some(live) = self.jobs.get(&id) {
+                if !self.may_see(caller, &live.submitted) {
+                    continue;
+                }
+                known = true;
+                wait.open.push(id);
+            } else if let Some(ended) = self.ended.get(&id) {
+                known = true;
+                wait.done.push(self.ended_job(id, ended));
+            }
+        }
+        let old = facts.old_jobs.iter().find(|o| o.job == job);
+        match (known, old.and_then(|o| o.ok)) {
+            (true, _) => Ok(()),
+            (false, Some(ok)) => {
+                use cosy_model::JobState::{Completed, Failed};
+                wait.done.push(EndedJob {
+                    job,
+                    state: if ok { Completed } else { Failed },
+                    exit_code: i32::from(!ok),
+                    signal: 0,
+                });
+                Ok(())
+            }
+            (false, None) => Err(no_job(job)),
+        }
+    }
+
+    /// Tells those who wait that a job has ended.
+    pub(crate) fn tell_waiting(&mut self, id: JobId) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let Some(ended) = self.ended.get(&id) else {
+            return;
+        };
+        let news = self.ended_job(id, ended);
+        let mut answers = Vec::new();
+        for wait in &mut self.waits {
+            if let Some(at) = wait.open.iter().position(|open| *open == id) {
+                wait.open.swap_remove(at);
+                wait.done.push(news.clone());
+                if wait.open.is_empty() {
+                    answers.push((wait.client, std::mem::take(&mut wait.done)));
+                }
+            }
+        }
+        self.waits.retain(|w| !w.open.is_empty());
+        for (client, done) in answers {
+            self.reply(client, Reply::Ended(done));
+        }
+    }
+
+    // --- users
+
+    fn learn_user(&mut self, now: Time, caller: &Caller) {
+        if caller.resolved {
+            self.users.insert(
+                caller.user.uid,
+                KnownUser {
+                    user: caller.user.clone(),
+                    at: now,
+                    asked: false,
+                },
+            );
+        }
+    }
+
+    /// The user's identity if it is fresh enough to start a job with; else asks for it.
+    pub(crate) fn fresh_user(&mut self, now: Time, uid: Uid) -> Option<User> {
+        let ttl = self.config.policy.user_ttl;
+        if let Some(known) = self.users.get(&uid)
+            && now.since(known.at) <= ttl
+        {
+            return Some(known.user.clone());
+        }
+        self.ask_user(uid);
+        None
+    }
+
+    fn ask_user(&mut self, uid: Uid) {
+        let known = self.users.entry(uid).or_insert_with(|| KnownUser {
+            user: User {
+                uid,
+                ..User::default()
+            },
+            at: Time(i64::MIN / 2),
+            asked: false,
+        });
+        if !known.asked {
+            known.asked = true;
+            self.effect(Effect::ResolveUser(uid));
+        }
+    }
+
+    pub(crate) fn user_resolved(
+        &mut self,
+        now: Time,
+        uid: Uid,
+        result: Result<User, LookupFailure>,
+    ) {
+        let Some(known) = self.users.get_mut(&uid) else {
+            return;
+        };
+        known.asked = false;
+        let Ok(user) = result else {
+            return; // asked again at the next tick
+        };
+        known.user = user;
+        known.at = now;
+        let waiting: Vec<JobId> = self
+            .jobs
+            .values()
+            .filter(|j| j.needs_user && j.submitted.uid == uid)
+            .map(|j| j.id)
+            .collect();
+        for id in waiting {
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.needs_user = false;
+            }
+            self.review(now, id);
+        }
+    }
+
+    /// Looks users up again before their jobs need it, and those that failed.
+    pub(crate) fn check_users(&mut self, now: Time) {
+        let half = Span(self.config.policy.user_ttl.0 / 2);
+        let mut wanted: BTreeMap<Uid, bool> = BTreeMap::new();
+        for queue in &self.queues {
+            for uid in queue.by_user.keys() {
+                let old = self
+                    .users
+                    .get(uid)
+                    .is_none_or(|k| now.since(k.at) > half);
+                wanted.insert(*uid, old);
+            }
+        }
+        for (uid, _) in wanted.into_iter().filter(|(_, old)| *old) {
+            self.ask_user(uid);
+        }
+    }
+
+    // --- plans
+
+    pub(crate) fn ask_plan(&mut self, pending: PendingPlan, only: Option<JobId>) {
+        let plan = self.next_plan;
+        self.next_plan += 1;
+        self.plans.insert(plan, pending);
+        let scheduler = Box::new(self.sched.clone());
+        self.effect(Effect::Plan {
+            plan,
+            scheduler,
+            only,
+        });
+    }
+
+    pub(crate) fn planned(&mut self, now: Time, plan: u64, predictions: Vec<Prediction>) {
+        let Some(pending) = self.plans.remove(&plan) else {
+            return;
+        };
+        let starts: BTreeMap<JobId, Prediction> =
+            predictions.into_iter().map(|p| (p.job, p)).collect();
+        match pending {
+            PendingPlan::Explain {
+                client,
+                caller,
+                job,
+            } => {
+                let reply = self.explained(now, &caller, job, &starts);
+                self.reply(client, reply);
+            }
+            PendingPlan::Jobs {
+                client,
+                caller,
+                filter,
+                fields,
+                fold,
+            } => {
+                let table = self.list_jobs(now, &caller, &filter, &fields, fold, &starts);
+                self.reply(client, Reply::Jobs(table));
+            }
+        }
+    }
+}
+
+pub(crate) fn no_job(job: JobRef) -> Refusal {
+    Refusal::new(RefusalCode::NotFound, format!("there is no job {job}"))
+}

@@ -1,0 +1,398 @@
+//! From the store to memory: at the start, after a failed commit, and when the
+//! configuration is read again.
+
+use crate::config::ClusterConfig;
+use crate::controller::Controller;
+use crate::job::{Fate, Group, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::nodes::Node;
+use crate::queues::Queue;
+use crate::record::{JobRow, Loaded, RunRow, SubmissionRow};
+use cosy_model::{
+    Amounts, JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
+};
+use cosy_sched::{NodeMask, Policy, Scheduler};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A submission as a row of history needs it: not placed.
+pub(crate) fn of_row(row: &SubmissionRow, job: &JobRow) -> Submitted {
+    let spec = match &job.changed {
+        Some(spec) => (**spec).clone(),
+        None => row.spec.clone(),
+    };
+    let queue = job.queue.clone().unwrap_or_else(|| row.queue.clone());
+    unplaced(row, spec, queue)
+}
+
+fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
+    Submitted {
+        base: row.base,
+        uid: row.uid,
+        gid: row.gid,
+        user: row.user.clone(),
+        submit: row.submit,
+        spec,
+        queue,
+        place: Place::Lost,
+    }
+}
+
+impl Controller {
+    /// The controller as it was when the store was last written.
+    pub fn restore(config: ClusterConfig, loaded: Loaded, now: Time) -> Self {
+        let policy = policy(&config);
+        let sched = Scheduler::new(policy, Vec::new(), Vec::new());
+        let mut it = Self::empty(config, sched, now);
+        it.next_job = loaded.next_job.max(1);
+        it.last_event = loaded.last_event;
+        it.node_keys = loaded.node_keys.into_iter().collect();
+        it.facts = loaded.facts.into_iter().collect();
+        it.tokens = loaded
+            .tokens
+            .into_iter()
+            .map(|(hash, node, expiry)| (hash, (node, expiry)))
+            .collect();
+        it.answers = loaded
+            .answers
+            .into_iter()
+            .map(|(uid, key, at, reply)| ((uid, key), (at, reply)))
+            .collect();
+        let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
+        let mut nodes = BTreeMap::new();
+        for (name, state, amounts, features) in loaded.nodes {
+            nodes.insert(name, (state, amounts, features));
+        }
+        it.build_machine(&nodes, &queue_states);
+        it.load_jobs(loaded.submissions, loaded.jobs, now);
+        it
+    }
+
+    /// Nodes and queues out of the configuration and what the store knows of them.
+    #[allow(clippy::type_complexity)]
+    fn build_machine(
+        &mut self,
+        known: &BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
+        states: &BTreeMap<String, QueueState>,
+    ) {
+        for (at, spec) in self.config.nodes.iter().enumerate() {
+            let mut node = Node::new(spec.clone(), NodeState::Open);
+            if let Some((state, amounts, features)) = known.get(&spec.name) {
+                node.state = state.clone();
+                node.features.extend(features.iter().cloned());
+                if let (false, Some(amounts)) = (node.known, amounts) {
+                    node.amounts = amounts.clone();
+                    node.known = true;
+                }
+            }
+            self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
+            self.nodes.push(node);
+        }
+        self.build_queues(states);
+        self.tell_planner();
+    }
+
+    fn build_queues(&mut self, states: &BTreeMap<String, QueueState>) {
+        let queue = |spec: &cosy_model::QueueSpec| Queue {
+            state: states.get(&spec.name).copied().unwrap_or(spec.state),
+            nodes: self.queue_nodes(spec.nodes.as_deref()),
+            spec: spec.clone(),
+            jobs: 0,
+            by_user: BTreeMap::new(),
+            running: 0,
+        };
+        self.queues = self.config.queues.iter().map(queue).collect();
+    }
+
+    fn queue_nodes(&self, names: Option<&[String]>) -> NodeMask {
+        let mut mask = NodeMask::new(self.nodes.len());
+        match names {
+            Some(names) => {
+                for id in names.iter().filter_map(|n| self.node_ids.get(n)) {
+                    mask.insert(*id);
+                }
+            }
+            None => (0..self.nodes.len()).for_each(|n| mask.insert(NodeId(n as u32))),
+        }
+        mask
+    }
+
+    /// Hands machine and queues to the planner.
+    fn tell_planner(&mut self) {
+        let amounts = self.nodes.iter().map(|n| n.amounts.clone()).collect();
+        let queues = self.queues.iter().map(|q| q.nodes.clone()).collect();
+        let policy = policy(&self.config);
+        self.sched.reconfigure(policy, amounts, queues);
+        for at in 0..self.nodes.len() {
+            self.update_available(NodeId(at as u32));
+        }
+        for (at, queue) in self.queues.iter().enumerate() {
+            let starts = queue.state != QueueState::Closed;
+            self.sched
+                .set_queue_starts(cosy_model::QueueId(at as u16), starts);
+        }
+    }
+
+    fn load_jobs(&mut self, submissions: Vec<SubmissionRow>, rows: Vec<JobRow>, now: Time) {
+        let mut by_base: BTreeMap<JobId, Vec<JobRow>> = BTreeMap::new();
+        for row in rows {
+            by_base.entry(row.base).or_default().push(row);
+        }
+        for row in submissions {
+            let base = row.base;
+            let mut submitted = unplaced(&row, row.spec.clone(), row.queue.clone());
+            submitted.place = self.place_again(&submitted);
+            self.add_group(Group::of_row(&row, Arc::new(submitted)));
+            for job in by_base.remove(&base).unwrap_or_default() {
+                self.load_job(&row, job);
+            }
+        }
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in ids {
+            self.review(now, id);
+        }
+    }
+
+    fn load_job(&mut self, submission: &SubmissionRow, row: JobRow) {
+        let at = (row.id.0 - row.base.0) as usize;
+        if row.end.is_some() {
+            return self.load_ended(&row, at);
+        }
+        if row.changed.is_some() {
+            let mut own = of_row(submission, &row);
+            own.place = self.place_again(&own);
+            if let Some(old) = self.jobs.get(&row.id).map(|j| j.submitted.clone()) {
+                self.leave_queue(&old);
+            }
+            self.count_in_queue(&own, 1);
+            for dependency in &own.spec.dependencies {
+                let target = self.base_of(dependency.job);
+                self.dependents.entry(target).or_default().insert(row.id);
+            }
+            if let Some(begin) = own.spec.begin {
+                self.begins.insert((begin, row.id));
+            }
+            if let Some(job) = self.jobs.get_mut(&row.id) {
+                job.submitted = Arc::new(own);
+                job.own = true;
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(&row.id) {
+            job.held = row.held;
+            job.attempt = row.attempt;
+            job.eligible = row.eligible;
+        }
+        if let Some(group) = self.groups.get_mut(&row.base) {
+            group.touched += u32::from(row.attempt.0 > 0);
+        }
+        if let Some(run) = row.run {
+            self.load_run(row.id, run);
+        }
+    }
+
+    fn load_ended(&mut self, row: &JobRow, at: usize) {
+        if let Some(job) = self.jobs.remove(&row.id) {
+            self.leave_queue(&job.submitted);
+            if let Some(begin) = job.spec().begin {
+                self.begins.remove(&(begin, row.id));
+            }
+        }
+        if let Some(group) = self.groups.get_mut(&row.base)
+            && at < group.fates.len()
+        {
+            let ok = row.state == cosy_model::JobState::Completed;
+            group.fates[at] = if ok { Fate::Ok } else { Fate::NotOk };
+            group.live -= 1;
+            group.touched += 1;
+        }
+    }
+
+    fn load_run(&mut self, id: JobId, row: RunRow) {
+        let mut parts = Vec::new();
+        let mut shares = Vec::new();
+        for part in row.parts {
+            let Some(node) = self.node_ids.get(&part.node).copied() else {
+                continue; // the node was taken out of the configuration
+            };
+            let on = &mut self.nodes[node.index()];
+            on.cores.mark(&part.cores);
+            on.gpus.mark(&part.gpus);
+            on.jobs.insert(id);
+            shares.push(NodeShare {
+                node,
+                tasks: part.tasks,
+                amounts: part.amounts.clone(),
+            });
+            parts.push(Part {
+                node,
+                tasks: part.tasks,
+                amounts: part.amounts,
+                cores: part.cores,
+                gpus: part.gpus,
+                boot_id: part.boot_id,
+                step: PartStep::Ordered,
+            });
+        }
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        if parts.is_empty() {
+            job.phase = Phase::Waiting(Some(WaitReason::Fresh));
+            return;
+        }
+        // With several nodes the order to start may or may not have left: nodes tell at
+        // registration; a single node's order is sent again then.
+        let launched = parts.len() == 1 || row.started.is_some() || row.after.is_some();
+        let limit = job.submitted.place.limit();
+        let exclusive = match &job.submitted.place {
+            Place::Good { demand, .. } => demand.exclusive,
+            Place::Lost => false,
+        };
+        let base = job.submitted.base;
+        let end = row.started.unwrap_or(row.allocated) + limit;
+        job.phase = Phase::Run(Box::new(Run {
+            allocated: row.allocated,
+            started: row.started,
+            launched,
+            parts,
+            after: row.after,
+            killed: row.killed,
+        }));
+        self.sched.start_running(id, shares, end, exclusive);
+        self.count_running(id, true);
+        if let Some(group) = self.groups.get_mut(&base) {
+            group.running += 1;
+        }
+    }
+
+    /// What the present configuration makes of a job that was accepted earlier.
+    fn place_again(&self, job: &Submitted) -> Place {
+        let Some(queue) = self.queue_id(&job.queue) else {
+            return Place::Lost;
+        };
+        let user = match self.users.get(&job.uid) {
+            Some(known) if !known.user.name.is_empty() => known.user.clone(),
+            Some(_) | None => User {
+                uid: job.uid,
+                gid: job.gid,
+                name: job.user.clone(),
+                ..User::default()
+            },
+        };
+        self.place(&job.spec, queue, &user).unwrap_or(Place::Lost)
+    }
+
+    /// Takes a new configuration. Nodes keep their numbers; what has gone from it stays
+    /// as a drained node as long as the daemon runs.
+    pub(crate) fn reconfigure(&mut self, now: Time, config: ClusterConfig) {
+        let states: BTreeMap<String, QueueState> = self
+            .queues
+            .iter()
+            .filter(|q| q.state != q.spec.state)
+            .map(|q| (q.spec.name.clone(), q.state))
+            .collect();
+        let mut kept = config.nodes.clone();
+        kept.retain(|spec| self.node_ids.contains_key(&spec.name));
+        for spec in kept {
+            let id = self.node_ids[&spec.name];
+            let node = &mut self.nodes[id.index()];
+            if let Some(amounts) = &spec.amounts {
+                node.amounts = amounts.clone();
+                node.known = true;
+            }
+            node.features.extend(spec.features.iter().cloned());
+            node.spec = spec;
+        }
+        for spec in &config.nodes {
+            if !self.node_ids.contains_key(&spec.name) {
+                let id = NodeId(self.nodes.len() as u32);
+                self.node_ids.insert(spec.name.clone(), id);
+                self.nodes.push(Node::new(spec.clone(), NodeState::Open));
+            }
+        }
+        let gone: Vec<NodeId> = self
+            .node_ids
+            .iter()
+            .filter(|(name, _)| !config.nodes.iter().any(|n| n.name == **name))
+            .map(|(_, id)| *id)
+            .collect();
+        self.config = config;
+        self.build_queues(&states);
+        self.machine_changed(now);
+        for id in gone {
+            self.drain_by_itself(now, id, "it is no longer in the configuration");
+        }
+    }
+
+    /// Nodes or queues are not what they were: every job is placed again.
+    pub(crate) fn machine_changed(&mut self, now: Time) {
+        let waiting: Vec<JobId> = self
+            .jobs
+            .values()
+            .filter(|j| j.is_waiting())
+            .map(|j| j.id)
+            .collect();
+        for id in &waiting {
+            if self.sched.dequeue(*id) {
+                let base = self.base_of(*id);
+                self.count_queued(base, false);
+            }
+        }
+        self.tell_planner();
+        self.place_all_again();
+        for id in waiting {
+            self.review(now, id);
+        }
+    }
+
+    fn place_all_again(&mut self) {
+        for queue in &mut self.queues {
+            (queue.jobs, queue.running) = (0, 0);
+            queue.by_user.clear();
+        }
+        let mut fresh: BTreeMap<JobId, Arc<Submitted>> = BTreeMap::new();
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in ids {
+            let job = &self.jobs[&id];
+            let (base, own, old) = (job.submitted.base, job.own, job.submitted.clone());
+            let new = match fresh.get(&base) {
+                Some(new) if !own => new.clone(),
+                Some(_) | None => Arc::new(self.placed_again(&old)),
+            };
+            if !own {
+                fresh.insert(base, new.clone());
+            }
+            self.count_in_queue(&new, 1);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.submitted = new;
+            }
+            if !self.jobs[&id].is_waiting() {
+                self.count_running(id, true);
+            }
+        }
+        for (base, new) in fresh {
+            if let Some(group) = self.groups.get_mut(&base) {
+                group.submitted = new;
+            }
+        }
+    }
+
+    fn placed_again(&self, old: &Submitted) -> Submitted {
+        Submitted {
+            base: old.base,
+            uid: old.uid,
+            gid: old.gid,
+            user: old.user.clone(),
+            submit: old.submit,
+            spec: old.spec.clone(),
+            queue: old.queue.clone(),
+            place: self.place_again(old),
+        }
+    }
+}
+
+fn policy(config: &ClusterConfig) -> Policy {
+    Policy {
+        depth: config.policy.depth,
+        backfill: config.policy.backfill,
+    }
+}

@@ -1,0 +1,650 @@
+//! Lists and explanations. A user sees what is theirs; administrators see everything.
+
+use crate::config::Visibility;
+use crate::controller::{Controller, Ended};
+use crate::event::{Caller, ClientId};
+use crate::job::{Job, Phase, Run, Submitted};
+use crate::record::JobRow;
+use crate::request::{PendingPlan, no_job};
+use cosy_model::api::{Column, JobField, JobFilter, JobRef, NO_NUMBER, Reply, Table};
+use cosy_model::job::{DependencyKind, MemoryRequest};
+use cosy_model::{JobId, Program, Refusal, Time, WaitReason};
+use cosy_sched::Prediction;
+use std::collections::BTreeMap;
+
+type Starts = BTreeMap<JobId, Prediction>;
+
+/// A row under way.
+enum Row<'a> {
+    Live(&'a Job),
+    Ended(&'a JobRow, &'a Submitted),
+    /// Waiting tasks of one array that look alike.
+    Fold(&'a Job, Vec<u32>, Option<u32>),
+}
+
+/// A value of a row.
+enum Cell {
+    Number(i64),
+    Text(String),
+    None,
+}
+
+impl Controller {
+    pub(crate) fn may_see(&self, caller: &Caller, job: &Submitted) -> bool {
+        self.config.policy.visibility == Visibility::All || self.may_touch(caller, job)
+    }
+
+    /// Whether a live job is one that a filter means (its ids aside).
+    pub(crate) fn passes(&self, filter: &JobFilter, job: &Job) -> bool {
+        let on_node = |names: &[String]| {
+            job.run().is_some_and(|r| {
+                r.parts
+                    .iter()
+                    .any(|p| names.contains(&self.nodes[p.node.index()].spec.name))
+            })
+        };
+        passes_common(filter, &job.submitted)
+            && (filter.states.is_empty() || filter.states.contains(&job.state()))
+            && (filter.nodes.is_empty() || on_node(&filter.nodes))
+    }
+
+    pub(crate) fn jobs_or_plan(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        filter: JobFilter,
+        fields: Vec<JobField>,
+        fold: bool,
+    ) -> Option<Reply> {
+        if fields.contains(&JobField::PredictedStart) && self.sched.waiting_count() > 0 {
+            self.ask_plan(
+                PendingPlan::Jobs {
+                    client,
+                    caller: Box::new(caller.clone()),
+                    filter,
+                    fields,
+                    fold,
+                },
+                None,
+            );
+            return None;
+        }
+        let table = self.list_jobs(now, caller, &filter, &fields, fold, &Starts::new());
+        Some(Reply::Jobs(table))
+    }
+
+    pub(crate) fn list_jobs(
+        &self,
+        now: Time,
+        caller: &Caller,
+        filter: &JobFilter,
+        fields: &[JobField],
+        fold: bool,
+        starts: &Starts,
+    ) -> Table {
+        let ids: Option<Vec<JobId>> = (!filter.ids.is_empty())
+            .then(|| filter.ids.iter().flat_map(|r| self.ids_of(*r)).collect());
+        let live = self.chosen_live(caller, filter, ids.as_deref());
+        let ended = self.chosen_ended(caller, filter, ids.as_deref());
+        let mut rows = if fold {
+            fold_arrays(&live, &self.array_limits())
+        } else {
+            live.into_iter().map(Row::Live).collect()
+        };
+        rows.extend(ended.into_iter().map(|e| Row::Ended(&e.row, &e.submitted)));
+        let places = self.places(fields);
+        let mut table = Table::new(fields);
+        for row in &rows {
+            self.push(&mut table, now, row, starts, &places);
+        }
+        table
+    }
+
+    fn chosen_live(
+        &self,
+        caller: &Caller,
+        filter: &JobFilter,
+        ids: Option<&[JobId]>,
+    ) -> Vec<&Job> {
+        let good =
+            |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
+        match ids {
+            Some(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).filter(good).collect(),
+            None => self.jobs.values().filter(good).collect(),
+        }
+    }
+
+    fn chosen_ended(
+        &self,
+        caller: &Caller,
+        filter: &JobFilter,
+        ids: Option<&[JobId]>,
+    ) -> Vec<&Ended> {
+        let wanted = |e: &&Ended| {
+            self.may_see(caller, &e.submitted)
+                && passes_common(filter, &e.submitted)
+                && filter.nodes.is_empty()
+                && filter.states.contains(&e.state)
+        };
+        match ids {
+            Some(ids) => ids
+                .iter()
+                .filter_map(|id| self.ended.get(id))
+                .filter(|e| {
+                    self.may_see(caller, &e.submitted)
+                        && (filter.states.is_empty() || filter.states.contains(&e.state))
+                })
+                .collect(),
+            None if filter.states.is_empty() => Vec::new(),
+            None => self.ended.values().filter(wanted).collect(),
+        }
+    }
+
+    fn array_limits(&self) -> BTreeMap<JobId, Option<u32>> {
+        self.groups.iter().map(|(b, g)| (*b, g.at_once)).collect()
+    }
+
+    /// Places in the order of the queue, from 1, when asked for.
+    fn places(&self, fields: &[JobField]) -> BTreeMap<JobId, i64> {
+        if !fields.contains(&JobField::Place) {
+            return BTreeMap::new();
+        }
+        self.sched
+            .waiting_in_order()
+            .enumerate()
+            .map(|(at, job)| (job.key.job, at as i64 + 1))
+            .collect()
+    }
+
+    fn push(
+        &self,
+        table: &mut Table,
+        now: Time,
+        row: &Row<'_>,
+        starts: &Starts,
+        places: &BTreeMap<JobId, i64>,
+    ) {
+        for at in 0..table.fields.len() {
+            let field = table.fields[at];
+            let cell = self.cell(now, row, field, starts, places);
+            put(&mut table.columns[at], cell);
+        }
+        table.rows += 1;
+    }
+
+    fn cell(
+        &self,
+        now: Time,
+        row: &Row<'_>,
+        field: JobField,
+        starts: &Starts,
+        places: &BTreeMap<JobId, i64>,
+    ) -> Cell {
+        let (id, base, index, submitted, attempt, eligible) = match row {
+            Row::Live(j) | Row::Fold(j, ..) => (
+                j.id,
+                j.submitted.base,
+                j.member.map(|m| m.index),
+                &*j.submitted,
+                j.attempt,
+                j.eligible,
+            ),
+            Row::Ended(r, s) => (r.id, r.base, r.index, *s, r.attempt, r.eligible),
+        };
+        let spec = &submitted.spec;
+        let folded = matches!(row, Row::Fold(..));
+        match field {
+            JobField::Id => number(id.0),
+            JobField::Ref => text(row_ref(row, id, base, index)),
+            JobField::ArrayId => index.map_or(Cell::None, |_| number(base.0)),
+            JobField::ArrayTask if folded => Cell::None,
+            JobField::ArrayTask => index.map_or(Cell::None, |i| number(u64::from(i))),
+            JobField::Name => text(&spec.name),
+            JobField::User => text(&submitted.user),
+            JobField::Uid => number(u64::from(submitted.uid.0)),
+            JobField::Gid => number(u64::from(submitted.gid.0)),
+            JobField::Account => text(spec.account.clone().unwrap_or_default()),
+            JobField::Queue => text(&submitted.queue),
+            JobField::Submit => Cell::Number(submitted.submit.0),
+            JobField::Eligible => eligible.map_or(Cell::None, |t| Cell::Number(t.0)),
+            JobField::Attempt => number(u64::from(attempt.0)),
+            JobField::Nice => Cell::Number(spec.nice),
+            JobField::Requeue => number(u64::from(spec.requeue)),
+            JobField::Dependencies => text(dependencies(spec)),
+            JobField::Command => text(command(&spec.program)),
+            JobField::Workdir => text(spec.workdir.lossy()),
+            JobField::Features => text(spec.request.features.join(",")),
+            JobField::Prefer => {
+                let both = [spec.request.prefer.clone(), spec.request.sets.clone()].concat();
+                text(both.join(","))
+            }
+            JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
+            JobField::Comment => text(&spec.comment),
+            JobField::TimeLimit => Cell::Number(submitted.place.limit().0),
+            JobField::Place => places.get(&id).map_or(Cell::None, |p| Cell::Number(*p)),
+            JobField::PredictedStart => starts
+                .get(&id)
+                .and_then(|p| p.start)
+                .map_or(Cell::None, |t| Cell::Number(t.0)),
+            JobField::State
+            | JobField::Reason
+            | JobField::Start
+            | JobField::End
+            | JobField::LatestEnd
+            | JobField::Elapsed
+            | JobField::NodeCount
+            | JobField::Nodes
+            | JobField::Tasks
+            | JobField::Cores
+            | JobField::MemoryPerNode
+            | JobField::Gpus
+            | JobField::ExitCode
+            | JobField::Signal
+            | JobField::UserCpu
+            | JobField::SystemCpu
+            | JobField::PeakMemory
+            | JobField::Stdout
+            | JobField::Stderr
+            | JobField::Stdin => match row {
+                Row::Live(job) | Row::Fold(job, ..) => self.live_cell(now, job, field),
+                Row::Ended(row, submitted) => ended_cell(row, submitted, field),
+            },
+        }
+    }
+
+    fn live_cell(&self, now: Time, job: &Job, field: JobField) -> Cell {
+        let run = job.run();
+        let started = run.and_then(|r| r.started);
+        let limit = job.submitted.place.limit();
+        match field {
+            JobField::State => text(job.state().word()),
+            JobField::Reason => text(self.reason(now, job)),
+            JobField::Start => run.map_or(Cell::None, |r| Cell::Number(started.unwrap_or(r.allocated).0)),
+            JobField::LatestEnd if !limit.is_unlimited() => {
+                started.map_or(Cell::None, |s| Cell::Number((s + limit).0))
+            }
+            JobField::Elapsed => started.map_or(Cell::None, |s| Cell::Number(now.since(s).0)),
+            JobField::Nodes => run.map_or(Cell::None, |r| text(self.node_list(r))),
+            JobField::NodeCount => match run {
+                Some(run) => number(run.parts.len() as u64),
+                None => number(u64::from(asked_nodes(&job.submitted))),
+            },
+            JobField::Tasks => match run {
+                Some(run) => number(run.parts.iter().map(|p| u64::from(p.tasks)).sum()),
+                None => number(u64::from(asked_tasks(&job.submitted))),
+            },
+            JobField::Cores => match run {
+                Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.cores)).sum()),
+                None => number(
+                    u64::from(asked_tasks(&job.submitted))
+                        * u64::from(job.spec().request.cores_per_task),
+                ),
+            },
+            JobField::MemoryPerNode => match (run.and_then(|r| r.parts.first()), job.spec().request.memory) {
+                (Some(part), _) => number(part.amounts.memory.0),
+                (None, MemoryRequest::PerNode(m)) => number(m.0),
+                (None, MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault) => Cell::None,
+            },
+            JobField::Gpus => match run {
+                Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.gpus)).sum()),
+                None => number(
+                    u64::from(job.spec().request.gpus_per_node)
+                        * u64::from(asked_nodes(&job.submitted)),
+                ),
+            },
+            JobField::Stdout | JobField::Stderr | JobField::Stdin => {
+                file_cell(field, self.job_files(job, run))
+            }
+            _ => Cell::None,
+        }
+    }
+
+    fn job_files(
+        &self,
+        job: &Job,
+        run: Option<&Run>,
+    ) -> (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText) {
+        match run {
+            Some(run) => self.files(job, run),
+            None => crate::launch::files(job, "%N"),
+        }
+    }
+
+    /// Why a job waits, in one word.
+    fn reason(&self, now: Time, job: &Job) -> String {
+        match &job.phase {
+            Phase::Run(_) => String::new(),
+            Phase::Waiting(Some(reason)) => reason.word().to_owned(),
+            Phase::Waiting(None) => self
+                .sched
+                .why(now, job.id)
+                .unwrap_or(WaitReason::Priority)
+                .word()
+                .to_owned(),
+        }
+    }
+
+    pub(crate) fn explain(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        target: JobRef,
+    ) -> Result<Option<Reply>, Refusal> {
+        let ids = self.ids_of(target);
+        let visible = ids.iter().any(|id| {
+            let job = self.jobs.get(id).map(|j| &j.submitted);
+            let job = job.or_else(|| self.ended.get(id).map(|e| &e.submitted));
+            job.is_some_and(|s| self.may_see(caller, s))
+        });
+        if !visible {
+            return Err(no_job(target));
+        }
+        let waiting = ids.iter().copied().find(|id| self.sched.is_waiting(*id));
+        let Some(waiting) = waiting else {
+            return Ok(Some(self.explained(now, caller, target, &Starts::new())));
+        };
+        self.ask_plan(
+            PendingPlan::Explain {
+                client,
+                caller: Box::new(caller.clone()),
+                job: target,
+            },
+            Some(waiting),
+        );
+        Ok(None)
+    }
+
+    pub(crate) fn explained(
+        &self,
+        now: Time,
+        caller: &Caller,
+        target: JobRef,
+        starts: &Starts,
+    ) -> Reply {
+        let filter = JobFilter {
+            ids: vec![target],
+            ..JobFilter::default()
+        };
+        let table = self.list_jobs(now, caller, &filter, JobField::ALL, true, starts);
+        if table.rows == 0 {
+            return Reply::Refused(no_job(target));
+        }
+        let first = self.ids_of(target).into_iter().find_map(|id| self.jobs.get(&id));
+        let lines = first.map_or_else(Vec::new, |job| self.lines(now, job, starts));
+        Reply::Explained { table, lines }
+    }
+
+    /// Sentences about a job that has not ended.
+    fn lines(&self, now: Time, job: &Job, starts: &Starts) -> Vec<String> {
+        let Phase::Waiting(reason) = &job.phase else {
+            return Vec::new();
+        };
+        let reason = reason
+            .clone()
+            .or_else(|| self.sched.why(now, job.id))
+            .unwrap_or(WaitReason::Priority);
+        let queue = &job.submitted.queue;
+        let before = self
+            .sched
+            .waiting_in_order()
+            .position(|w| w.key.job == job.id);
+        let line = match reason {
+            WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
+            WaitReason::Resources => format!(
+                "it is the first in line of those that need what is in use now; it starts as soon as enough is free in queue {queue}"
+            ),
+            WaitReason::Priority => match before {
+                Some(n) => format!("{n} waiting jobs come before it, and starting it now could delay the first of them"),
+                None => "other jobs come before it".to_owned(),
+            },
+            WaitReason::Dependency => format!("it waits for other jobs: {}", dependencies(job.spec())),
+            WaitReason::DependencyNever => format!(
+                "what it waits for can no longer happen ({}): cancel it or change its dependencies",
+                dependencies(job.spec())
+            ),
+            WaitReason::BeginTime => "its begin time has not come".to_owned(),
+            WaitReason::HeldByUser => "it is held by its user: 'cosy release' lets it go".to_owned(),
+            WaitReason::HeldByAdmin => "it is held by an administrator".to_owned(),
+            WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
+            WaitReason::ArrayLimit => "as many tasks of its array run as may run at once".to_owned(),
+            WaitReason::NodesUnavailable => "nodes that it needs are down, drained or not connected".to_owned(),
+            WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
+            WaitReason::Directory => "the directory service does not tell the user's groups; it is asked again and again".to_owned(),
+            WaitReason::NeverFits => format!("queue {queue} as configured now can never run it: change it or cancel it"),
+        };
+        let mut lines = vec![line];
+        if let Some(prediction) = starts.get(&job.id)
+            && prediction.start.is_none()
+        {
+            lines.push("no start can be predicted".to_owned());
+        }
+        lines
+    }
+}
+
+fn passes_common(filter: &JobFilter, job: &Submitted) -> bool {
+    let has = |list: &[String], what: &str| list.is_empty() || list.iter().any(|x| x == what);
+    let user = filter.users.is_empty()
+        || filter
+            .users
+            .iter()
+            .any(|u| *u == job.user || *u == job.uid.to_string());
+    user && has(&filter.queues, &job.queue)
+        && has(&filter.names, &job.spec.name)
+        && has(&filter.accounts, job.spec.account.as_deref().unwrap_or(""))
+}
+
+/// Waiting tasks of one array, held alike and for one reason, become one row.
+fn fold_arrays<'a>(
+    live: &[&'a Job],
+    limits: &BTreeMap<JobId, Option<u32>>,
+) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
+    for job in live {
+        let Some(member) = job.member.filter(|_| job.is_waiting() && !job.own) else {
+            rows.push(Row::Live(job));
+            continue;
+        };
+        let key = (job.submitted.base, job.held.is_some());
+        match open.get(&key).and_then(|at| rows.get_mut(*at)) {
+            Some(Row::Fold(_, tasks, _)) => tasks.push(member.index),
+            _ => {
+                open.insert(key, rows.len());
+                let at_once = limits.get(&job.submitted.base).copied().flatten();
+                rows.push(Row::Fold(job, vec![member.index], at_once));
+            }
+        }
+    }
+    rows
+}
+
+fn row_ref(row: &Row<'_>, id: JobId, base: JobId, index: Option<u32>) -> String {
+    match (row, index) {
+        (Row::Fold(_, tasks, at_once), _) => {
+            let throttle = at_once.map_or(String::new(), |n| format!("%{n}"));
+            format!("{base}_[{}{throttle}]", index_ranges(tasks))
+        }
+        (_, Some(index)) => format!("{base}_{index}"),
+        (_, None) => id.to_string(),
+    }
+}
+
+/// `1-3,7`.
+fn index_ranges(tasks: &[u32]) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < tasks.len() {
+        let mut end = at;
+        while end + 1 < tasks.len() && tasks[end + 1] == tasks[end] + 1 {
+            end += 1;
+        }
+        out.push(match end - at {
+            0 => tasks[at].to_string(),
+            _ => format!("{}-{}", tasks[at], tasks[end]),
+        });
+        at = end + 1;
+    }
+    out.join(",")
+}
+
+/// Fields of a job that has ended, out of its row.
+fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
+    let end = row.end.as_ref();
+    let run = row.run.as_ref();
+    let start = end.and_then(|e| e.start).or(run.and_then(|r| r.started));
+    let parts = || run.map(|r| r.parts.as_slice()).unwrap_or_default();
+    match field {
+        JobField::State => text(row.state.word()),
+        JobField::Reason => text(&row.note),
+        JobField::Start => start.map_or(Cell::None, |t| Cell::Number(t.0)),
+        JobField::End => end.map_or(Cell::None, |e| Cell::Number(e.end.0)),
+        JobField::Elapsed => match (start, end) {
+            (Some(start), Some(end)) => Cell::Number(end.end.since(start).0),
+            _ => Cell::None,
+        },
+        JobField::NodeCount => number(parts().len() as u64),
+        JobField::Nodes => {
+            let names: Vec<&str> = parts().iter().map(|p| p.node.as_str()).collect();
+            text(cosy_model::fold(&names))
+        }
+        JobField::Tasks => number(parts().iter().map(|p| u64::from(p.tasks)).sum()),
+        JobField::Cores => number(parts().iter().map(|p| u64::from(p.amounts.cores)).sum()),
+        JobField::MemoryPerNode => parts().first().map_or(Cell::None, |p| number(p.amounts.memory.0)),
+        JobField::Gpus => number(parts().iter().map(|p| u64::from(p.amounts.gpus)).sum()),
+        JobField::ExitCode => end.map_or(Cell::None, |e| Cell::Number(i64::from(e.exit_code))),
+        JobField::Signal => end.map_or(Cell::None, |e| Cell::Number(i64::from(e.signal))),
+        JobField::UserCpu => end.map_or(Cell::None, |e| number(e.user_cpu_us)),
+        JobField::SystemCpu => end.map_or(Cell::None, |e| number(e.system_cpu_us)),
+        JobField::PeakMemory => end.map_or(Cell::None, |e| number(e.peak_memory_bytes)),
+        JobField::Stdout => text(submitted.spec.stdout.clone().unwrap_or_default().lossy()),
+        JobField::Stderr => text(submitted.spec.stderr.clone().unwrap_or_default().lossy()),
+        JobField::Stdin => text(submitted.spec.stdin.clone().unwrap_or_default().lossy()),
+        _ => Cell::None,
+    }
+}
+
+fn file_cell(field: JobField, files: (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText)) -> Cell {
+    match field {
+        JobField::Stdout => text(files.0.lossy()),
+        JobField::Stderr => text(files.1.lossy()),
+        _ => text(files.2.lossy()),
+    }
+}
+
+fn asked_tasks(job: &Submitted) -> u32 {
+    let request = &job.spec.request;
+    request
+        .tasks
+        .or(request
+            .nodes
+            .map(|n| n.saturating_mul(request.tasks_per_node.unwrap_or(1))))
+        .or(request.tasks_per_node)
+        .unwrap_or(1)
+}
+
+fn asked_nodes(job: &Submitted) -> u32 {
+    job.spec.request.nodes.unwrap_or(1)
+}
+
+/// `afterok:12,singleton`.
+pub(crate) fn dependencies(spec: &cosy_model::JobSpec) -> String {
+    let one = |d: &cosy_model::Dependency| {
+        let word = match d.kind {
+            DependencyKind::After => "after",
+            DependencyKind::AfterAny => "afterany",
+            DependencyKind::AfterOk => "afterok",
+            DependencyKind::AfterNotOk => "afternotok",
+            DependencyKind::Singleton => return "singleton".to_owned(),
+        };
+        let job = JobRef {
+            job: d.job,
+            task: d.task,
+        };
+        format!("{word}:{job}")
+    };
+    let all: Vec<String> = spec.dependencies.iter().map(one).collect();
+    all.join(",")
+}
+
+fn command(program: &Program) -> String {
+    let (first, rest): (String, &[cosy_model::OsText]) = match program {
+        Program::Script { name, args } => (name.lossy(), args),
+        Program::Command { argv } => match argv.split_first() {
+            Some((first, rest)) => (first.lossy(), rest),
+            None => (String::new(), &[]),
+        },
+    };
+    let mut words = vec![first];
+    words.extend(rest.iter().map(cosy_model::OsText::lossy));
+    words.join(" ")
+}
+
+/// Adds a value to a column of its kind.
+fn put(column: &mut Column, cell: Cell) {
+    match (column, cell) {
+        (Column::Numbers(v), Cell::Number(n)) => v.push(n),
+        (Column::Numbers(v), Cell::Text(_) | Cell::None) => v.push(NO_NUMBER),
+        (Column::Texts(v), Cell::Text(t)) => v.push(t),
+        (Column::Texts(v), Cell::Number(_) | Cell::None) => v.push(String::new()),
+        (Column::Words { .. }, _) => {}
+    }
+}
+
+fn number(n: u64) -> Cell {
+    Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn text(t: impl Into<String>) -> Cell {
+    Cell::Text(t.into())
+}
+
+/// A row of history as a table row: for the store, which has rows and submissions.
+pub fn history_table(
+    fields: &[JobField],
+    rows: &[(JobRow, crate::record::SubmissionRow)],
+) -> Table {
+    let mut table = Table::new(fields);
+    for (row, submission) in rows {
+        let submitted = crate::restore::of_row(submission, row);
+        for at in 0..table.fields.len() {
+            let cell = history_cell(row, &submitted, table.fields[at]);
+            put(&mut table.columns[at], cell);
+        }
+        table.rows += 1;
+    }
+    table
+}
+
+fn history_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
+    let spec = &submitted.spec;
+    match field {
+        JobField::Id => number(row.id.0),
+        JobField::Ref => text(match row.index {
+            Some(index) => format!("{}_{index}", row.base),
+            None => row.id.to_string(),
+        }),
+        JobField::ArrayId => row.index.map_or(Cell::None, |_| number(row.base.0)),
+        JobField::ArrayTask => row.index.map_or(Cell::None, |i| number(u64::from(i))),
+        JobField::Name => text(&spec.name),
+        JobField::User => text(&submitted.user),
+        JobField::Uid => number(u64::from(submitted.uid.0)),
+        JobField::Gid => number(u64::from(submitted.gid.0)),
+        JobField::Account => text(spec.account.clone().unwrap_or_default()),
+        JobField::Queue => text(&submitted.queue),
+        JobField::Submit => Cell::Number(submitted.submit.0),
+        JobField::Eligible => row.eligible.map_or(Cell::None, |t| Cell::Number(t.0)),
+        JobField::TimeLimit => spec.time_limit.map_or(Cell::None, |l| Cell::Number(l.0)),
+        JobField::Attempt => number(u64::from(row.attempt.0)),
+        JobField::Nice => Cell::Number(spec.nice),
+        JobField::Requeue => number(u64::from(spec.requeue)),
+        JobField::Dependencies => text(dependencies(spec)),
+        JobField::Command => text(command(&spec.program)),
+        JobField::Workdir => text(spec.workdir.lossy()),
+        JobField::Features => text(spec.request.features.join(",")),
+        JobField::Comment => text(&spec.comment),
+        _ => ended_cell(row, submitted, field),
+    }
+}

@@ -1,0 +1,333 @@
+//! Submission: everything that can be refused is refused here, at once. COSY paper,
+//! section 3.1: access lists and limits reject a job immediately.
+
+use crate::controller::Controller;
+use crate::event::{Caller, Facts};
+use crate::job::{Group, Job, Member, Phase, Place, Submitted};
+use crate::record::{HeldBy, Record, SubmissionRow};
+use cosy_model::api::{Reply, Submission};
+use cosy_model::{
+    AccessLevel, Attempt, JobId, JobSpec, OsText, Program, QueueId, QueueState, Refusal,
+    RefusalCode, Time, limits,
+};
+use std::sync::Arc;
+
+impl Controller {
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        submission: Submission,
+        facts: &Facts,
+    ) -> Result<Reply, Refusal> {
+        if !caller.resolved {
+            return Err(Refusal::new(
+                RefusalCode::DirectoryDown,
+                format!(
+                    "the directory service does not tell who user {} is; nothing was submitted, try again",
+                    caller.user.uid
+                ),
+            ));
+        }
+        let Submission {
+            mut spec,
+            script,
+            array,
+        } = submission;
+        check_texts(&spec, &script)?;
+        let indices = self.array_indices(array.as_ref())?;
+        let tasks = indices.as_ref().map_or(1, Vec::len);
+        let queue = self.find_queue(spec.queue.as_deref())?;
+        self.may_submit(caller, queue, tasks)?;
+        if spec.nice < 0 {
+            self.require_admin(caller, "use a negative nice value")?;
+        }
+        let place = self.place(&spec, queue, &caller.user)?;
+        self.check_dependencies(caller, &spec.dependencies, facts)?;
+
+        self.learn_facts(&spec.dependencies, facts);
+
+        let environment = std::mem::take(&mut spec.environment);
+        let base = JobId(self.next_job);
+        self.next_job += tasks as u64;
+        let submitted = Arc::new(Submitted {
+            base,
+            uid: caller.user.uid,
+            gid: caller.user.gid,
+            user: caller.user.name.clone(),
+            submit: now,
+            queue: self.queues[queue.index()].spec.name.clone(),
+            spec,
+            place,
+        });
+        let row = SubmissionRow {
+            base,
+            indices,
+            at_once: array.and_then(|a| a.at_once),
+            uid: submitted.uid,
+            gid: submitted.gid,
+            user: submitted.user.clone(),
+            queue: submitted.queue.clone(),
+            submit: now,
+            spec: submitted.spec.clone(),
+        };
+        let reply = Reply::Submitted {
+            job: base,
+            tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
+            note: self.queue_note(queue),
+        };
+        let group = Group::of_row(&row, submitted.clone());
+        self.record(Record::Submitted {
+            row: Box::new(row),
+            script,
+            environment,
+        });
+        let detail = format!("{} to queue {}", submitted.spec.name, submitted.queue);
+        self.happened(
+            now,
+            "submitted",
+            &submitted.user,
+            format!("job {base}"),
+            detail,
+        );
+        self.add_group(group);
+        for at in 0..tasks {
+            self.review(now, JobId(base.0 + at as u64));
+        }
+        Ok(reply)
+    }
+
+    /// Takes a submission's jobs into memory, all of them waiting, none in the planner.
+    pub(crate) fn add_group(&mut self, group: Group) {
+        let submitted = group.submitted.clone();
+        let base = submitted.base;
+        self.names
+            .entry((submitted.uid, submitted.spec.name.clone()))
+            .or_default()
+            .insert(base);
+        let held = submitted.spec.hold.then_some(HeldBy::User);
+        for at in 0..group.fates.len() {
+            let id = JobId(base.0 + at as u64);
+            let member = group.indices.as_ref().map(|indices| Member {
+                index: indices[at],
+                at: at as u32,
+            });
+            self.jobs.insert(
+                id,
+                Job {
+                    id,
+                    member,
+                    submitted: submitted.clone(),
+                    own: false,
+                    held,
+                    needs_user: false,
+                    attempt: Attempt(0),
+                    eligible: None,
+                    phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
+                },
+            );
+        }
+        self.count_in_queue(&submitted, group.fates.len() as u32);
+        for dependency in &submitted.spec.dependencies {
+            let target = self.base_of(dependency.job);
+            let ids = (0..group.fates.len()).map(|at| JobId(base.0 + at as u64));
+            self.dependents.entry(target).or_default().extend(ids);
+        }
+        if let Some(begin) = submitted.spec.begin {
+            let ids = (0..group.fates.len()).map(|at| (begin, JobId(base.0 + at as u64)));
+            self.begins.extend(ids);
+        }
+        self.groups.insert(base, group);
+    }
+
+    pub(crate) fn count_in_queue(&mut self, submitted: &Submitted, jobs: u32) {
+        if let Place::Good { queue, .. } = &submitted.place {
+            let queue = &mut self.queues[queue.index()];
+            queue.jobs += jobs;
+            *queue.by_user.entry(submitted.uid).or_default() += jobs;
+        }
+    }
+
+    fn array_indices(
+        &self,
+        array: Option<&cosy_model::ArraySpec>,
+    ) -> Result<Option<Vec<u32>>, Refusal> {
+        let Some(array) = array else { return Ok(None) };
+        let max = self.config.policy.max_array_tasks;
+        let count = array.count();
+        if count > u64::from(max) {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("an array of {count} tasks is larger than the {max} allowed here"),
+            ));
+        }
+        let sound = array
+            .ranges
+            .iter()
+            .all(|(a, b, s)| a <= b && *b <= limits::ARRAY_INDEX && *s > 0);
+        if count == 0 || !sound {
+            return Err(Refusal::invalid("the array has no valid indices"));
+        }
+        Ok(Some(array.indices()))
+    }
+
+    pub(crate) fn may_submit(
+        &self,
+        caller: &Caller,
+        id: QueueId,
+        tasks: usize,
+    ) -> Result<(), Refusal> {
+        let queue = &self.queues[id.index()];
+        let name = &queue.spec.name;
+        let user = &caller.user.name;
+        if crate::access::level(&queue.spec, &caller.user) == AccessLevel::Deny {
+            return Err(Refusal::new(
+                RefusalCode::AccessDenied,
+                format!("user {user} has no access to queue {name}"),
+            ));
+        }
+        if queue.state != QueueState::Open {
+            let word = match queue.state {
+                QueueState::Drained => "drained",
+                QueueState::Closed | QueueState::Open => "closed",
+            };
+            return Err(Refusal::new(
+                RefusalCode::QueueClosed,
+                format!("queue {name} is {word}: it takes no jobs now"),
+            ));
+        }
+        let mine = queue.by_user.get(&caller.user.uid).copied().unwrap_or(0);
+        let limits = [
+            (queue.spec.max_jobs, queue.jobs, "jobs at once"),
+            (queue.spec.max_jobs_per_user, mine, "jobs of one user at once"),
+        ];
+        for (max, have, what) in limits {
+            if let Some(max) = max
+                && u64::from(have) + tasks as u64 > u64::from(max)
+            {
+                return Err(Refusal::new(
+                    RefusalCode::QueueLimit,
+                    format!("queue {name} allows {max} {what}; there are {have} and {tasks} would come"),
+                ));
+            }
+        }
+        if self.jobs.len() + tasks > limits::JOBS {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("{} jobs wait or run already", self.jobs.len()),
+            ));
+        }
+        Ok(())
+    }
+
+    fn queue_note(&self, queue: QueueId) -> String {
+        let nodes = &self.queues[queue.index()].nodes;
+        let up = nodes
+            .iter()
+            .filter(|n| self.nodes[n.index()].takes_jobs())
+            .count();
+        if up == 0 {
+            let name = &self.queues[queue.index()].spec.name;
+            return format!("no node of queue {name} is up: the job waits until one is");
+        }
+        String::new()
+    }
+}
+
+/// Limits on everything that a command sent.
+fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
+    let too_long = |what: &str, have: usize, most: usize| {
+        Refusal::invalid(format!("{what} of {have} bytes is longer than the {most} allowed"))
+    };
+    let texts = [
+        ("script", script.0.len(), limits::SCRIPT_BYTES),
+        ("environment", spec.environment.0.len(), limits::ENVIRONMENT_BYTES),
+        ("job name", spec.name.len(), limits::NAME_BYTES),
+        ("comment", spec.comment.len(), limits::COMMENT_BYTES),
+        ("account", spec.account.as_ref().map_or(0, String::len), limits::NAME_BYTES),
+        ("working directory", spec.workdir.0.len(), limits::PATH_BYTES),
+        ("output pattern", spec.stdout.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
+        ("error pattern", spec.stderr.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
+        ("input pattern", spec.stdin.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
+        ("mail address", spec.mail.to.len(), limits::NAME_BYTES),
+    ];
+    if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {
+        return Err(too_long(what, have, most));
+    }
+    if spec.name.is_empty() || spec.name.chars().any(char::is_control) {
+        return Err(Refusal::invalid(
+            "a job name must not be empty and must not have control characters",
+        ));
+    }
+    if spec.mail.to.starts_with('-') || spec.mail.to.chars().any(|c| c.is_control() || c == ' ') {
+        return Err(Refusal::invalid("the mail address is not an address"));
+    }
+    if !spec.workdir.0.starts_with(b"/") {
+        return Err(Refusal::invalid("the working directory must be a whole path"));
+    }
+    let paths = [Some(&spec.workdir), spec.stdout.as_ref(), spec.stderr.as_ref(), spec.stdin.as_ref()];
+    if paths.into_iter().flatten().any(|p| p.0.contains(&0)) {
+        return Err(Refusal::invalid("a path has a NUL byte"));
+    }
+    check_program(&spec.program, script)?;
+    let lists = [
+        ("dependencies", spec.dependencies.len(), limits::DEPENDENCIES),
+        ("resource limits", spec.rlimits.len(), limits::RLIMITS),
+        ("features", spec.request.features.len(), limits::DEPENDENCIES),
+        ("node names", spec.request.prefer.len().max(spec.request.avoid.len()).max(spec.request.require.len()), limits::HOST_LIST_NAMES),
+        ("node sets", spec.request.sets.len(), limits::DEPENDENCIES),
+    ];
+    if let Some((what, have, most)) = lists.into_iter().find(|(_, have, most)| have > most) {
+        return Err(Refusal::invalid(format!("{have} {what} are more than the {most} allowed")));
+    }
+    if spec.nice.unsigned_abs() > limits::NICE.unsigned_abs() {
+        return Err(Refusal::invalid(format!("nice {} is beyond {}", spec.nice, limits::NICE)));
+    }
+    if let Some(warn) = &spec.warn
+        && !(1..=64).contains(&warn.signal)
+    {
+        return Err(Refusal::invalid(format!("there is no signal {}", warn.signal)));
+    }
+    Ok(())
+}
+
+fn check_program(program: &Program, script: &OsText) -> Result<(), Refusal> {
+    match program {
+        Program::Script { args, .. } => {
+            if script.is_empty() {
+                return Err(Refusal::invalid("the script is empty"));
+            }
+            if !script.0.starts_with(b"#!") {
+                return Err(Refusal::invalid(
+                    "the script does not start with '#!' and an interpreter, like '#!/bin/sh'",
+                ));
+            }
+            check_args(args)
+        }
+        Program::Command { argv } => {
+            if argv.first().is_none_or(OsText::is_empty) {
+                return Err(Refusal::invalid("the command is empty"));
+            }
+            if !script.is_empty() {
+                return Err(Refusal::invalid("a command comes without a script"));
+            }
+            check_args(argv)
+        }
+    }
+}
+
+fn check_args(args: &[OsText]) -> Result<(), Refusal> {
+    let bytes: usize = args.iter().map(|a| a.0.len() + 1).sum();
+    if args.len() > limits::ARGUMENTS || bytes > limits::ENVIRONMENT_BYTES {
+        return Err(Refusal::invalid(format!(
+            "{} arguments of {bytes} bytes are more than the {} arguments and {} bytes allowed",
+            args.len(),
+            limits::ARGUMENTS,
+            limits::ENVIRONMENT_BYTES
+        )));
+    }
+    if args.iter().any(|a| a.0.contains(&0)) {
+        return Err(Refusal::invalid("an argument has a NUL byte"));
+    }
+    Ok(())
+}

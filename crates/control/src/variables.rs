@@ -1,0 +1,75 @@
+//! Variables that a job finds in its environment, `COSY_*`.
+
+use crate::controller::Controller;
+use crate::job::{Job, Run};
+use cosy_model::job::MemoryRequest;
+use cosy_model::{OsText, User};
+
+impl Controller {
+    /// `NAME=value` separated by NUL, in a fixed order.
+    pub(crate) fn variables(&self, job: &Job, run: &Run, user: &User) -> OsText {
+        let mut block = Block(Vec::new());
+        let spec = job.spec();
+        let nodes = self.node_list(run);
+        block.set("COSY_CLUSTER", &self.config.name);
+        block.set("COSY_JOB_ID", job.id);
+        block.set("COSY_JOB_NAME", &spec.name);
+        block.set("COSY_JOB_ATTEMPT", job.attempt);
+        block.set("COSY_JOB_USER", &user.name);
+        block.set("COSY_JOB_UID", user.uid);
+        block.set("COSY_QUEUE", &job.submitted.queue);
+        block.set("COSY_NODES", nodes);
+        block.set("COSY_NODE_COUNT", run.parts.len());
+        let tasks: u32 = run.parts.iter().map(|p| p.tasks).sum();
+        block.set("COSY_TASKS", tasks);
+        let per_node: Vec<String> = run.parts.iter().map(|p| p.tasks.to_string()).collect();
+        block.set("COSY_TASKS_BY_NODE", per_node.join(","));
+        block.set("COSY_CORES_PER_TASK", spec.request.cores_per_task);
+        if let Some(first) = run.parts.first() {
+            block.set("COSY_CORES", first.amounts.cores);
+            if !matches!(spec.request.memory, MemoryRequest::QueueDefault)
+                || first.amounts.memory.0 > 0
+            {
+                block.set("COSY_MEMORY_MIB", first.amounts.memory.0);
+            }
+        }
+        block.set("COSY_SUBMIT_DIR", spec.workdir.lossy());
+        let limit = job.submitted.place.limit();
+        if !limit.is_unlimited() {
+            block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());
+        }
+        if let Some(account) = &spec.account {
+            block.set("COSY_ACCOUNT", account);
+        }
+        self.array_variables(job, &mut block);
+        OsText(block.0)
+    }
+
+    fn array_variables(&self, job: &Job, block: &mut Block) {
+        let base = job.submitted.base;
+        let group = self.groups.get(&base);
+        let (Some(member), Some(indices)) = (job.member, group.and_then(|g| g.indices.as_ref()))
+        else {
+            return;
+        };
+        block.set("COSY_ARRAY_ID", base);
+        block.set("COSY_ARRAY_TASK", member.index);
+        block.set("COSY_ARRAY_COUNT", indices.len());
+        if let (Some(first), Some(last)) = (indices.first(), indices.last()) {
+            block.set("COSY_ARRAY_MIN", first);
+            block.set("COSY_ARRAY_MAX", last);
+        }
+    }
+}
+
+struct Block(Vec<u8>);
+
+impl Block {
+    fn set(&mut self, name: &str, value: impl std::fmt::Display) {
+        let text = format!("{name}={value}");
+        if !text.contains('\0') {
+            self.0.extend_from_slice(text.as_bytes());
+            self.0.push(0);
+        }
+    }
+}
