@@ -39,7 +39,7 @@ fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> 
     if let Some(path) = variable {
         return path.into();
     }
-    if let Some(folder) = program.parent().filter(|_| program.as_os_str().len() > 0) {
+    if let Some(folder) = program.parent().filter(|_| !program.as_os_str().is_empty()) {
         let beside = folder.join("../run/cosyd.sock");
         if exists(&beside) || exists(&folder.join("../cosy.toml")) {
             return beside;

@@ -1,6 +1,8 @@
 //! The commands as programs, against a controller that only listens and answers what the
 //! test tells it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use cosy_model::api::{
     Column, EndedJob, JobField, JobRef, NodeAction, Reply, Request, Submission, Table,
 };

@@ -2,6 +2,8 @@
 //! and live until the lifeline ends. What is tested is starting, stopping, and that
 //! nothing is left whoever is killed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
