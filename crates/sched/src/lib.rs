@@ -8,14 +8,23 @@
 //! plays the same decisions forward on a clone. Source of the policy: COSY paper,
 //! section 3.1 (first come, first served with aggressive backfill).
 
+mod component;
 mod demand;
+mod group;
+mod line;
+mod machine;
 mod mask;
 mod order;
+mod pass;
+mod plan;
 mod policy;
 mod scheduler;
+mod select;
+mod shortage;
 
 pub use demand::{Demand, Shortage};
 pub use mask::NodeMask;
 pub use order::OrderKey;
+pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};
-pub use scheduler::{Block, Plan, Prediction, Scheduler, Start, WaitingJob};
+pub use scheduler::{Block, Scheduler, Start, WaitingJob};

@@ -88,6 +88,13 @@ impl NodeMask {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
+    /// How many nodes are in this set, in `a` and in `b`, but not in `not`.
+    pub(crate) fn count_and3(&self, a: &Self, b: &Self, not: &Self) -> u32 {
+        let both = self.0.iter().zip(&a.0).zip(&b.0).enumerate();
+        both.map(|(at, ((x, a), b))| (x & a & b & !not.word(at)).count_ones())
+            .sum()
+    }
+
     /// True when no node is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -105,13 +112,8 @@ impl NodeMask {
     }
 
     /// The bits of nodes `64 * at ..`.
-    pub(crate) fn word(&self, at: usize) -> u64 {
+    fn word(&self, at: usize) -> u64 {
         self.0.get(at).copied().unwrap_or(0)
-    }
-
-    /// How many words are stored.
-    pub(crate) fn words(&self) -> usize {
-        self.0.len()
     }
 
     fn trim(&mut self) {

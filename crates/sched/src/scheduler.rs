@@ -1,68 +1,231 @@
-//! The planner's state and what it can be asked.
-#![allow(unused_variables, missing_docs)] // signatures first
+//! The planner's state, and the events that change it.
+//!
+//! What always holds: a job waits or runs, never both; each component's line has exactly
+//! the jobs of its queues that start jobs; every change that could let a job start marks
+//! the component for its next pass.
 
-use crate::{Demand, NodeMask, OrderKey, Policy, Shortage};
-use cosy_model::{
-    Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Time, WaitReason,
-};
+use crate::component::{Component, components};
+use crate::group::Groups;
+use crate::line::GroupId;
+use crate::machine::{Booking, Machine, Owner};
+use crate::pass::at_least_one;
+use crate::select::Pick;
+use crate::{Demand, NodeMask, OrderKey, Policy};
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A job that waits.
+/// A job that waits. Its id is in the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingJob {
+    /// Its place in the order of service.
     pub key: OrderKey,
+    /// Its queue: only nodes of the queue are chosen.
     pub queue: QueueId,
+    /// What it asks for.
     pub demand: Arc<Demand>,
+    /// Its time limit.
     pub limit: Span,
 }
+
 /// A job that starts now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
+    /// The job.
     pub job: JobId,
+    /// What it holds, by node index. The script runs on the first node.
     pub shares: Vec<NodeShare>,
 }
-/// An accepted reservation.
+
+/// An accepted reservation. Nothing else is started where it would be in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
+    /// The reservation.
     pub reservation: ReservationId,
+    /// What it holds.
     pub shares: Vec<NodeShare>,
+    /// From then on.
     pub start: Time,
+    /// Until then.
     pub end: Time,
 }
-/// When and where a waiting job will start.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prediction {
-    pub job: JobId,
-    pub start: Option<Time>,
-    pub nodes: Vec<NodeId>,
-    pub reason: WaitReason,
-}
-/// Predictions in service order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Plan {
-    pub predictions: Vec<Prediction>,
-}
-/// The planner.
+
 #[derive(Clone, Debug)]
-pub struct Scheduler {}
+pub(crate) struct Queue {
+    pub nodes: NodeMask,
+    pub component: usize,
+    pub starts: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub job: WaitingJob,
+    pub group: GroupId,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub shares: Vec<NodeShare>,
+    pub expected_end: Time,
+}
+
+/// The planner: machine, queues, waiting and running jobs, accepted reservations.
+///
+/// A clone is a snapshot: playing it forward does not touch the original.
+///
+/// # Panics
+/// No method panics on ids that are not known: such events change nothing.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub(crate) policy: Policy,
+    pub(crate) machine: Machine,
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) components: Vec<Component>,
+    pub(crate) groups: Groups,
+    pub(crate) waiting: BTreeMap<JobId, Waiting>,
+    pub(crate) running: BTreeMap<JobId, Running>,
+    pub(crate) blocks: BTreeMap<ReservationId, Block>,
+    /// Counts the changes of nodes and queues.
+    pub(crate) epoch: u64,
+    /// Counts the passes.
+    pub(crate) passes: u64,
+}
 
 impl Scheduler {
+    /// An empty machine. `queues[i]` are the nodes of `QueueId(i)`.
     pub fn new(policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) -> Self {
-        Self {}
+        let mut scheduler = Self {
+            policy,
+            machine: Machine::new(Vec::new()),
+            queues: Vec::new(),
+            components: Vec::new(),
+            groups: Groups::default(),
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            epoch: 0,
+            passes: 0,
+        };
+        scheduler.reconfigure(policy, nodes, queues);
+        scheduler
     }
-    pub fn reconfigure(&mut self, policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) {}
-    pub fn set_available(&mut self, node: NodeId, available: bool) {}
-    pub fn set_queue_starts(&mut self, queue: QueueId, starts: bool) {}
-    pub fn enqueue(&mut self, job: WaitingJob) {}
+
+    /// Takes over new nodes, amounts and queues. Jobs, reservations and what was said about
+    /// nodes and queues stay. Nodes are only ever appended: one that is missing at the end
+    /// keeps its place without any resources.
+    pub fn reconfigure(&mut self, policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) {
+        self.policy = policy;
+        self.machine.resize(nodes);
+        let (regions, places) = components(&queues);
+        self.machine.divide(&regions.iter().collect::<Vec<_>>());
+        let component = |nodes| Component {
+            nodes,
+            dirty: true,
+            ..Component::default()
+        };
+        self.components = regions.into_iter().map(component).collect();
+        let starts: Vec<bool> = self.queues.iter().map(|queue| queue.starts).collect();
+        let queue = |(at, (nodes, component)): (usize, _)| Queue {
+            nodes,
+            component,
+            starts: starts.get(at).copied().unwrap_or(true),
+        };
+        let placed = queues.into_iter().zip(places).enumerate();
+        self.queues = placed.map(queue).collect();
+        self.epoch += 1;
+        self.refill();
+    }
+
+    /// Enters jobs and reservations into new components.
+    fn refill(&mut self) {
+        for job in self.waiting.keys().copied().collect::<Vec<_>>() {
+            self.line_up(job);
+        }
+        for (job, running) in &self.running {
+            for share in &running.shares {
+                if let Some(region) = self.machine.region(share.node) {
+                    let ends = &mut self.components[region].ends;
+                    ends.insert((running.expected_end, *job));
+                }
+            }
+        }
+        for (reservation, block) in &self.blocks {
+            for share in &block.shares {
+                if let Some(region) = self.machine.region(share.node) {
+                    let bounds = &mut self.components[region].bounds;
+                    bounds.insert((block.start, *reservation));
+                    bounds.insert((block.end, *reservation));
+                }
+            }
+        }
+    }
+
+    /// Says whether new work may start on `node`. What runs there stays.
+    pub fn set_available(&mut self, node: NodeId, available: bool) {
+        if self.machine.open.contains(node) != available {
+            self.machine.set_open(node, available);
+            self.epoch += 1;
+            self.touch(node);
+        }
+    }
+
+    /// True when new work may start on `node`.
+    pub fn is_available(&self, node: NodeId) -> bool {
+        self.machine.open.contains(node)
+    }
+
+    /// Opens or closes a queue: jobs of a closed one neither start nor hold others back.
+    pub fn set_queue_starts(&mut self, queue: QueueId, starts: bool) {
+        let Some(known) = self.queues.get_mut(queue.index()) else {
+            return;
+        };
+        if known.starts == starts {
+            return;
+        }
+        known.starts = starts;
+        let jobs = self.waiting.values().filter(|w| w.job.queue == queue);
+        let keys: Vec<OrderKey> = jobs.map(|w| w.job.key).collect();
+        for key in keys {
+            match starts {
+                true => self.line_up(key.job),
+                false => self.step_out(queue, &key),
+            }
+        }
+    }
+
+    /// Adds a job to the waiting ones. One with the same id that waits is replaced.
+    pub fn enqueue(&mut self, job: WaitingJob) {
+        let id = job.key.job;
+        debug_assert!(!self.running.contains_key(&id), "job {id} runs already");
+        let group = self.groups.join(job.queue, &job.demand);
+        if let Some(old) = self.waiting.insert(id, Waiting { job, group }) {
+            self.step_out(old.job.queue, &old.job.key);
+            self.groups.leave(old.group);
+        }
+        self.line_up(id);
+    }
+
+    /// Removes a waiting job. False when it does not wait.
     pub fn dequeue(&mut self, job: JobId) -> bool {
-        false
+        let Some(waiting) = self.waiting.remove(&job) else {
+            return false;
+        };
+        self.step_out(waiting.job.queue, &waiting.job.key);
+        self.groups.leave(waiting.group);
+        true
     }
+
+    /// True when the job waits.
     pub fn is_waiting(&self, job: JobId) -> bool {
-        false
+        self.waiting.contains_key(&job)
     }
+
+    /// True when the job runs.
     pub fn is_running(&self, job: JobId) -> bool {
-        false
+        self.running.contains_key(&job)
     }
+
+    /// Enters a job that runs already. `exclusive` keeps everyone else off its nodes.
     pub fn start_running(
         &mut self,
         job: JobId,
@@ -70,46 +233,231 @@ impl Scheduler {
         expected_end: Time,
         exclusive: bool,
     ) {
+        self.dequeue(job);
+        self.end(job);
+        self.run(job, shares, expected_end, exclusive);
     }
-    pub fn set_expected_end(&mut self, job: JobId, end: Time) {}
+
+    fn run(&mut self, job: JobId, shares: Vec<NodeShare>, expected_end: Time, exclusive: bool) {
+        for share in &shares {
+            self.machine.run(job, share, expected_end, exclusive);
+            if let Some(region) = self.machine.region(share.node) {
+                let component = &mut self.components[region];
+                component.ends.insert((expected_end, job));
+                component.dirty = true;
+            }
+        }
+        let running = Running {
+            shares,
+            expected_end,
+        };
+        self.running.insert(job, running);
+    }
+
+    /// Moves the time at which a running job is expected to end.
+    pub fn set_expected_end(&mut self, job: JobId, end: Time) {
+        let Some(running) = self.running.get_mut(&job) else {
+            return;
+        };
+        let old = std::mem::replace(&mut running.expected_end, end);
+        for share in &running.shares {
+            self.machine.set_end(job, share.node, end);
+            if let Some(region) = self.machine.region(share.node) {
+                let component = &mut self.components[region];
+                component.ends.remove(&(old, job));
+                component.ends.insert((end, job));
+                component.dirty = true;
+            }
+        }
+    }
+
+    /// Ends a running job and frees what it holds. False when it does not run.
     pub fn end(&mut self, job: JobId) -> bool {
-        false
+        let Some(running) = self.running.remove(&job) else {
+            return false;
+        };
+        for share in &running.shares {
+            self.free_share(job, share.node, running.expected_end);
+        }
+        true
     }
+
+    /// Frees what a running job holds of one node, while it goes on elsewhere. A job that
+    /// holds nothing any more has ended. False when it holds nothing there.
     pub fn release_node(&mut self, job: JobId, node: NodeId) -> bool {
-        false
+        let Some(running) = self.running.get_mut(&job) else {
+            return false;
+        };
+        let before = running.shares.len();
+        running.shares.retain(|share| share.node != node);
+        if running.shares.len() == before {
+            return false;
+        }
+        let (end, left) = (running.expected_end, running.shares.clone());
+        self.free_share(job, node, end);
+        for share in &left {
+            if let Some(region) = self.machine.region(share.node) {
+                self.components[region].ends.insert((end, job));
+            }
+        }
+        if left.is_empty() {
+            self.running.remove(&job);
+        }
+        true
     }
-    pub fn add_block(&mut self, block: Block) {}
+
+    fn free_share(&mut self, job: JobId, node: NodeId, end: Time) {
+        self.machine.release(job, node);
+        if let Some(region) = self.machine.region(node) {
+            self.components[region].ends.remove(&(end, job));
+        }
+        self.touch(node);
+    }
+
+    /// Enters an accepted reservation. One with the same id is replaced.
+    pub fn add_block(&mut self, block: Block) {
+        self.remove_block(block.reservation);
+        let owner = Owner::Reservation(block.reservation);
+        for share in &block.shares {
+            let booking = Booking {
+                owner,
+                start: block.start,
+                end: block.end,
+                amounts: share.amounts.clone(),
+                whole: false,
+            };
+            self.machine.book(share.node, booking);
+            if let Some(region) = self.machine.region(share.node) {
+                let bounds = &mut self.components[region].bounds;
+                bounds.insert((block.start, block.reservation));
+                bounds.insert((block.end, block.reservation));
+            }
+            self.touch(share.node);
+        }
+        self.blocks.insert(block.reservation, block);
+    }
+
+    /// Removes a reservation: it was cancelled, or its job has started. False when there is
+    /// none.
     pub fn remove_block(&mut self, reservation: ReservationId) -> bool {
-        false
+        let Some(block) = self.blocks.remove(&reservation) else {
+            return false;
+        };
+        for share in &block.shares {
+            let owner = Owner::Reservation(reservation);
+            self.machine.unbook(share.node, owner);
+            if let Some(region) = self.machine.region(share.node) {
+                let bounds = &mut self.components[region].bounds;
+                bounds.remove(&(block.start, reservation));
+                bounds.remove(&(block.end, reservation));
+            }
+            self.touch(share.node);
+        }
+        true
     }
+
+    /// Starts what can start now. The jobs run from now on, and are expected to end when
+    /// their limits are over. `now` must not go back.
     pub fn schedule(&mut self, now: Time) -> Vec<Start> {
-        Vec::new()
+        let mut starts = Vec::new();
+        for component in 0..self.components.len() {
+            if self.components[component].needs_pass(now) {
+                self.pass(component, now, &mut starts);
+            }
+        }
+        starts
     }
-    pub fn could_ever_run(&self, demand: &Demand) -> Result<(), Shortage> {
-        Ok(())
-    }
-    pub fn plan(&self, now: Time, most: Option<usize>) -> Plan {
-        Plan::default()
-    }
-    pub fn predict(&self, now: Time, job: JobId) -> Option<Prediction> {
-        None
-    }
+
+    /// Free on `node` now, whether new work may start there or not.
     pub fn free(&self, node: NodeId) -> Amounts {
-        Amounts::default()
+        let known = self.machine.get(node);
+        known.map(|node| node.free.clone()).unwrap_or_default()
     }
+
+    /// Held by jobs on `node` now.
     pub fn used(&self, node: NodeId) -> Amounts {
-        Amounts::default()
+        let known = self.machine.get(node);
+        known.map(|node| node.used.clone()).unwrap_or_default()
     }
+
+    /// How many jobs run.
     pub fn running_count(&self) -> usize {
-        0
+        self.running.len()
     }
+
+    /// How many jobs wait.
     pub fn waiting_count(&self) -> usize {
-        0
+        self.waiting.len()
     }
+
+    /// The waiting jobs in the order of service, those of closed queues among them.
     pub fn waiting_in_order(&self) -> impl Iterator<Item = &WaitingJob> {
-        [].into_iter()
+        let mut jobs: Vec<&WaitingJob> = self.waiting.values().map(|w| &w.job).collect();
+        jobs.sort_by_key(|job| job.key);
+        jobs.into_iter()
     }
-    pub fn why(&self, now: Time, job: JobId) -> Option<WaitReason> {
-        None
+
+    /// Moves a job from waiting to running. Its line is told by the pass.
+    pub(crate) fn start_waiting(&mut self, job: JobId, picks: &[Pick], now: Time) -> Start {
+        let waiting = self.waiting.remove(&job);
+        let Waiting { job: known, group } = waiting.expect("jobs in a line wait");
+        let shares = self.shares(group, picks);
+        self.groups.leave(group);
+        let end = now + at_least_one(known.limit);
+        self.run(job, shares.clone(), end, known.demand.exclusive);
+        Start { job, shares }
+    }
+
+    /// What a running job holds.
+    pub(crate) fn shares_of(&self, job: JobId) -> &[NodeShare] {
+        self.running
+            .get(&job)
+            .map_or(&[], |running| &running.shares)
+    }
+
+    /// Forgets reservations of a component whose time is over.
+    pub(crate) fn drop_past_blocks(&mut self, component: usize, now: Time) {
+        let bounds = &self.components[component].bounds;
+        let past: Vec<ReservationId> = bounds
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, reservation)| *reservation)
+            .filter(|r| self.blocks.get(r).is_some_and(|b| b.end <= now))
+            .collect();
+        for reservation in past {
+            self.remove_block(reservation);
+        }
+    }
+
+    fn component_of(&mut self, queue: QueueId) -> Option<&mut Component> {
+        let queue = self.queues.get(queue.index())?;
+        self.components.get_mut(queue.component)
+    }
+
+    fn line_up(&mut self, job: JobId) {
+        let waiting = &self.waiting[&job];
+        let (key, queue) = (waiting.job.key, waiting.job.queue);
+        let group = self.groups.get(waiting.group);
+        let brief = group.brief(waiting.group, waiting.job.limit);
+        if !self.queues.get(queue.index()).is_some_and(|q| q.starts) {
+            return;
+        }
+        if let Some(component) = self.component_of(queue) {
+            component.line.insert(key, brief);
+            component.dirty = true;
+        }
+    }
+
+    fn step_out(&mut self, queue: QueueId, key: &OrderKey) {
+        if let Some(component) = self.component_of(queue) {
+            component.line.remove(key);
+            component.dirty = true;
+        }
+    }
+
+    fn touch(&mut self, node: NodeId) {
+        if let Some(region) = self.machine.region(node) {
+            self.components[region].dirty = true;
+        }
     }
 }

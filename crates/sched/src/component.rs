@@ -1,0 +1,102 @@
+//! Queues that share nodes, directly or through other queues, are one component: they are
+//! served in one order and have one set of heads. Components never hold each other back.
+
+use crate::NodeMask;
+use crate::line::Line;
+use cosy_model::{JobId, ReservationId, Time, WaitReason};
+use std::collections::BTreeSet;
+
+/// One component.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Component {
+    /// All nodes of its queues.
+    pub nodes: NodeMask,
+    /// Its waiting jobs whose queues start jobs.
+    pub line: Line,
+    /// Expected ends of the jobs that run on its nodes, as announced.
+    pub ends: BTreeSet<(Time, JobId)>,
+    /// Starts and ends of reservations on its nodes.
+    pub bounds: BTreeSet<(Time, ReservationId)>,
+    /// Something has changed since the last pass.
+    pub dirty: bool,
+    /// From then on the passing of time may change a decision.
+    pub due: Time,
+    /// The jobs that the last pass has given a guaranteed place, or that stopped it.
+    pub heads: Vec<(JobId, WaitReason)>,
+}
+
+impl Component {
+    /// True when a pass at `now` could start something.
+    pub fn needs_pass(&self, now: Time) -> bool {
+        !self.line.is_empty() && (self.dirty || self.due <= now)
+    }
+
+    /// The first time after `now` at which decisions may change without an event: an
+    /// expected end or the bound of a reservation passes. Once a job is past its expected
+    /// end, that is at once.
+    pub fn next_due(&self, now: Time) -> Time {
+        let soon = Time(now.0.saturating_add(1));
+        let overdue = self.ends.first().is_some_and(|(end, _)| *end <= now);
+        let end = self.ends.first().map_or(Time::FAR, |(end, _)| *end);
+        let after = (soon, ReservationId(0));
+        let bound = self.bounds.range(after..).next().map_or(Time::FAR, |b| b.0);
+        if overdue { soon } else { end.min(bound) }
+    }
+
+    /// True when something on its nodes has no planned end.
+    pub fn has_endless(&self) -> bool {
+        let end = self.ends.last().is_some_and(|(end, _)| *end == Time::FAR);
+        end || self.bounds.last().is_some_and(|b| b.0 == Time::FAR)
+    }
+}
+
+/// The components of `queues`, and for each queue the place of its component.
+pub(crate) fn components(queues: &[NodeMask]) -> (Vec<NodeMask>, Vec<usize>) {
+    let mut found: Vec<NodeMask> = Vec::new();
+    for queue in queues {
+        let (touched, mut apart): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|nodes| nodes.intersects(queue));
+        let joined = touched
+            .iter()
+            .fold(queue.clone(), |all, nodes| all.or(nodes));
+        apart.push(joined);
+        found = apart;
+    }
+    let place = |queue: &NodeMask| {
+        let mut all = found.iter();
+        let at = all.position(|nodes| nodes.intersects(queue) || nodes == queue);
+        at.expect("every queue went into a component")
+    };
+    let places = queues.iter().map(place).collect();
+    (found, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::NodeId;
+
+    fn check(queues: &[&[u32]], places: &[usize]) {
+        let mask = |nodes: &&[u32]| nodes.iter().map(|n| NodeId(*n)).collect();
+        let queues: Vec<NodeMask> = queues.iter().map(mask).collect();
+        let (_, got) = components(&queues);
+        for a in 0..got.len() {
+            for b in 0..got.len() {
+                assert_eq!(
+                    got[a] == got[b],
+                    places[a] == places[b],
+                    "{queues:?} {got:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn queues_that_share_nodes_belong_together() {
+        check(&[&[0, 1], &[2, 3]], &[0, 1]);
+        check(&[&[0, 1], &[1, 2]], &[0, 0]);
+        check(&[&[0, 1], &[2, 3], &[1, 2]], &[0, 0, 0]);
+        check(&[&[0], &[4], &[0, 1], &[4, 5]], &[0, 1, 0, 1]);
+        check(&[&[], &[0]], &[0, 1]);
+    }
+}

@@ -1,0 +1,188 @@
+//! The plan: the policy played forward on time limits, event by event, with the decisions
+//! that are made live.
+//!
+//! What always holds: the jobs that a plan starts at its first instant are the ones that
+//! [`Scheduler::schedule`] would start now.
+
+use crate::group::fits_empty;
+use crate::scheduler::{Scheduler, Start};
+use cosy_model::{JobId, NodeId, Time, WaitReason};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// When and where a waiting job will start, and why it waits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prediction {
+    /// The job.
+    pub job: JobId,
+    /// Its start if all jobs take their limits and nothing new comes; `None` when no such
+    /// time can be told.
+    pub start: Option<Time>,
+    /// Its nodes, by index.
+    pub nodes: Vec<NodeId>,
+    /// Why it waits now; [`WaitReason::Fresh`] when it can start at once.
+    pub reason: WaitReason,
+}
+
+/// A start time for every waiting job.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// In the order of service.
+    pub predictions: Vec<Prediction>,
+}
+
+impl Scheduler {
+    /// Plays the policy forward on a clone. With `most`, only until that many of the first
+    /// waiting jobs have a prediction, and only these are returned.
+    pub fn plan(&self, now: Time, most: Option<usize>) -> Plan {
+        let jobs = self.waiting_in_order().map(|job| job.key.job);
+        let asked: Vec<JobId> = jobs.take(most.unwrap_or(usize::MAX)).collect();
+        let mut play = Play::new(self, now, &asked);
+        play.run(now);
+        let predictions = asked.iter().map(|job| play.prediction(*job, now));
+        Plan {
+            predictions: predictions.collect(),
+        }
+    }
+
+    /// The prediction for one job, if it waits.
+    pub fn predict(&self, now: Time, job: JobId) -> Option<Prediction> {
+        self.is_waiting(job).then(|| {
+            let mut play = Play::new(self, now, &[job]);
+            play.run(now);
+            play.prediction(job, now)
+        })
+    }
+
+    /// Why a waiting job waits, told from the last pass without planning anything.
+    pub fn why(&self, now: Time, job: JobId) -> Option<WaitReason> {
+        let _ = now; // the answer is as of the last pass
+        let waiting = self.waiting.get(&job)?;
+        let queue = self.queues.get(waiting.job.queue.index());
+        let Some(queue) = queue.filter(|queue| queue.starts) else {
+            return Some(WaitReason::QueueClosed);
+        };
+        let demand = &waiting.job.demand;
+        let allowed = demand.allowed.and(&queue.nodes);
+        if !fits_empty(&self.machine, demand, &allowed) {
+            return Some(WaitReason::NeverFits);
+        }
+        if !fits_empty(&self.machine, demand, &allowed.and(&self.machine.open)) {
+            return Some(WaitReason::NodesUnavailable);
+        }
+        let component = &self.components[queue.component];
+        let head = component.heads.iter().find(|(head, _)| *head == job);
+        let first = component.line.first().is_some_and(|key| key.job == job);
+        Some(match head {
+            Some((_, reason)) => reason.clone(),
+            None if first => WaitReason::Resources,
+            None => WaitReason::Priority,
+        })
+    }
+
+    /// The next time after `now` at which something ends, if all jobs take their limits.
+    fn next_end(&self, now: Time) -> Option<Time> {
+        let waiting = self.components.iter().filter(|c| !c.line.is_empty());
+        let next = |c: &crate::component::Component| {
+            let soon = (Time(now.0.saturating_add(1)), Default::default());
+            let job = c.ends.first().map(|(end, _)| *end);
+            let bound = c.bounds.range(soon..).next().map(|bound| bound.0);
+            job.into_iter().chain(bound).min()
+        };
+        waiting.filter_map(next).min().filter(|at| *at < Time::FAR)
+    }
+
+    /// Ends what is expected to have ended by `now`.
+    fn end_due(&mut self, now: Time) {
+        for at in 0..self.components.len() {
+            while let Some((end, job)) = self.components[at].ends.first().copied() {
+                if end > now {
+                    break;
+                }
+                self.end(job);
+            }
+        }
+    }
+}
+
+/// A clone that is played forward.
+struct Play<'a> {
+    origin: &'a Scheduler,
+    clone: Scheduler,
+    starts: BTreeMap<JobId, (Time, Vec<NodeId>)>,
+    reasons: BTreeMap<JobId, WaitReason>,
+    missing: BTreeSet<JobId>,
+}
+
+impl<'a> Play<'a> {
+    fn new(origin: &'a Scheduler, now: Time, asked: &[JobId]) -> Self {
+        let mut clone = origin.clone();
+        let late = origin.running.iter().filter(|(_, r)| r.expected_end <= now);
+        for (job, _) in late {
+            clone.set_expected_end(*job, Time(now.0.saturating_add(1)));
+        }
+        for component in 0..clone.components.len() {
+            clone.components[component].dirty =
+                origin.components[component].dirty || origin.components[component].due <= now;
+        }
+        Self {
+            origin,
+            clone,
+            starts: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            missing: asked.iter().copied().collect(),
+        }
+    }
+
+    fn run(&mut self, now: Time) {
+        let first = self.clone.schedule(now);
+        self.note(first, now);
+        self.keep_reasons(now);
+        let mut at = now;
+        while !self.missing.is_empty() {
+            let Some(next) = self.clone.next_end(at) else {
+                return;
+            };
+            at = next;
+            self.clone.end_due(at);
+            let starts = self.clone.schedule(at);
+            self.note(starts, at);
+        }
+    }
+
+    fn note(&mut self, starts: Vec<Start>, at: Time) {
+        for start in starts {
+            self.missing.remove(&start.job);
+            let nodes = start.shares.iter().map(|share| share.node).collect();
+            self.starts.insert(start.job, (at, nodes));
+        }
+    }
+
+    /// Reasons as of the first pass; jobs that cannot run on the open nodes need no play.
+    fn keep_reasons(&mut self, now: Time) {
+        for job in self.missing.iter().copied().collect::<Vec<_>>() {
+            let reason = self.clone.why(now, job).unwrap_or(WaitReason::Fresh);
+            let hopeless = matches!(
+                reason,
+                WaitReason::QueueClosed | WaitReason::NodesUnavailable | WaitReason::NeverFits
+            );
+            if hopeless {
+                self.missing.remove(&job);
+            }
+            self.reasons.insert(job, reason);
+        }
+    }
+
+    fn prediction(&mut self, job: JobId, now: Time) -> Prediction {
+        debug_assert!(self.origin.is_waiting(job));
+        let reason = self.reasons.remove(&job).unwrap_or(WaitReason::Fresh);
+        let start = self.starts.remove(&job);
+        debug_assert!(start.as_ref().is_none_or(|(at, _)| *at >= now));
+        let (start, nodes) = start.map_or((None, Vec::new()), |(at, nodes)| (Some(at), nodes));
+        Prediction {
+            job,
+            start,
+            nodes,
+            reason,
+        }
+    }
+}

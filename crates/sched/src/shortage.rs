@@ -1,0 +1,130 @@
+//! Whether a demand could ever be met, and if not, what is too much.
+
+use crate::group::{empty, fits_empty};
+use crate::scheduler::Scheduler;
+use crate::{Demand, NodeMask, Shortage};
+use cosy_model::{Amounts, NodeId};
+use std::cmp::Reverse;
+
+impl Scheduler {
+    /// Whether `demand` fits on an empty machine with all nodes up. Only `demand.allowed`
+    /// says which nodes count, so the caller puts the nodes of the queue in there.
+    ///
+    /// # Errors
+    /// What is too much, with figures.
+    pub fn could_ever_run(&self, demand: &Demand) -> Result<(), Shortage> {
+        if fits_empty(&self.machine, demand, &demand.allowed) {
+            return Ok(());
+        }
+        Err(self
+            .numbers(demand)
+            .unwrap_or_else(|| self.shortage(demand)))
+    }
+
+    /// What is wrong with the numbers themselves.
+    fn numbers(&self, demand: &Demand) -> Option<Shortage> {
+        let required = demand.required.count();
+        if let Some(nodes) = demand.nodes.filter(|nodes| *nodes < required) {
+            return Some(Shortage::RequiredNodes { required, nodes });
+        }
+        let nodes = demand.nodes.unwrap_or(required).max(1);
+        let tasks = demand.tasks;
+        (tasks < nodes).then_some(Shortage::FewerTasksThanNodes { tasks, nodes })
+    }
+
+    fn shortage(&self, demand: &Demand) -> Shortage {
+        let known = demand
+            .allowed
+            .iter()
+            .filter(|n| n.index() < self.machine.len());
+        let usable: NodeMask = known.collect();
+        let wanted = demand.nodes.unwrap_or(1);
+        let mut rooms = self.rooms(demand, &usable);
+        let have = rooms.len() as u32;
+        if usable.count() < wanted {
+            let have = usable.count();
+            return Shortage::Nodes { wanted, have };
+        }
+        if have == 0 {
+            return self.one_node(demand, &usable);
+        }
+        if let Some(node) = self.missing(demand) {
+            return Shortage::RequiredNode { node: node.0 };
+        }
+        if have < wanted {
+            let what = words(&demand.share(1));
+            return Shortage::LargeNodes { wanted, have, what };
+        }
+        let nodes = demand.nodes.unwrap_or(have);
+        rooms.sort_unstable_by_key(|(required, room)| Reverse((*required, *room)));
+        let chosen = rooms.iter().take(nodes as usize);
+        Shortage::Tasks {
+            wanted: demand.tasks,
+            have: chosen.fold(0, |sum: u32, (_, room)| sum.saturating_add(*room)),
+            nodes,
+        }
+    }
+
+    /// For each node with room: whether it is required, and for how many tasks.
+    fn rooms(&self, demand: &Demand, nodes: &NodeMask) -> Vec<(bool, u32)> {
+        let room = |id: NodeId| {
+            let room = demand.capacity(&self.machine.node(id).total);
+            (room > 0).then_some((demand.required.contains(id), room))
+        };
+        nodes.iter().filter_map(room).collect()
+    }
+
+    /// A required node that cannot take a task.
+    fn missing(&self, demand: &Demand) -> Option<NodeId> {
+        let able: NodeMask = demand.allowed.and(&demand.required);
+        let fits = empty(&self.machine, demand, &able);
+        let mut required = demand.required.iter();
+        required.find(|id| !fits.iter().any(|c| c.node() == *id))
+    }
+
+    /// One task does not fit on any node: the first part that is too much everywhere.
+    fn one_node(&self, demand: &Demand, nodes: &NodeMask) -> Shortage {
+        let wanted = parts(&demand.share(1));
+        for (what, amount) in &wanted {
+            let had = |id: NodeId| {
+                let all = parts(&self.machine.node(id).total);
+                let part = all.into_iter().find(|(name, _)| name == what);
+                part.map_or(0, |(_, have)| have)
+            };
+            let most = nodes.iter().map(had).max().unwrap_or(0);
+            if *amount > most {
+                return Shortage::OneNode {
+                    what: what.clone(),
+                    wanted: *amount,
+                    have: most,
+                };
+            }
+        }
+        Shortage::LargeNodes {
+            wanted: demand.nodes.unwrap_or(1),
+            have: 0,
+            what: words(&demand.share(1)),
+        }
+    }
+}
+
+fn parts(amounts: &Amounts) -> Vec<(String, u64)> {
+    let mut parts = vec![
+        ("cores".to_owned(), amounts.cores.into()),
+        ("MiB of memory".to_owned(), amounts.memory.0),
+        ("MiB of disk".to_owned(), amounts.disk.0),
+        ("gpus".to_owned(), amounts.gpus.into()),
+    ];
+    let other = amounts.other.iter();
+    parts.extend(other.map(|(name, amount)| (name.to_owned(), amount.into())));
+    parts
+}
+
+/// `4 cores, 2048 MiB of memory`.
+fn words(amounts: &Amounts) -> String {
+    let parts = parts(amounts).into_iter().filter(|(_, amount)| *amount > 0);
+    let words: Vec<String> = parts
+        .map(|(what, amount)| format!("{amount} {what}"))
+        .collect();
+    words.join(", ")
+}
