@@ -112,6 +112,11 @@ pub fn ids(help: &'static str) -> Arg {
         .value_parser(parse_jobs)
 }
 
+/// The same where at least one is needed.
+pub fn some_ids(help: &'static str) -> Arg {
+    ids(help).num_args(1..).required(true)
+}
+
 /// All ids of [`ids`].
 pub fn ids_of(matches: &clap::ArgMatches) -> Vec<JobRef> {
     matches

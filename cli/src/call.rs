@@ -153,6 +153,7 @@ impl Caller {
             frame::encode(&Ask::new(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
         let mut lost: Option<Instant> = None;
         loop {
+            let started = Instant::now();
             let why = match self.attempt(&frame, endless) {
                 Ok(answer) => return self.judge(answer),
                 Err(Trouble::Final(e)) => return Err(e),
@@ -166,6 +167,10 @@ impl Caller {
                 Err(Trouble::Lost(why)) => why,
             };
             self.stream = None;
+            if endless && started.elapsed() > self.patience.retry {
+                // It had been found again and waited for long since.
+                lost = None;
+            }
             let since = *lost.get_or_insert_with(Instant::now);
             if since.elapsed() >= self.patience.retry {
                 return Err(CallError::Lost {

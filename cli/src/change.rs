@@ -12,7 +12,7 @@ use serde_json::json;
 
 fn ids_command(name: &'static str, about: &'static str) -> Command {
     arg::command(name, about)
-        .arg(arg::ids("Jobs: 12, a task 12_3, some tasks 12_[3-7]").required(true))
+        .arg(arg::some_ids("Jobs: 12, a task 12_3, some tasks 12_[3-7]"))
         .arg(json())
 }
 

@@ -65,7 +65,11 @@ fn each() -> Vec<(String, Command)> {
             let page = e
                 .short
                 .map_or_else(|| format!("cosy-{}", e.name), str::to_owned);
-            all.push((page, build().name(called).bin_name(called)));
+            let bin = e
+                .short
+                .map_or_else(|| format!("cosy {}", e.name), str::to_owned);
+            let command = build().name(called).display_name(page.clone());
+            all.push((page, command.bin_name(bin)));
         }
     }
     all
@@ -78,6 +82,13 @@ fn manuals(dir: &Path) -> anyhow::Result<()> {
             .title(page.as_str())
             .render(&mut text)?;
         write(&dir.join(format!("{page}.1")), &text)?;
+    }
+    // `cosy submit` is described where `csub` is.
+    for e in commands::ALL.iter().filter(|e| e.shown) {
+        if let Some(short) = e.short {
+            let link = format!(".so man1/{short}.1\n");
+            write(&dir.join(format!("cosy-{}.1", e.name)), link.as_bytes())?;
+        }
     }
     Ok(())
 }

@@ -11,7 +11,9 @@ pub fn command() -> Command {
         "wait",
         "Wait until jobs have ended; gives their worst exit code",
     )
-    .arg(arg::ids("Jobs: 12, a whole array or a task 12_3, some tasks 12_[3-7]").required(true))
+    .arg(arg::some_ids(
+        "Jobs: 12, a whole array or a task 12_3, some tasks 12_[3-7]",
+    ))
     .arg(arg::flag("quiet", "Say nothing").short('Q'))
     .arg(arg::json())
 }

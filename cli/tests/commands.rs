@@ -264,7 +264,7 @@ fn an_unreadable_script() {
     }
     let bench = Bench::new();
     let script = bench.script("secret.sh", b"#!/bin/sh\n");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o000)).unwrap();
     complains(&bench.run(&["csub", &script]), 1, "Permission denied");
 }
 
