@@ -1,6 +1,7 @@
 //! Handing open files to one child. Everything is closed on `exec` but what is handed on
 //! just then; the programs here have one thread, so nobody else starts a child meanwhile.
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,6 +13,20 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub fn hand(fd: &impl AsFd) -> io::Result<RawFd> {
     fcntl_setfd(fd, FdFlags::empty())?;
     Ok(fd.as_fd().as_raw_fd())
+}
+
+/// The read end of the same pipe once more, with flags of its own: a daemon that makes its
+/// end non-blocking would otherwise do so for all who have it. Handed to the next child.
+///
+/// # Errors
+/// Those of the system.
+pub fn hand_anew(pipe: &impl AsFd) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", pipe.as_fd().as_raw_fd());
+    // Without waiting for a writer: the only one may just have gone.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(path, flags, Mode::empty())?;
+    rustix::fs::fcntl_setfl(&fd, OFlags::empty())?;
+    Ok(fd)
 }
 
 /// Keeps it from later children.

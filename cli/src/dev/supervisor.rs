@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,6 @@ impl Supervisor {
     /// Starts the controller, then all nodes at once.
     fn start(&mut self) -> anyhow::Result<()> {
         let until = Instant::now() + START;
-        fds::hand(&self.lifeline)?;
         let config = self.plan.dir.join("cosy.toml");
         let cosyd = self.plan.programs.cosyd.clone();
         self.spawn("cosyd", &cosyd, &config, 0)?;
@@ -135,7 +134,6 @@ impl Supervisor {
         for node in self.plan.nodes.clone() {
             self.start_node(&node, address.trim())?;
         }
-        fds::keep(&self.lifeline)?;
         self.await_ready(until)
     }
 
@@ -161,12 +159,13 @@ impl Supervisor {
         let log = self.plan.dir.join("log").join(format!("{name}.log"));
         let file = open_log(&log)?;
         let (ready, ready_write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let lifeline = fds::hand_anew(&self.lifeline)?;
         let mut command = Command::new(program);
         command
             .arg("--config")
             .arg(config)
             .arg("--lifeline-fd")
-            .arg(fds::hand(&self.lifeline)?.to_string())
+            .arg(lifeline.as_raw_fd().to_string())
             .arg("--ready-fd")
             .arg(fds::hand(&ready_write)?.to_string())
             .stdin(Stdio::null())
