@@ -63,6 +63,8 @@ pub struct Controller {
     pub(crate) next_plan: u64,
     /// Jobs whose start is not in their row yet.
     pub(crate) unsaved_starts: BTreeSet<JobId>,
+    /// Jobs whose row is to be written at the end of the turn, once.
+    pub(crate) dirty: BTreeSet<JobId>,
     pub(crate) started_at: Time,
     pub(crate) out: Batch,
     last_tick: Time,
@@ -96,6 +98,7 @@ impl Controller {
             plans: BTreeMap::new(),
             next_plan: 1,
             unsaved_starts: BTreeSet::new(),
+            dirty: BTreeSet::new(),
             started_at: now,
             out: Batch::default(),
             last_tick: now,
@@ -133,6 +136,9 @@ impl Controller {
         }
         self.begin_due(now);
         self.start_jobs(now);
+        for id in std::mem::take(&mut self.dirty) {
+            self.save_job(id);
+        }
         std::mem::take(&mut self.out)
     }
 

@@ -190,6 +190,7 @@ impl Run {
             cores: p.cores.clone(),
             gpus: p.gpus.clone(),
             boot_id: p.boot_id.clone(),
+            released: p.step == PartStep::Released,
         };
         RunRow {
             allocated: self.allocated,

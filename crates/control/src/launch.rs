@@ -24,8 +24,13 @@ impl Controller {
                 return;
             }
             let mut again = false;
+            let ids: Vec<JobId> = starts.iter().map(|s| s.job).collect();
             for start in starts {
                 again |= !self.start_job(now, start);
+            }
+            // Only now: the planner holds all of them as running already.
+            for id in ids {
+                self.review_dependents(now, self.base_of(id));
             }
             if !again {
                 return;
@@ -72,7 +77,6 @@ impl Controller {
             self.effect(mail);
         }
         self.order_first_steps(id, &user);
-        self.review_dependents(now, base);
         true
     }
 

@@ -57,6 +57,9 @@ pub struct PartRow {
     pub gpus: Vec<u32>,
     /// Boot of the node that it was ordered in.
     pub boot_id: String,
+    /// The node has given it back; others of the attempt may not have.
+    #[serde(default)]
+    pub released: bool,
 }
 
 /// The attempt that a job is at.

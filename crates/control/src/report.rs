@@ -226,7 +226,7 @@ impl Controller {
             }
         }
         if several && self.jobs.get(&id).is_some_and(|j| j.run().is_some()) {
-            self.save_job(id);
+            self.dirty.insert(id);
         }
     }
 
@@ -265,6 +265,7 @@ impl Controller {
             self.follow(now, id);
         } else {
             self.sched.release_node(id, node);
+            self.dirty.insert(id);
         }
     }
 
@@ -571,7 +572,7 @@ impl Controller {
             let end = lost_end(EndCause::Cancelled, started, now);
             return self.abandon(now, job_id, AfterRun::End(end), Some(id));
         }
-        if was_there || (rebooted && launched) {
+        if was_there || rebooted {
             let after = if requeue || started.is_none() {
                 AfterRun::Requeue
             } else {
@@ -582,14 +583,6 @@ impl Controller {
         let Some(user) = self.fresh_user(now, uid) else {
             return self.abandon(now, job_id, AfterRun::Requeue, Some(id));
         };
-        if let Some(part) = self
-            .jobs
-            .get_mut(&job_id)
-            .and_then(Job::run_mut)
-            .and_then(|r| r.part_mut(id))
-        {
-            part.boot_id = boot;
-        }
         if first && launched {
             self.order_launch(job_id, &user);
         } else if !first {

@@ -213,15 +213,17 @@ impl Controller {
             let Some(node) = self.node_ids.get(&part.node).copied() else {
                 continue; // the node was taken out of the configuration
             };
-            let on = &mut self.nodes[node.index()];
-            on.cores.mark(&part.cores);
-            on.gpus.mark(&part.gpus);
-            on.jobs.insert(id);
-            shares.push(NodeShare {
-                node,
-                tasks: part.tasks,
-                amounts: part.amounts.clone(),
-            });
+            if !part.released {
+                let on = &mut self.nodes[node.index()];
+                on.cores.mark(&part.cores);
+                on.gpus.mark(&part.gpus);
+                on.jobs.insert(id);
+                shares.push(NodeShare {
+                    node,
+                    tasks: part.tasks,
+                    amounts: part.amounts.clone(),
+                });
+            }
             parts.push(Part {
                 node,
                 tasks: part.tasks,
@@ -229,13 +231,17 @@ impl Controller {
                 cores: part.cores,
                 gpus: part.gpus,
                 boot_id: part.boot_id,
-                step: PartStep::Ordered,
+                step: if part.released {
+                    PartStep::Released
+                } else {
+                    PartStep::Ordered
+                },
             });
         }
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if parts.is_empty() {
+        if shares.is_empty() {
             job.phase = Phase::Waiting(Some(WaitReason::Fresh));
             return;
         }

@@ -1,0 +1,233 @@
+//! Random histories with faults, from a seed: controller and node daemons crash, links
+//! break, orders get lost. A failing seed is printed; `COSY_SEED=N` repeats it alone,
+//! `COSY_SEEDS=N` tries more of them.
+
+mod world;
+
+use cosy_model::api::{Reply, Request};
+use cosy_model::job::ResourceRequest;
+use cosy_model::*;
+use std::collections::BTreeMap;
+use world::*;
+
+/// What the user was told.
+#[derive(Default)]
+struct Told {
+    submitted: BTreeMap<u64, u64>,
+}
+
+fn random_spec(dice: &mut Dice) -> JobSpec {
+    let mut s = spec(["a", "b", "c"][dice.below(3) as usize]);
+    s.request = ResourceRequest {
+        nodes: dice.chance(40).then(|| 1 + dice.below(3) as u32),
+        cores_per_task: 1 + dice.below(4) as u32,
+        exclusive: dice.chance(10),
+        ..ResourceRequest::default()
+    };
+    s.time_limit = Some(Span::from_secs(5 + dice.below(60) as i64));
+    s.requeue = dice.chance(50);
+    s.hold = dice.chance(5);
+    s
+}
+
+fn submit(world: &mut World, dice: &mut Dice, told: &mut Told) {
+    let mut s = random_spec(dice);
+    let known: Vec<u64> = told.submitted.keys().copied().collect();
+    if !known.is_empty() && dice.chance(20) {
+        let kind = [
+            DependencyKind::AfterOk,
+            DependencyKind::AfterAny,
+            DependencyKind::AfterNotOk,
+            DependencyKind::After,
+            DependencyKind::Singleton,
+        ][dice.below(5) as usize];
+        s.dependencies.push(Dependency {
+            kind,
+            job: JobId(known[dice.below(known.len() as u64) as usize]),
+            task: None,
+        });
+    }
+    let array = dice.chance(25).then_some("1-5%2");
+    if let Ok(id) = world.try_submit(s, array) {
+        let ids = if array.is_some() { 5 } else { 1 };
+        assert!(
+            !told.submitted.contains_key(&id),
+            "id {id} was given out twice"
+        );
+        told.submitted.insert(id, ids);
+    }
+}
+
+fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
+    let nodes = world.nodes.len() as u64;
+    let n = dice.below(nodes) as usize;
+    match dice.below(100) {
+        0..30 => submit(world, dice, told),
+        30..55 => {
+            world.now = world.now + Span(100 + dice.below(4000) as i64);
+            world.end_due();
+            world.event(cosy_control::Event::Ticked);
+        }
+        55..75 => {
+            for _ in 0..dice.below(20) {
+                world.deliver_one();
+            }
+        }
+        75..80 => {
+            let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
+            world.ask(Request::Cancel {
+                filter: ids(&[job]),
+                signal: None,
+                script_only: false,
+            });
+        }
+        80..83 => {
+            let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
+            let filter = ids(&[job]);
+            if dice.chance(50) {
+                world.ask(Request::Hold { filter });
+            } else {
+                world.ask(Request::Release { filter });
+            }
+        }
+        83..86 => world.crash(),
+        86..91 => world.disconnect(n),
+        91..96 => {
+            if world.nodes[n].link.is_none() {
+                world.connect(n);
+            }
+        }
+        96..97 => {
+            // The machine is restarted: what ran is gone, the spool is told as lost.
+            world.disconnect(n);
+            world.nodes[n].boot += 1;
+            world.nodes[n].known.clear();
+        }
+        97..98 => {
+            let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
+            world.ask(Request::Requeue {
+                filter: ids(&[job]),
+            });
+        }
+        98..99 => world.directory_down = dice.chance(50),
+        _ => {
+            // Silence long enough to be given up.
+            world.now = world.now + Span::from_secs(61);
+            world.event(cosy_control::Event::Ticked);
+        }
+    }
+}
+
+/// Lets everything come to its end and checks that it did.
+fn finish(world: &mut World, told: &Told, seed: u64) {
+    world.directory_down = false;
+    for n in 0..world.nodes.len() {
+        if world.nodes[n].link.is_none() {
+            world.connect(n);
+        }
+    }
+    world.deliver_all();
+    let all: Vec<u64> = told.submitted.keys().copied().collect();
+    if !all.is_empty() {
+        world.ask_as(
+            user(0, "root"),
+            None,
+            Request::Release { filter: ids(&all) },
+        );
+    }
+    for _ in 0..4000 {
+        world.pass(1);
+        if world.controller.live_jobs() == 0 {
+            break;
+        }
+        let queue = world.queue();
+        let stuck = queue.split(' ').all(|j| j.contains("dependency_never"));
+        if stuck {
+            break;
+        }
+    }
+    let ends = world.store.ends();
+    let queue = world.queue();
+    for (base, count) in &told.submitted {
+        for id in *base..base + count {
+            let ended = ends.contains_key(&JobId(id));
+            let never = queue.contains("dependency_never");
+            assert!(
+                ended || never,
+                "seed {seed}: job {id} was acknowledged and never ended; left: {queue}"
+            );
+        }
+    }
+    for id in ends.keys() {
+        let of_told = told
+            .submitted
+            .iter()
+            .any(|(base, n)| (*base..base + n).contains(&id.0));
+        assert!(of_told, "seed {seed}: job {id} was never submitted");
+    }
+    for node in &world.nodes {
+        for (key, starts) in &node.starts {
+            assert_eq!(*starts, 1, "seed {seed}: {key:?} started twice on {}", node.name);
+        }
+    }
+    let mut where_started = BTreeMap::new();
+    for node in &world.nodes {
+        for key in node.starts.keys() {
+            let other = where_started.insert(*key, node.name.clone());
+            assert!(other.is_none(), "seed {seed}: {key:?} started on two nodes");
+        }
+    }
+}
+
+fn run(seed: u64) {
+    let mut dice = Dice(seed);
+    let mut world = World::new(config(4, 4));
+    let mut told = Told::default();
+    for _ in 0..150 {
+        step(&mut world, &mut dice, &mut told);
+    }
+    finish(&mut world, &told, seed);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled() {
+    if let Ok(seed) = std::env::var("COSY_SEED") {
+        return run(seed.parse().expect("COSY_SEED is a number"));
+    }
+    let seeds = std::env::var("COSY_SEEDS").map_or(40, |n| n.parse().expect("a number"));
+    for seed in 0..seeds {
+        let result = std::panic::catch_unwind(|| run(seed));
+        if let Err(e) = result {
+            eprintln!("repeat with: COSY_SEED={seed} cargo test -p cosy-control --test simulation");
+            std::panic::resume_unwind(e);
+        }
+    }
+}
+
+#[test]
+fn repeated_requests_are_recognised() {
+    let mut world = World::new(config(1, 4));
+    let submission = api::Submission {
+        spec: spec("x"),
+        script: OsText::default(),
+        array: None,
+    };
+    let ask = |world: &mut World| {
+        world.ask_as(
+            user(1000, "u1000"),
+            Some([7; 16]),
+            Request::Submit(Box::new(submission.clone())),
+        )
+    };
+    let first = ask(&mut world);
+    assert!(matches!(first, Reply::Submitted { .. }));
+    assert_eq!(ask(&mut world), first);
+    world.crash();
+    assert_eq!(ask(&mut world), first, "also after a restart");
+    let other = world.ask_as(
+        user(1001, "u1001"),
+        Some([7; 16]),
+        Request::Submit(Box::new(submission.clone())),
+    );
+    assert_ne!(other, first, "another user's key is another key");
+}

@@ -1,0 +1,744 @@
+//! A controller with fake nodes, a fake store and a fake clock: what the daemons do to
+//! it, without any daemon.
+
+#![allow(dead_code)]
+
+use cosy_control::*;
+use cosy_model::api::{JobField, JobFilter, Reply, Request, Submission, Table};
+use cosy_model::node::*;
+use cosy_model::*;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A small generator of numbers (splitmix64): same seed, same numbers.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.roll() % n.max(1)
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// The store, in memory, with the meaning of the real one.
+#[derive(Default, Clone)]
+pub struct MemoryStore {
+    submissions: BTreeMap<JobId, (SubmissionRow, bool)>,
+    jobs: BTreeMap<JobId, JobRow>,
+    nodes: BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
+    queues: BTreeMap<String, QueueState>,
+    answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
+    last_event: u64,
+}
+
+impl MemoryStore {
+    pub fn commit(&mut self, records: Vec<Record>) {
+        for record in records {
+            match record {
+                Record::Submitted { row, .. } => {
+                    let old = self.submissions.insert(row.base, (*row, true));
+                    assert!(old.is_none(), "an id was given out twice");
+                }
+                Record::Changed(row) => {
+                    let base = row.base;
+                    self.submissions.get_mut(&base).unwrap().0 = *row;
+                }
+                Record::Job(row) => {
+                    if let Some(old) = self.jobs.get(&row.id) {
+                        assert!(old.end.is_none(), "job {} ended twice", row.id);
+                    }
+                    self.jobs.insert(row.id, *row);
+                }
+                Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
+                Record::Node {
+                    name,
+                    state,
+                    amounts,
+                    features,
+                } => drop(self.nodes.insert(name, (state, amounts, features))),
+                Record::Queue { name, state } => drop(self.queues.insert(name, state)),
+                Record::Answered {
+                    uid,
+                    key,
+                    at,
+                    reply,
+                } => drop(self.answers.insert((uid, key), (at, *reply))),
+                Record::Happened(event) => {
+                    assert_eq!(event.seq, self.last_event + 1);
+                    self.last_event = event.seq;
+                }
+                Record::NodeKey { .. }
+                | Record::Token { .. }
+                | Record::TokenGone { .. }
+                | Record::ForgetAnswers { .. } => {}
+            }
+        }
+    }
+
+    pub fn load(&self) -> Loaded {
+        let live: Vec<SubmissionRow> = self
+            .submissions
+            .values()
+            .filter(|(_, live)| *live)
+            .map(|(row, _)| row.clone())
+            .collect();
+        let bases: BTreeSet<JobId> = live.iter().map(|s| s.base).collect();
+        let next = self.submissions.values().map(|(s, _)| s.base.0 + s.ids());
+        let mut facts = Vec::new();
+        for d in live.iter().flat_map(|s| &s.spec.dependencies) {
+            let job = api::JobRef {
+                job: d.job,
+                task: d.task,
+            };
+            if let Some(ok) = self.outcome(job) {
+                facts.push((job, ok));
+            }
+        }
+        Loaded {
+            jobs: self
+                .jobs
+                .values()
+                .filter(|j| bases.contains(&j.base))
+                .cloned()
+                .collect(),
+            submissions: live,
+            next_job: next.max().unwrap_or(1),
+            last_event: self.last_event,
+            nodes: self
+                .nodes
+                .iter()
+                .map(|(n, (s, a, f))| (n.clone(), s.clone(), a.clone(), f.clone()))
+                .collect(),
+            queues: self.queues.clone().into_iter().collect(),
+            facts,
+            answers: self
+                .answers
+                .iter()
+                .map(|((u, k), (t, r))| (*u, *k, *t, r.clone()))
+                .collect(),
+            ..Loaded::default()
+        }
+    }
+
+    pub fn outcome(&self, job: api::JobRef) -> Option<bool> {
+        let (row, live) = self.submissions.get(&job.job)?;
+        if *live && job.task.is_none() {
+            return None;
+        }
+        let at = match job.task {
+            Some(task) => row.indices.as_ref()?.binary_search(&task).ok()? as u64,
+            None => 0,
+        };
+        let ids = if job.task.is_some() { 1 } else { row.ids() };
+        let mut ok = true;
+        for n in 0..ids {
+            let job = self.jobs.get(&JobId(row.base.0 + at + n))?;
+            job.end.as_ref()?;
+            ok &= job.state == JobState::Completed;
+        }
+        Some(ok)
+    }
+
+    pub fn ends(&self) -> BTreeMap<JobId, JobState> {
+        self.jobs
+            .values()
+            .filter(|j| j.end.is_some())
+            .map(|j| (j.id, j.state))
+            .collect()
+    }
+
+    pub fn row(&self, id: u64) -> &JobRow {
+        &self.jobs[&JobId(id)]
+    }
+}
+
+/// What a fake node knows of an attempt.
+#[derive(Clone, Debug)]
+pub struct OnNode {
+    pub phase: AttemptPhase,
+    pub ends_at: Time,
+    pub first: bool,
+}
+
+/// A fake node: its daemon may be down, its attempts run on.
+pub struct FakeNode {
+    pub name: String,
+    pub boot: u64,
+    pub link: Option<LinkId>,
+    pub known: BTreeMap<AttemptKey, OnNode>,
+    /// How often each attempt was started, over all time.
+    pub starts: BTreeMap<AttemptKey, u32>,
+}
+
+pub struct World {
+    pub now: Time,
+    pub config: ClusterConfig,
+    pub controller: Controller,
+    pub store: MemoryStore,
+    pub nodes: Vec<FakeNode>,
+    /// Orders on their way.
+    pub orders: VecDeque<(LinkId, NodeOrder)>,
+    pub replies: BTreeMap<ClientId, Reply>,
+    pub mails: Vec<String>,
+    pub directory_down: bool,
+    next_id: u64,
+    /// Run time of jobs by name suffix; default 10 s.
+    pub run_time: Span,
+}
+
+pub fn user(uid: u32, name: &str) -> User {
+    User {
+        uid: Uid(uid),
+        name: name.to_owned(),
+        gid: Gid(uid),
+        groups: vec![Group {
+            gid: Gid(uid),
+            name: format!("g{name}"),
+        }],
+        home: "/".to_owned(),
+        shell: "/bin/sh".to_owned(),
+    }
+}
+
+pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
+    let node = |n: u32| NodeSpec {
+        name: format!("n{n}"),
+        amounts: Some(Amounts {
+            cores,
+            memory: MiB(16_000),
+            disk: MiB(1000),
+            gpus: 2,
+            other: Counted::default(),
+        }),
+        key: Some(format!("key{n}")),
+        ..NodeSpec::default()
+    };
+    ClusterConfig {
+        name: "test".to_owned(),
+        admins: vec!["adm".to_owned()],
+        controller_uid: Uid(999),
+        nodes: (1..=nodes).map(node).collect(),
+        queues: vec![QueueSpec {
+            name: "main".to_owned(),
+            ..QueueSpec::default()
+        }],
+        default_queue: Some("main".to_owned()),
+        ..ClusterConfig::default()
+    }
+}
+
+pub fn spec(name: &str) -> JobSpec {
+    JobSpec {
+        name: name.to_owned(),
+        queue: None,
+        account: None,
+        comment: String::new(),
+        program: Program::Command {
+            argv: vec![OsText::from("true")],
+        },
+        request: job::ResourceRequest::default(),
+        time_limit: Some(Span::from_secs(60)),
+        begin: None,
+        hold: false,
+        nice: 0,
+        dependencies: Vec::new(),
+        requeue: false,
+        workdir: OsText::from("/"),
+        stdout: None,
+        stderr: None,
+        stdin: None,
+        open_mode: job::OpenMode::Truncate,
+        environment: OsText::default(),
+        login_environment: false,
+        umask: 0o22,
+        rlimits: Vec::new(),
+        warn: None,
+        mail: job::MailRequest::default(),
+    }
+}
+
+impl World {
+    pub fn new(config: ClusterConfig) -> Self {
+        let now = Time::from_secs(1_000_000);
+        let store = MemoryStore::default();
+        let controller = Controller::restore(config.clone(), store.load(), now);
+        let nodes = config
+            .nodes
+            .iter()
+            .map(|n| FakeNode {
+                name: n.name.clone(),
+                boot: 1,
+                link: None,
+                known: BTreeMap::new(),
+                starts: BTreeMap::new(),
+            })
+            .collect();
+        let mut world = Self {
+            now,
+            config,
+            controller,
+            store,
+            nodes,
+            orders: VecDeque::new(),
+            replies: BTreeMap::new(),
+            mails: Vec::new(),
+            directory_down: false,
+            next_id: 1,
+            run_time: Span::from_secs(10),
+        };
+        for n in 0..world.nodes.len() {
+            world.connect(n);
+        }
+        world.deliver_all();
+        world
+    }
+
+    pub fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub fn event(&mut self, event: Event) {
+        self.controller.handle(self.now, event);
+        self.settle();
+    }
+
+    pub fn settle(&mut self) {
+        loop {
+            let batch = self.controller.settle(self.now);
+            invariants::check(&self.controller).unwrap_or_else(|e| panic!("{e}"));
+            if batch.is_empty() {
+                return;
+            }
+            self.store.commit(batch.records);
+            let mut again = Vec::new();
+            for effect in batch.effects {
+                self.perform(effect, &mut again);
+            }
+            for event in again {
+                self.controller.handle(self.now, event);
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect, again: &mut Vec<Event>) {
+        match effect {
+            Effect::Reply { client, reply } => drop(self.replies.insert(client, reply)),
+            Effect::LinkReply { .. } | Effect::Reload { .. } => {}
+            Effect::CloseLink(link) => {
+                for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
+                    node.link = None;
+                }
+                self.orders.retain(|(l, _)| *l != link);
+                again.push(Event::LinkClosed(link));
+            }
+            Effect::Order { link, order } => self.orders.push_back((link, order)),
+            Effect::Prepare {
+                link, allocation, ..
+            } => self.orders.push_back((link, NodeOrder::Prepare(allocation))),
+            Effect::Launch { link, launch, .. } => {
+                self.orders.push_back((link, NodeOrder::Launch(launch)));
+            }
+            Effect::ResolveUser(uid) => {
+                let result = if self.directory_down {
+                    Err(LookupFailure::Down)
+                } else {
+                    Ok(user(uid.0, &format!("u{uid}")))
+                };
+                again.push(Event::UserResolved { uid, result });
+            }
+            Effect::Plan {
+                plan,
+                scheduler,
+                only,
+            } => {
+                let predictions = match only {
+                    Some(job) => scheduler.predict(self.now, job).into_iter().collect(),
+                    None => scheduler.plan(self.now, None).predictions,
+                };
+                again.push(Event::Planned { plan, predictions });
+            }
+            Effect::Mail { subject, .. } => self.mails.push(subject),
+        }
+    }
+
+    pub fn connect(&mut self, n: usize) {
+        let link = LinkId(self.id());
+        let node = &mut self.nodes[n];
+        node.link = Some(link);
+        let name = node.name.clone();
+        let inventory = node
+            .known
+            .iter()
+            .map(|(key, on)| InventoryItem {
+                key: *key,
+                node: name.clone(),
+                phase: on.phase.clone(),
+            })
+            .collect();
+        let amounts = self.config.nodes[n].amounts.clone().unwrap_or_default();
+        let nodes = vec![NodeSelf {
+            name: name.clone(),
+            amounts,
+            features: Vec::new(),
+            boot_id: node.boot.to_string(),
+            version: "t".into(),
+            only_uid: None,
+        }];
+        let peer = format!("key{}", n + 1);
+        self.event(Event::LinkOpened {
+            link,
+            peer,
+            hello: LinkHello::Node,
+        });
+        self.event(Event::LinkReported {
+            link,
+            report: NodeReport::Register { nodes, inventory },
+        });
+    }
+
+    pub fn disconnect(&mut self, n: usize) {
+        if let Some(link) = self.nodes[n].link.take() {
+            self.orders.retain(|(l, _)| *l != link);
+            self.event(Event::LinkClosed(link));
+        }
+    }
+
+    pub fn report(&mut self, n: usize, report: NodeReport) {
+        if let Some(link) = self.nodes[n].link {
+            self.event(Event::LinkReported { link, report });
+        }
+    }
+
+    pub fn deliver_all(&mut self) {
+        while self.deliver_one() {}
+    }
+
+    /// Hands the oldest order to its node.
+    pub fn deliver_one(&mut self) -> bool {
+        let Some((link, order)) = self.orders.pop_front() else {
+            return false;
+        };
+        if let Some(n) = self.nodes.iter().position(|n| n.link == Some(link)) {
+            self.obey(n, order);
+        }
+        true
+    }
+
+    fn obey(&mut self, n: usize, order: NodeOrder) {
+        let now = self.now;
+        let name = self.nodes[n].name.clone();
+        match order {
+            NodeOrder::Prepare(allocation) => {
+                let key = allocation.key;
+                let on = OnNode {
+                    phase: AttemptPhase::Prepared,
+                    ends_at: Time::FAR,
+                    first: false,
+                };
+                self.nodes[n].known.entry(key).or_insert(on);
+                self.report(
+                    n,
+                    NodeReport::Prepared {
+                        key,
+                        node: name,
+                        failure: None,
+                    },
+                );
+            }
+            NodeOrder::Launch(launch) => self.launch(n, &launch),
+            NodeOrder::Kill { key, cause, .. } => self.kill(n, key, cause),
+            NodeOrder::Release { key, .. } => {
+                self.nodes[n].known.remove(&key);
+                self.report(
+                    n,
+                    NodeReport::Released {
+                        key,
+                        node: name,
+                        drain: None,
+                    },
+                );
+            }
+            NodeOrder::Forget { key, .. } => {
+                let ended = self.nodes[n]
+                    .known
+                    .get(&key)
+                    .is_some_and(|on| matches!(on.phase, AttemptPhase::Ended(_)));
+                if ended {
+                    self.nodes[n].known.remove(&key);
+                }
+            }
+            NodeOrder::Welcome { .. } | NodeOrder::Signal { .. } | NodeOrder::RelayReply { .. } => {
+            }
+        }
+        let _ = now;
+    }
+
+    fn launch(&mut self, n: usize, launch: &Launch) {
+        let key = launch.allocation.key;
+        if let Some(on) = self.nodes[n].known.get(&key) {
+            let again = on.phase.clone();
+            let name = self.nodes[n].name.clone();
+            match again {
+                AttemptPhase::Running { since } => self.report(
+                    n,
+                    NodeReport::Started {
+                        key,
+                        node: name,
+                        at: since,
+                    },
+                ),
+                AttemptPhase::Ended(end) => self.report(
+                    n,
+                    NodeReport::Ended {
+                        key,
+                        node: name,
+                        end,
+                        drain: None,
+                    },
+                ),
+                AttemptPhase::Prepared => {}
+            }
+            return;
+        }
+        let now = self.now;
+        let length = self.run_time.min(launch.allocation.limit);
+        let node = &mut self.nodes[n];
+        *node.starts.entry(key).or_default() += 1;
+        node.known.insert(
+            key,
+            OnNode {
+                phase: AttemptPhase::Running { since: now },
+                ends_at: now + length,
+                first: true,
+            },
+        );
+        let name = node.name.clone();
+        self.report(
+            n,
+            NodeReport::Started {
+                key,
+                node: name,
+                at: now,
+            },
+        );
+    }
+
+    fn kill(&mut self, n: usize, key: AttemptKey, cause: KillCause) {
+        let name = self.nodes[n].name.clone();
+        let running = self.nodes[n].known.get(&key).map(|on| on.phase.clone());
+        let cause = match cause {
+            KillCause::TimeLimit => EndCause::TimeLimit,
+            KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
+                EndCause::Cancelled
+            }
+        };
+        let end = match running {
+            Some(AttemptPhase::Ended(end)) => end,
+            Some(AttemptPhase::Running { since }) => End {
+                start: Some(since),
+                signal: 15,
+                ..End::never_ran(cause, self.now)
+            },
+            Some(AttemptPhase::Prepared) | None => End::never_ran(cause, self.now),
+        };
+        self.nodes[n].known.insert(
+            key,
+            OnNode {
+                phase: AttemptPhase::Ended(end.clone()),
+                ends_at: Time::FAR,
+                first: true,
+            },
+        );
+        self.report(
+            n,
+            NodeReport::Ended {
+                key,
+                node: name,
+                end,
+                drain: None,
+            },
+        );
+    }
+
+    /// Programs whose time has come end, whether or not their daemon is connected.
+    pub fn end_due(&mut self) {
+        for n in 0..self.nodes.len() {
+            let due: Vec<AttemptKey> = self.nodes[n]
+                .known
+                .iter()
+                .filter(|(_, on)| {
+                    on.ends_at <= self.now && matches!(on.phase, AttemptPhase::Running { .. })
+                })
+                .map(|(key, _)| *key)
+                .collect();
+            for key in due {
+                self.end(n, key, 0);
+            }
+        }
+    }
+
+    pub fn end(&mut self, n: usize, key: AttemptKey, exit_code: i32) {
+        let now = self.now;
+        let name = self.nodes[n].name.clone();
+        let Some(on) = self.nodes[n].known.get_mut(&key) else {
+            return;
+        };
+        let AttemptPhase::Running { since } = on.phase else {
+            return;
+        };
+        let end = End {
+            start: Some(since),
+            exit_code,
+            ..End::never_ran(EndCause::Exited, now)
+        };
+        on.phase = AttemptPhase::Ended(end.clone());
+        self.report(
+            n,
+            NodeReport::Ended {
+                key,
+                node: name,
+                end,
+                drain: None,
+            },
+        );
+    }
+
+    pub fn pass(&mut self, secs: i64) {
+        for _ in 0..secs {
+            self.now = self.now + Span::from_secs(1);
+            self.end_due();
+            for n in 0..self.nodes.len() {
+                self.report(n, NodeReport::Heartbeat);
+            }
+            self.event(Event::Ticked);
+            self.deliver_all();
+        }
+    }
+
+    /// The controller is killed and started again: only the store is left.
+    pub fn crash(&mut self) {
+        self.controller = Controller::restore(self.config.clone(), self.store.load(), self.now);
+        invariants::check(&self.controller).unwrap_or_else(|e| panic!("after restore: {e}"));
+        self.orders.clear();
+        for node in &mut self.nodes {
+            node.link = None;
+        }
+    }
+
+    pub fn ask_as(&mut self, who: User, key: Option<[u8; 16]>, request: Request) -> Reply {
+        let client = ClientId(self.id());
+        let refs = match &request {
+            Request::Submit(s) => s.spec.dependencies.clone(),
+            _ => Vec::new(),
+        };
+        let old_jobs = refs
+            .iter()
+            .map(|d| api::JobRef {
+                job: d.job,
+                task: d.task,
+            })
+            .map(|job| OldJob {
+                job,
+                ok: self.store.outcome(job),
+            })
+            .collect();
+        self.event(Event::Asked {
+            client,
+            caller: Box::new(Caller {
+                user: who,
+                resolved: true,
+                via: None,
+            }),
+            key,
+            request,
+            facts: Facts {
+                old_jobs,
+                token: None,
+            },
+        });
+        self.replies.remove(&client).unwrap_or(Reply::Ended(Vec::new()))
+    }
+
+    pub fn ask(&mut self, request: Request) -> Reply {
+        self.ask_as(user(1000, "u1000"), None, request)
+    }
+
+    pub fn submit(&mut self, spec: JobSpec) -> u64 {
+        match self.try_submit(spec, None) {
+            Ok(id) => id,
+            Err(refusal) => panic!("refused: {refusal}"),
+        }
+    }
+
+    pub fn try_submit(&mut self, spec: JobSpec, array: Option<&str>) -> Result<u64, Refusal> {
+        let submission = Submission {
+            spec,
+            script: OsText::default(),
+            array: array.map(|a| a.parse().unwrap()),
+        };
+        match self.ask(Request::Submit(Box::new(submission))) {
+            Reply::Submitted { job, .. } => Ok(job.0),
+            Reply::Refused(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn jobs(&mut self, fields: &[JobField]) -> Table {
+        let request = Request::Jobs {
+            filter: JobFilter::default(),
+            fields: fields.to_vec(),
+            fold_arrays: false,
+        };
+        match self.ask_as(user(0, "root"), None, request) {
+            Reply::Jobs(table) => table,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// `id:state/reason` of every live job.
+    pub fn queue(&mut self) -> String {
+        let table = self.jobs(&[JobField::Ref, JobField::State, JobField::Reason]);
+        let row = |n: usize| {
+            let reason = table.text(n, JobField::Reason);
+            let slash = if reason.is_empty() { "" } else { "/" };
+            format!(
+                "{}:{}{slash}{reason}",
+                table.text(n, JobField::Ref),
+                table.text(n, JobField::State)
+            )
+        };
+        (0..table.rows).map(row).collect::<Vec<_>>().join(" ")
+    }
+
+    pub fn state_of(&self, id: u64) -> JobState {
+        self.store
+            .ends()
+            .get(&JobId(id))
+            .copied()
+            .unwrap_or(JobState::Waiting)
+    }
+}
+
+pub fn ids(ids: &[u64]) -> JobFilter {
+    JobFilter {
+        ids: ids
+            .iter()
+            .map(|id| api::JobRef {
+                job: JobId(*id),
+                task: None,
+            })
+            .collect(),
+        ..JobFilter::default()
+    }
+}
