@@ -1,0 +1,82 @@
+//! The planner and the brute-force oracle start the same jobs on the same nodes.
+
+mod common;
+
+use common::{Pair, clusters, steps};
+use cosy_model::{JobId, Time};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Everything at once: ends in any order, nodes that go down, reservations, overruns.
+    #[test]
+    fn same_starts(cluster in clusters(), steps in prop::collection::vec(steps(2), 1..60)) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            pair.step(step);
+            pair.schedule()?;
+        }
+    }
+
+    /// Many changes between two passes.
+    #[test]
+    fn same_starts_after_many_changes(
+        cluster in clusters(),
+        rounds in prop::collection::vec(prop::collection::vec(steps(1), 1..12), 1..8),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for round in &rounds {
+            round.iter().for_each(|step| pair.step(step));
+            pair.schedule()?;
+        }
+    }
+
+    /// A whole plan is what the oracle decides when all jobs take their limits.
+    #[test]
+    fn same_plan(cluster in clusters(), steps in prop::collection::vec(steps(1), 1..25)) {
+        let mut pair = Pair::new(&cluster);
+        for (at, step) in steps.iter().enumerate() {
+            pair.step(step);
+            if at + 3 < steps.len() {
+                pair.schedule()?;
+            }
+        }
+        let plan = pair.scheduler.plan(Time(pair.now), None);
+        let played = play(pair.clone());
+        for prediction in &plan.predictions {
+            let start = played.iter().find(|(job, _)| *job == prediction.job);
+            prop_assert_eq!(prediction.start, start.map(|s| Time(s.1)), "{:?}", prediction);
+            let one = pair.scheduler.predict(Time(pair.now), prediction.job);
+            prop_assert_eq!(one.as_ref(), Some(prediction));
+        }
+        prop_assert_eq!(plan.predictions.len(), pair.world.waiting.len());
+        for most in 0..plan.predictions.len() {
+            let some = pair.scheduler.plan(Time(pair.now), Some(most));
+            prop_assert_eq!(&some.predictions[..], &plan.predictions[..most]);
+        }
+    }
+}
+
+/// Plays the oracle forward: jobs end at their expected ends.
+fn play(mut pair: Pair) -> Vec<(JobId, i64)> {
+    let mut started: Vec<(JobId, i64)> = Vec::new();
+    let soon = pair.now + 1;
+    loop {
+        let decided = pair.decide();
+        started.extend(decided.into_iter().map(|(job, _)| (job, pair.now)));
+        for taken in &mut pair.world.taken {
+            taken.end = if taken.job.is_some() {
+                taken.end.max(soon)
+            } else {
+                taken.end
+            };
+        }
+        let bounds = pair.world.taken.iter().flat_map(|t| [t.start, t.end]);
+        let Some(next) = bounds.filter(|at| *at > pair.now && *at < i64::MAX).min() else {
+            return started;
+        };
+        pair.now = next;
+        pair.expire();
+    }
+}

@@ -1,0 +1,497 @@
+//! Random clusters and random histories: the planner and the brute-force oracle are driven
+//! side by side, and what always holds is checked after every step.
+#![allow(dead_code)] // each test program uses its part
+
+#[path = "../oracle/mod.rs"]
+pub mod oracle;
+
+use cosy_model::{
+    AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
+};
+use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, Start, WaitingJob};
+use oracle::{Decision, Taken, World};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub const QUEUES: usize = 3;
+
+/// A cluster in small numbers.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub policy: Policy,
+    pub nodes: Vec<Amounts>,
+    pub queues: Vec<NodeMask>,
+}
+
+/// What can happen to it. Numbers are taken modulo what there is.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Submit(Request),
+    End(usize),
+    Release(usize, usize),
+    Dequeue(usize),
+    Extend(usize, i64),
+    Block(Vec<(u32, u32)>, i64, i64),
+    Unblock(usize),
+    Available(u32, bool),
+    Queue(u16, bool),
+    Wait(i64),
+}
+
+/// A job in small numbers.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub queue: u16,
+    pub level: u8,
+    pub nice: i64,
+    pub nodes: Option<u32>,
+    pub tasks: u32,
+    pub tasks_per_node: Option<u32>,
+    pub cores: u32,
+    pub memory: u64,
+    pub per_node: (u64, u32, u32),
+    pub exclusive: bool,
+    pub avoid: u32,
+    pub required: u32,
+    pub tiers: Vec<u32>,
+    pub limit: i64,
+}
+
+pub fn mask(bits: u32) -> NodeMask {
+    (0..32).filter(|n| bits >> n & 1 == 1).map(NodeId).collect()
+}
+
+fn amounts((cores, memory, gpus, licenses): (u32, u64, u32, u32)) -> Amounts {
+    let mut amounts = Amounts {
+        cores,
+        memory: MiB(memory * 100),
+        disk: MiB(1000),
+        gpus,
+        ..Amounts::default()
+    };
+    amounts.other.set("licence", licenses);
+    amounts
+}
+
+pub fn policies() -> impl Strategy<Value = Policy> {
+    let depth = prop_oneof![
+        3 => Just(Depth::Count(1)),
+        1 => (0u32..4).prop_map(Depth::Count),
+        1 => Just(Depth::All),
+    ];
+    (depth, prop::bool::weighted(0.8)).prop_map(|(depth, backfill)| Policy { depth, backfill })
+}
+
+pub fn clusters() -> impl Strategy<Value = Cluster> {
+    let alike = (1usize..=6, 1u32..=4).prop_map(|(n, cores)| vec![(cores, 8, 0, 0); n]);
+    let mixed = prop::collection::vec((1u32..=4, 4u64..=8, 0u32..=1, 0u32..=2), 1..=6);
+    let nodes = prop_oneof![alike, mixed];
+    let queues = prop_oneof![
+        Just(vec![u32::MAX; QUEUES]),
+        Just(vec![0b000011, 0b001100, 0b110000]),
+        Just(vec![0b000111, 0b001100, 0b110000]),
+        prop::collection::vec(0u32..64, QUEUES),
+    ];
+    (policies(), nodes, queues).prop_map(|(policy, nodes, queues)| {
+        let all = (1 << nodes.len()) - 1;
+        Cluster {
+            policy,
+            nodes: nodes.into_iter().map(amounts).collect(),
+            queues: queues.into_iter().map(|q| mask(q & all)).collect(),
+        }
+    })
+}
+
+pub fn requests() -> impl Strategy<Value = Request> {
+    let shape = (
+        prop_oneof![1 => Just(None), 2 => (1u32..=4).prop_map(Some)],
+        1u32..=6,
+        prop_oneof![3 => Just(None), 1 => (1u32..=3).prop_map(Some)],
+        0u32..=3,
+        0u64..=3,
+        prop_oneof![2 => Just((0, 0, 0)), 1 => (0u64..=4, 0u32..=1, 0u32..=1)],
+        any::<bool>(),
+    );
+    let place = (
+        prop_oneof![3 => Just(0), 1 => 0u32..64],
+        prop_oneof![6 => Just(0), 1 => (0u32..6).prop_map(|n| 1 << n), 1 => 0u32..64],
+        prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(0u32..64, 1..3)],
+    );
+    let order = (0u16..QUEUES as u16, 0u8..3, -1i64..=1);
+    let limit = prop_oneof![20 => 1i64..30, 1 => Just(0), 1 => Just(i64::MAX)];
+    (order, shape, place, limit).prop_map(|(order, shape, place, limit)| {
+        let (nodes, extra, tasks_per_node, cores, memory, per_node, exclusive) = shape;
+        Request {
+            queue: order.0,
+            level: order.1,
+            nice: order.2,
+            nodes,
+            tasks: nodes.map_or(extra, |n| n + extra / 2),
+            tasks_per_node,
+            cores,
+            memory,
+            per_node,
+            exclusive,
+            avoid: place.0,
+            required: place.1,
+            tiers: place.2,
+            limit,
+        }
+    })
+}
+
+pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
+    let shares = prop::collection::vec((0u32..6, 1u32..=4), 1..4);
+    prop_oneof![
+        12 => requests().prop_map(Step::Submit),
+        8 => (0usize..20).prop_map(Step::End),
+        1 => (0usize..20, 0usize..4).prop_map(|(j, n)| Step::Release(j, n)),
+        1 => (0usize..20).prop_map(Step::Dequeue),
+        1 => (0usize..20, -5i64..20).prop_map(|(j, d)| Step::Extend(j, d)),
+        blocks => (shares, -3i64..30, 1i64..20).prop_map(|(s, at, d)| Step::Block(s, at, d)),
+        1 => (0usize..5).prop_map(Step::Unblock),
+        1 => (0u32..6, any::<bool>()).prop_map(|(n, up)| Step::Available(n, up)),
+        1 => (0u16..QUEUES as u16, any::<bool>()).prop_map(|(q, on)| Step::Queue(q, on)),
+        8 => (0i64..12).prop_map(Step::Wait),
+    ]
+}
+
+/// The planner and the oracle in the same state.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub cluster: Cluster,
+    pub scheduler: Scheduler,
+    pub world: World,
+    pub now: i64,
+    pub blocks: BTreeMap<ReservationId, Block>,
+    /// Whether something has happened to the component of each queue since its last pass.
+    touched: Vec<bool>,
+    last: Vec<i64>,
+    next: u64,
+}
+
+impl Pair {
+    pub fn new(cluster: &Cluster) -> Self {
+        let Cluster {
+            policy,
+            nodes,
+            queues,
+        } = cluster.clone();
+        Self {
+            cluster: cluster.clone(),
+            scheduler: Scheduler::new(policy, nodes.clone(), queues.clone()),
+            world: World {
+                policy,
+                open: vec![true; nodes.len()],
+                starts: vec![true; queues.len()],
+                nodes,
+                queues,
+                waiting: Vec::new(),
+                taken: Vec::new(),
+            },
+            now: 1000,
+            blocks: BTreeMap::new(),
+            touched: vec![true; QUEUES],
+            last: vec![0; QUEUES],
+            next: 1,
+        }
+    }
+
+    pub fn running(&self) -> Vec<JobId> {
+        let mut jobs: Vec<JobId> = self.world.taken.iter().filter_map(|t| t.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs
+    }
+
+    pub fn shares(&self, job: JobId) -> Vec<&Taken> {
+        let taken = self.world.taken.iter();
+        taken.filter(|t| t.job == Some(job)).collect()
+    }
+
+    fn touch_queue(&mut self, queue: usize) {
+        for near in self.world.component(queue) {
+            self.touched[near] = true;
+        }
+    }
+
+    fn touch_node(&mut self, node: usize) {
+        let id = NodeId(node as u32);
+        for queue in 0..QUEUES {
+            if self.world.queues[queue].contains(id) {
+                self.touch_queue(queue);
+            }
+        }
+    }
+
+    pub fn job(&mut self, request: &Request) -> WaitingJob {
+        let level = [AccessLevel::Prefer, AccessLevel::Allow, AccessLevel::Defer];
+        let all = (1 << self.world.nodes.len()) - 1;
+        let per_task = amounts((request.cores, request.memory, 0, 0));
+        let (memory, gpus, licenses) = request.per_node;
+        let mut per_node = amounts((0, memory, gpus, licenses));
+        per_node.disk = MiB(memory * 100);
+        let demand = Demand {
+            nodes: request.nodes,
+            tasks: request.tasks,
+            tasks_per_node: request.tasks_per_node,
+            per_task: Amounts {
+                disk: MiB(0),
+                ..per_task
+            },
+            per_node,
+            exclusive: request.exclusive,
+            allowed: mask(!request.avoid & all),
+            required: mask(request.required & all),
+            tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
+        };
+        let job = JobId(self.next);
+        self.next += 1;
+        WaitingJob {
+            key: OrderKey {
+                queue_priority: i32::from(request.queue) / 2,
+                level: level[usize::from(request.level)],
+                nice: request.nice,
+                submit: Time(self.now),
+                job,
+            },
+            queue: QueueId(request.queue),
+            demand: Arc::new(demand),
+            limit: Span(request.limit),
+        }
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        let running = self.running();
+        let pick = |n: &usize| (!running.is_empty()).then(|| running[n % running.len()]);
+        let nodes = self.world.nodes.len();
+        match step {
+            Step::Submit(request) => {
+                let job = self.job(request);
+                self.touch_queue(job.queue.index());
+                self.world.waiting.push(job.clone());
+                self.scheduler.enqueue(job);
+            }
+            Step::End(n) => {
+                if let Some(job) = pick(n) {
+                    self.end(job);
+                }
+            }
+            Step::Release(n, node) => {
+                if let Some(job) = pick(n) {
+                    let shares = self.shares(job);
+                    let node = shares[node % shares.len()].node;
+                    assert!(self.scheduler.release_node(job, NodeId(node as u32)));
+                    self.world
+                        .taken
+                        .retain(|t| t.job != Some(job) || t.node != node);
+                    self.touch_node(node);
+                }
+            }
+            Step::Dequeue(n) if !self.world.waiting.is_empty() => {
+                let at = n % self.world.waiting.len();
+                let job = self.world.waiting.remove(at);
+                assert!(self.scheduler.dequeue(job.key.job));
+                if self.world.starts[job.queue.index()] {
+                    self.touch_queue(job.queue.index());
+                }
+            }
+            Step::Dequeue(_) => {}
+            Step::Extend(n, by) => {
+                if let Some(job) = pick(n) {
+                    self.extend(job, self.now + by);
+                }
+            }
+            Step::Block(shares, start, length) => self.block(shares, *start, *length),
+            Step::Unblock(n) => {
+                if let Some(id) = self.blocks.keys().nth(*n).copied() {
+                    self.unblock(id);
+                }
+            }
+            Step::Available(node, up) => {
+                let node = *node as usize % nodes;
+                self.scheduler.set_available(NodeId(node as u32), *up);
+                if self.world.open[node] != *up {
+                    self.world.open[node] = *up;
+                    self.touch_node(node);
+                }
+            }
+            Step::Queue(queue, on) => {
+                let at = usize::from(*queue);
+                self.scheduler.set_queue_starts(QueueId(*queue), *on);
+                let jobs = self.world.waiting.iter();
+                let waits = jobs.filter(|j| j.queue.index() == at).count() > 0;
+                if self.world.starts[at] != *on && waits {
+                    self.touch_queue(at);
+                }
+                self.world.starts[at] = *on;
+            }
+            Step::Wait(by) => self.now += by,
+        }
+    }
+
+    /// Ends the jobs that are over by now, for the oracle only.
+    pub fn expire(&mut self) {
+        let now = self.now;
+        let over = |t: &Taken| t.job.is_some() && t.end <= now;
+        let taken = self.world.taken.iter();
+        for node in taken
+            .filter(|t| over(t))
+            .map(|t| t.node)
+            .collect::<Vec<_>>()
+        {
+            self.touch_node(node);
+        }
+        self.world.taken.retain(|t| !over(t));
+    }
+
+    pub fn end(&mut self, job: JobId) {
+        assert!(self.scheduler.end(job));
+        for node in self.shares(job).iter().map(|t| t.node).collect::<Vec<_>>() {
+            self.touch_node(node);
+        }
+        self.world.taken.retain(|t| t.job != Some(job));
+    }
+
+    fn extend(&mut self, job: JobId, end: i64) {
+        self.scheduler.set_expected_end(job, Time(end));
+        for node in self.shares(job).iter().map(|t| t.node).collect::<Vec<_>>() {
+            self.touch_node(node);
+        }
+        let taken = self.world.taken.iter_mut();
+        taken
+            .filter(|t| t.job == Some(job))
+            .for_each(|t| t.end = end);
+    }
+
+    fn block(&mut self, shares: &[(u32, u32)], start: i64, length: i64) {
+        let nodes = self.world.nodes.len() as u32;
+        let reservation = ReservationId(self.next);
+        self.next += 1;
+        let share = |(node, cores): &(u32, u32)| NodeShare {
+            node: NodeId(node % nodes),
+            tasks: 1,
+            amounts: Amounts {
+                cores: *cores,
+                ..Amounts::default()
+            },
+        };
+        let block = Block {
+            reservation,
+            shares: shares.iter().map(share).collect(),
+            start: Time(self.now + start),
+            end: Time(self.now + start + length),
+        };
+        for share in &block.shares {
+            self.world.taken.push(Taken {
+                node: share.node.index(),
+                start: block.start.0,
+                end: block.end.0,
+                amounts: share.amounts.clone(),
+                whole: false,
+                job: None,
+                reservation: Some(reservation),
+            });
+            self.touch_node(share.node.index());
+        }
+        self.scheduler.add_block(block.clone());
+        self.blocks.insert(reservation, block);
+    }
+
+    pub fn unblock(&mut self, id: ReservationId) {
+        let block = self.blocks.remove(&id).unwrap();
+        let dropped = !self.scheduler.remove_block(id);
+        assert!(!dropped || block.end.0 <= self.now, "{block:?} is gone");
+        for share in &block.shares {
+            // one whose time was over may have been forgotten before
+            if !dropped {
+                self.touch_node(share.node.index());
+            }
+        }
+        self.world.taken.retain(|t| t.reservation != Some(id));
+    }
+
+    /// True when the passing of time alone asks for a pass over the component.
+    fn time_counts(&self, component: &[usize], last: i64) -> bool {
+        let inside = |t: &&Taken| {
+            let id = NodeId(t.node as u32);
+            component.iter().any(|q| self.world.queues[*q].contains(id))
+        };
+        let passed = |at: i64| last < at && at <= self.now;
+        self.world.taken.iter().filter(inside).any(|t| {
+            let late = t.job.is_some() && t.end <= last && last < self.now;
+            passed(t.end) || late || (t.reservation.is_some() && passed(t.start))
+        })
+    }
+
+    /// What the oracle starts now, in every component that something happened to.
+    pub fn decide(&mut self) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        let mut done = Vec::new();
+        for queue in 0..QUEUES {
+            let component = self.world.component(queue);
+            if done.contains(&queue) {
+                continue;
+            }
+            done.extend(component.clone());
+            let waits = |j: &WaitingJob| {
+                component.contains(&j.queue.index()) && self.world.starts[j.queue.index()]
+            };
+            let any = self.world.waiting.iter().any(waits);
+            let due = self.touched[queue] || self.time_counts(&component, self.last[queue]);
+            if any && due {
+                decisions.extend(self.world.decide(&component, self.now));
+                for queue in component {
+                    self.touched[queue] = false;
+                    self.last[queue] = self.now;
+                }
+            }
+        }
+        decisions
+    }
+
+    /// Both decide. Returns what was started, after comparing it.
+    pub fn schedule(&mut self) -> Result<Vec<Decision>, TestCaseError> {
+        let before = self.clone();
+        let planned = self.scheduler.plan(Time(self.now), None);
+        let got = sorted(self.scheduler.schedule(Time(self.now)));
+        let mut wanted = self.decide();
+        wanted.sort_by_key(|d| d.0);
+        prop_assert_eq!(&got, &wanted, "at {}: {:#?}", self.now, before.world);
+        let first = planned.predictions.iter();
+        let mut first: Vec<JobId> = first
+            .filter(|p| p.start == Some(Time(self.now)))
+            .map(|p| p.job)
+            .collect();
+        first.sort_unstable();
+        let started: Vec<JobId> = got.iter().map(|d| d.0).collect();
+        prop_assert_eq!(first, started, "the plan's first instant");
+        self.check()?;
+        Ok(got)
+    }
+
+    /// What holds at any time.
+    pub fn check(&self) -> Result<(), TestCaseError> {
+        for (at, total) in self.world.nodes.iter().enumerate() {
+            let mut used = Amounts::default();
+            let here = |t: &&Taken| t.node == at && t.job.is_some();
+            let jobs: Vec<&Taken> = self.world.taken.iter().filter(here).collect();
+            jobs.iter().for_each(|t| used.give(&t.amounts));
+            prop_assert!(used.fits(total), "node {} is overbooked: {:?}", at, jobs);
+            let alone = jobs.iter().all(|t| !t.whole) || jobs.len() == 1;
+            prop_assert!(alone, "node {} is shared with a whole-node job", at);
+            let id = NodeId(at as u32);
+            prop_assert_eq!(self.scheduler.used(id), used);
+        }
+        prop_assert_eq!(self.scheduler.waiting_count(), self.world.waiting.len());
+        prop_assert_eq!(self.scheduler.running_count(), self.running().len());
+        Ok(())
+    }
+}
+
+pub fn sorted(starts: Vec<Start>) -> Vec<Decision> {
+    let mut starts: Vec<Decision> = starts.into_iter().map(|s| (s.job, s.shares)).collect();
+    starts.sort_by_key(|s| s.0);
+    starts
+}
