@@ -1,0 +1,24 @@
+//! The node daemon, and in another role of the same program the shepherd of each job.
+//!
+//! The daemon ([`daemon`], [`node`]) holds the link to the controller, keeps attempts in
+//! its spool, runs hooks and starts shepherds. A [`shepherd`] runs one job and outlives
+//! the daemon. They meet only in the [`spool`] directory, by a file lock, and by queued
+//! signals: either may be killed at any moment, and nothing is lost.
+//!
+//! Knows nothing of queues, priorities or other nodes.
+
+pub mod cgroup;
+pub mod cli;
+pub mod config;
+pub mod daemon;
+pub mod detect;
+pub mod hooks;
+pub mod join;
+pub mod link;
+pub mod node;
+pub mod relay;
+pub mod shepherd;
+pub mod spool;
+pub mod sweep;
+pub mod sys;
+pub mod virtual_nodes;

@@ -1,0 +1,499 @@
+//! The node's configuration: one flat TOML file. Every fault is told with its line.
+//!
+//! Knows the file and the defaults; what the machine has is found by [`crate::detect`].
+
+use cosy_model::{Counted, MiB, Span};
+use cosy_proto::keys::PublicKey;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Where the configuration is unless the command line says otherwise.
+pub const DEFAULT_FILE: &str = "/etc/cosy/noded.toml";
+/// Where the private key is unless the configuration says otherwise.
+pub const DEFAULT_KEY: &str = "/var/lib/cosy/noded.key";
+/// Where attempts are kept unless the configuration says otherwise.
+pub const DEFAULT_SPOOL: &str = "/var/spool/cosy";
+/// Largest configuration file, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// A program that the administrator has run at certain moments.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HookCommand {
+    /// Program and arguments; no shell.
+    pub argv: Vec<String>,
+}
+
+/// The configuration of one daemon.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Name of the node; with virtual nodes what stands before their number.
+    pub name: String,
+    /// The controller, `HOST:PORT`.
+    pub controller: String,
+    /// Its public key.
+    pub controller_key: PublicKey,
+    /// File with the private key of this host.
+    pub key: PathBuf,
+    /// Where attempts are kept.
+    pub spool_dir: PathBuf,
+    /// Socket for commands on this host.
+    pub socket: Option<PathBuf>,
+    /// Cores, else as many as there are.
+    pub cores: Option<u32>,
+    /// Memory, else what there is.
+    pub memory: Option<MiB>,
+    /// Disk, else what the spool's file system has.
+    pub disk: Option<MiB>,
+    /// GPUs.
+    pub gpus: u32,
+    /// Other countable resources.
+    pub other: Counted,
+    /// Features.
+    pub features: Vec<String>,
+    /// Before each job, as root.
+    pub prolog: Option<HookCommand>,
+    /// After each job, as root.
+    pub epilog: Option<HookCommand>,
+    /// Before each job and from time to time.
+    pub health_check: Option<HookCommand>,
+    /// Longest run of a hook.
+    pub hook_timeout: Duration,
+    /// Between two health checks.
+    pub health_interval: Duration,
+    /// Use control groups where there are some.
+    pub use_cgroups: bool,
+    /// What to log.
+    pub log: String,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// Line, from 1; 0 when it is about the whole file.
+    pub line: usize,
+    /// What.
+    pub text: String,
+}
+
+/// Everything that is wrong with a file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Faults {
+    /// The file.
+    pub file: PathBuf,
+    /// At least one.
+    pub faults: Vec<Fault>,
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, fault) in self.faults.iter().enumerate() {
+            let newline = if at > 0 { "\n" } else { "" };
+            write!(f, "{newline}{}", self.file.display())?;
+            if fault.line > 0 {
+                write!(f, ":{}", fault.line)?;
+            }
+            write!(f, ": {}", fault.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// All faults at once.
+pub fn read(file: &Path) -> Result<Config, Faults> {
+    let whole = |text: String| Faults {
+        file: file.to_owned(),
+        faults: vec![Fault { line: 0, text }],
+    };
+    let length = std::fs::metadata(file).map_err(|e| whole(e.to_string()))?;
+    if length.len() > FILE_BYTES {
+        return Err(whole(format!(
+            "{} bytes are more than a configuration has",
+            length.len()
+        )));
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| whole(e.to_string()))?;
+    let base = file.parent().unwrap_or(Path::new("."));
+    parse(&text, base).map_err(|faults| Faults {
+        file: file.to_owned(),
+        faults,
+    })
+}
+
+/// Reads the text of a configuration; relative paths are below `base`.
+///
+/// # Errors
+/// All faults at once.
+pub fn parse(text: &str, base: &Path) -> Result<Config, Vec<Fault>> {
+    let line = |span: &Range<usize>| line_of(text, span.start);
+    let table = DeTable::parse(text).map_err(|e| {
+        vec![Fault {
+            line: e.span().map_or(0, |s| line(&s)),
+            text: e.message().to_owned(),
+        }]
+    })?;
+    let mut reader = Reader {
+        text,
+        base,
+        faults: Vec::new(),
+        draft: Draft::default(),
+    };
+    for (key, value) in table.get_ref() {
+        reader.take(key, value);
+    }
+    reader.finish()
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    before.iter().filter(|b| **b == b'\n').count() + 1
+}
+
+#[derive(Default)]
+struct Draft {
+    name: Option<String>,
+    controller: Option<String>,
+    controller_key: Option<PublicKey>,
+    key: Option<PathBuf>,
+    spool_dir: Option<PathBuf>,
+    socket: Option<PathBuf>,
+    cores: Option<u32>,
+    memory: Option<MiB>,
+    disk: Option<MiB>,
+    gpus: Option<u32>,
+    other: Counted,
+    features: Vec<String>,
+    prolog: Option<HookCommand>,
+    epilog: Option<HookCommand>,
+    health_check: Option<HookCommand>,
+    hook_timeout: Option<Duration>,
+    health_interval: Option<Duration>,
+    no_cgroups: bool,
+    log: Option<String>,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+struct Reader<'t> {
+    text: &'t str,
+    base: &'t Path,
+    faults: Vec<Fault>,
+    draft: Draft,
+}
+
+const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, cores, memory, disk, \
+    gpus, other, features, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, log";
+
+impl Reader<'_> {
+    fn fault(&mut self, span: &Range<usize>, text: String) {
+        self.faults.push(Fault {
+            line: line_of(self.text, span.start),
+            text,
+        });
+    }
+
+    fn take(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Value<'_>) {
+        let name: &str = key.get_ref();
+        match name {
+            "name" => self.draft.name = self.node_name(value),
+            "controller" => self.draft.controller = self.address(value),
+            "controller_key" => self.draft.controller_key = self.parsed(name, value),
+            "key" => self.draft.key = self.path(name, value),
+            "spool_dir" => self.draft.spool_dir = self.path(name, value),
+            "socket" => self.draft.socket = self.path(name, value),
+            "cores" => {
+                self.draft.cores =
+                    self.number(name, value, 1, i64::from(cosy_model::limits::NODE_CORES));
+            }
+            "memory" => self.draft.memory = self.size(name, value),
+            "disk" => self.draft.disk = self.size(name, value),
+            "gpus" => self.draft.gpus = self.number(name, value, 0, 1024),
+            "other" => self.other(value),
+            "features" => self.draft.features = self.texts(name, value).unwrap_or_default(),
+            "prolog" => self.draft.prolog = self.hook(name, value),
+            "epilog" => self.draft.epilog = self.hook(name, value),
+            "health_check" => self.draft.health_check = self.hook(name, value),
+            "hook_timeout" => self.draft.hook_timeout = self.span(name, value),
+            "health_interval" => self.draft.health_interval = self.span(name, value),
+            "cgroup" => self.cgroup(value),
+            "log" => self.draft.log = self.string(name, value),
+            _ => self.fault(
+                &key.span(),
+                format!("unknown key '{name}': there are {KEYS}"),
+            ),
+        }
+    }
+
+    fn string(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            other => {
+                let text = format!("{name} must be a text, not {}", other.type_str());
+                self.fault(&value.span(), text);
+                None
+            }
+        }
+    }
+
+    fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
+        &mut self,
+        name: &str,
+        value: &Value<'_>,
+    ) -> Option<T> {
+        let text = self.string(name, value)?;
+        match text.parse() {
+            Ok(parsed) => Some(parsed),
+            Err(e) => {
+                self.fault(&value.span(), format!("{name}: {e}"));
+                None
+            }
+        }
+    }
+
+    fn node_name(&mut self, value: &Value<'_>) -> Option<String> {
+        let name = self.string("name", value)?;
+        if let Err(why) = check_name(&name) {
+            self.fault(&value.span(), why);
+            return None;
+        }
+        Some(name)
+    }
+
+    fn address(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.string("controller", value)?;
+        if let Err(why) = check_address(&text) {
+            self.fault(&value.span(), why);
+            return None;
+        }
+        Some(text)
+    }
+
+    fn path(&mut self, name: &str, value: &Value<'_>) -> Option<PathBuf> {
+        let text = self.string(name, value)?;
+        if text.is_empty() || text.contains('\0') {
+            self.fault(&value.span(), format!("{name} is no path"));
+            return None;
+        }
+        let joined = self.base.join(text);
+        std::path::absolute(&joined).ok().or(Some(joined))
+    }
+
+    fn number(&mut self, name: &str, value: &Value<'_>, least: i64, most: i64) -> Option<u32> {
+        let number = match value.get_ref() {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok(),
+            _ => None,
+        };
+        let good = number.filter(|n| (least..=most).contains(n));
+        if good.is_none() {
+            self.fault(
+                &value.span(),
+                format!("{name} must be a whole number from {least} to {most}"),
+            );
+        }
+        good.and_then(|n| u32::try_from(n).ok())
+    }
+
+    fn size(&mut self, name: &str, value: &Value<'_>) -> Option<MiB> {
+        match value.get_ref() {
+            DeValue::Integer(_) => self
+                .number(name, value, 0, i64::from(u32::MAX))
+                .map(|n| MiB(u64::from(n))),
+            _ => self.parsed(name, value),
+        }
+    }
+
+    fn span(&mut self, name: &str, value: &Value<'_>) -> Option<Duration> {
+        let span: Span = self.parsed(name, value)?;
+        if span.ms() <= 0 || span.is_unlimited() {
+            self.fault(
+                &value.span(),
+                format!("{name} must be more than nothing and have an end"),
+            );
+            return None;
+        }
+        Some(Duration::from_millis(span.ms().unsigned_abs()))
+    }
+
+    fn texts(&mut self, name: &str, value: &Value<'_>) -> Option<Vec<String>> {
+        let DeValue::Array(items) = value.get_ref() else {
+            self.fault(&value.span(), format!("{name} must be a list of texts"));
+            return None;
+        };
+        items.iter().map(|item| self.string(name, item)).collect()
+    }
+
+    fn hook(&mut self, name: &str, value: &Value<'_>) -> Option<HookCommand> {
+        let argv = self.texts(name, value)?;
+        if !argv.first().is_some_and(|p| p.starts_with('/')) {
+            self.fault(
+                &value.span(),
+                format!("{name} must begin with the absolute path of a program"),
+            );
+            return None;
+        }
+        Some(HookCommand { argv })
+    }
+
+    fn other(&mut self, value: &Value<'_>) {
+        let DeValue::Table(table) = value.get_ref() else {
+            let text = "other must be a table like {fpga = 2}".to_owned();
+            return self.fault(&value.span(), text);
+        };
+        for (name, amount) in table {
+            let name: &str = name.get_ref();
+            if let Some(n) = self.number(name, amount, 0, i64::from(u32::MAX)) {
+                self.draft.other.set(name, n);
+            }
+        }
+    }
+
+    fn cgroup(&mut self, value: &Value<'_>) {
+        match self.string("cgroup", value).as_deref() {
+            Some("auto") | None => {}
+            Some("none") => self.draft.no_cgroups = true,
+            Some(other) => {
+                let text = format!("cgroup is 'auto' or 'none', not '{other}'");
+                self.fault(&value.span(), text);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Config, Vec<Fault>> {
+        let missing: Vec<_> = [
+            ("name", self.draft.name.is_none()),
+            ("controller", self.draft.controller.is_none()),
+            ("controller_key", self.draft.controller_key.is_none()),
+        ]
+        .into_iter()
+        .filter(|(_, is)| *is)
+        .map(|(name, _)| name)
+        .collect();
+        // A key that was there but wrong has its own fault already.
+        if self.faults.is_empty() && !missing.is_empty() {
+            self.faults.push(Fault {
+                line: 0,
+                text: format!("{} must be set", missing.join(", ")),
+            });
+        }
+        let draft = self.draft;
+        match (draft.name, draft.controller, draft.controller_key) {
+            (Some(name), Some(controller), Some(controller_key)) if self.faults.is_empty() => {
+                Ok(Config {
+                    name,
+                    controller,
+                    controller_key,
+                    key: draft.key.unwrap_or_else(|| DEFAULT_KEY.into()),
+                    spool_dir: draft.spool_dir.unwrap_or_else(|| DEFAULT_SPOOL.into()),
+                    socket: draft.socket,
+                    cores: draft.cores,
+                    memory: draft.memory,
+                    disk: draft.disk,
+                    gpus: draft.gpus.unwrap_or(0),
+                    other: draft.other,
+                    features: draft.features,
+                    prolog: draft.prolog,
+                    epilog: draft.epilog,
+                    health_check: draft.health_check,
+                    hook_timeout: draft.hook_timeout.unwrap_or(Duration::from_secs(60)),
+                    health_interval: draft.health_interval.unwrap_or(Duration::from_secs(300)),
+                    use_cgroups: !draft.no_cgroups,
+                    log: draft.log.unwrap_or_else(|| "info".into()),
+                })
+            }
+            _ => {
+                self.faults.sort_by_key(|f| f.line);
+                Err(self.faults)
+            }
+        }
+    }
+}
+
+/// Checks the name of a node: it becomes a directory and part of host lists.
+///
+/// # Errors
+/// In one line.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let good = !name.is_empty()
+        && name.len() <= 64
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && name.as_bytes()[0].is_ascii_alphanumeric();
+    good.then_some(()).ok_or_else(|| {
+        format!(
+            "'{}' is no name of a node: up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
+            name.chars().take(70).collect::<String>().escape_debug()
+        )
+    })
+}
+
+/// Checks `HOST:PORT`.
+///
+/// # Errors
+/// In one line.
+pub fn check_address(text: &str) -> Result<(), String> {
+    let good = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0));
+    good.then_some(()).ok_or_else(|| {
+        let shown: String = text.chars().take(100).collect();
+        format!("controller '{}' is not HOST:PORT", shown.escape_debug())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+    fn faults(text: &str) -> Vec<(usize, String)> {
+        match parse(text, Path::new("/etc")) {
+            Ok(_) => Vec::new(),
+            Err(faults) => faults.into_iter().map(|f| (f.line, f.text)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_whole_configuration() {
+        let text = format!(
+            "name = 'n1'\ncontroller = 'h:7817'\ncontroller_key = '{KEY}'\nkey = 'k'\nmemory = '2G'\n\
+             cores = 4\nother = {{ fpga = 2 }}\nprolog = ['/bin/true', 'x']\nhook_timeout = '5s'\ncgroup = 'none'\n"
+        );
+        let config = parse(&text, Path::new("/etc/cosy")).unwrap();
+        assert_eq!(config.key, Path::new("/etc/cosy/k"));
+        assert_eq!(config.memory, Some(MiB(2048)));
+        assert_eq!(config.other.get("fpga"), 2);
+        assert_eq!(config.hook_timeout, Duration::from_secs(5));
+        assert!(!config.use_cgroups);
+        assert_eq!(config.spool_dir, Path::new(DEFAULT_SPOOL));
+    }
+
+    #[test]
+    fn every_fault_has_its_line() {
+        let text = "name = 'a/b'\nfoo = 1\ncores = 0\ncontroller = 'x'\nmemory = 'lots'\nprolog = 'x'\n\
+            controller_key = 'zz'\nhealth_interval = 'unlimited'\ncgroup = 'v3'\nfeatures = [1]\n";
+        let found: Vec<usize> = faults(text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(found, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let (line, text) = &faults("name = 'n1'\n= 3\n")[0];
+        assert_eq!(*line, 2, "{text}");
+        assert_eq!(
+            faults("name = 'n1'"),
+            [(0, "controller, controller_key must be set".to_owned())]
+        );
+    }
+
+    #[test]
+    fn names() {
+        assert!(check_name("n-1.example_x").is_ok());
+        for bad in ["", ".", "..", "a b", "a/b", "n[1-2]", "-x"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,688 @@
+//! The daemon's one loop: orders, ends of processes, commands, timers, signals in;
+//! reports out, as many per write as came up meanwhile.
+//!
+//! Nothing in here waits but the loop itself. What a node does is in [`crate::node`].
+
+use crate::config::{self, Config};
+use crate::hooks::{Hook, Reaper};
+use crate::link::{LinkEvent, Peer};
+use crate::node::{Fixed, HookEnd, Node};
+use crate::relay::{Relay, RelayEvent};
+use crate::spool::{self, Outcome, Spool};
+use crate::sys::{self, Reap};
+use crate::virtual_nodes::VirtualNodes;
+use crate::{cgroup, detect, link};
+use anyhow::Context;
+use cosy_model::node::{AttemptKey, NodeOrder, NodeReport, NodeSelf};
+use cosy_model::{Span, limits};
+use cosy_proto::frame;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+/// Events that wait for the loop before their sources are held back.
+const QUEUE: usize = 256;
+/// How often old outcomes are looked for.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How long shepherds get to end their jobs after the lifeline's end.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
+/// Before the controller says how often to report being alive.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Event {
+    /// To the link.
+    Link(LinkEvent),
+    /// At the socket for commands.
+    Relay(RelayEvent),
+    /// A shepherd that is no child ended.
+    ShepherdGone(AttemptKey),
+    /// What a killed shepherd left is gone.
+    Swept(AttemptKey, Outcome),
+    /// A hook ended.
+    Hook(HookEnd),
+    /// The periodic health check ended.
+    Health(Result<(), String>),
+}
+
+impl From<LinkEvent> for Event {
+    fn from(event: LinkEvent) -> Self {
+        Self::Link(event)
+    }
+}
+
+impl From<RelayEvent> for Event {
+    fn from(event: RelayEvent) -> Self {
+        Self::Relay(event)
+    }
+}
+
+/// What the command line says.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Configuration file.
+    pub config: PathBuf,
+    /// Its end stops everything.
+    pub lifeline: Option<OwnedFd>,
+    /// Told once when the controller has welcomed this daemon.
+    pub ready: Option<OwnedFd>,
+    /// Plays so many nodes.
+    pub virtual_nodes: Option<u32>,
+    /// Instead of the configuration's.
+    pub log: Option<String>,
+}
+
+/// Changes what is logged.
+pub type SetLog = Box<dyn Fn(&str) -> anyhow::Result<()>>;
+
+/// The nodes that this daemon plays.
+enum Nodes {
+    Real(Box<Node>),
+    Virtual(VirtualNodes),
+}
+
+struct Daemon {
+    config: Arc<Config>,
+    options: Options,
+    set_log: SetLog,
+    nodes: Nodes,
+    reaper: Reaper,
+    events: mpsc::Sender<Event>,
+    link: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    relay: Option<Relay>,
+    out: Vec<u8>,
+    heartbeat: Duration,
+    problem: Option<String>,
+    checking: bool,
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    Asked,
+    LifelineEnded,
+}
+
+/// Runs the daemon until it is asked to stop.
+///
+/// # Errors
+/// It cannot start.
+pub fn run(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(2)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()
+        .context("cannot start the event loop")?;
+    let result = runtime.block_on(start(config, options, set_log));
+    runtime.shutdown_background();
+    result
+}
+
+async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
+    sys::become_subreaper().context("cannot become a child subreaper")?;
+    // Before any child: none may end unseen.
+    let mut signals = Signals::new()?;
+    let key = link::read_key(&config.key)?;
+    let peer =
+        Peer::new(config.controller.clone(), &key, config.controller_key).context("private key")?;
+    let (events, mut queue) = mpsc::channel(QUEUE);
+    let config = Arc::new(config);
+    let reaper = Reaper::default();
+    let nodes = match options.virtual_nodes {
+        Some(count) => Nodes::Virtual(VirtualNodes::new(
+            &config.name,
+            count,
+            config.controller_key,
+        )),
+        None => Nodes::Real(Box::new(real_node(&config, &options, &events, &reaper)?)),
+    };
+    let relay = match &config.socket {
+        Some(path) => Some(
+            Relay::listen(path, events.clone())
+                .with_context(|| format!("socket {}", path.display()))?,
+        ),
+        None => None,
+    };
+    let mut daemon = Daemon {
+        config,
+        options,
+        set_log,
+        nodes,
+        reaper,
+        events: events.clone(),
+        link: None,
+        relay,
+        out: Vec::new(),
+        heartbeat: HEARTBEAT,
+        problem: None,
+        checking: false,
+    };
+    tokio::spawn(link::keep_up(peer, events));
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let stop = daemon.turn(&mut queue, &mut signals).await;
+    daemon.stop(stop, &mut queue, &mut signals).await;
+    Ok(())
+}
+
+fn real_node(
+    config: &Arc<Config>,
+    options: &Options,
+    events: &mpsc::Sender<Event>,
+    reaper: &Reaper,
+) -> anyhow::Result<Node> {
+    let spool = Spool::open(&config.spool_dir, &config.name)?;
+    if sys::own_uid().0 != 0 {
+        tracing::info!(
+            "not run as root: only jobs of uid {} run here",
+            sys::own_uid()
+        );
+    } else if let Err(part) = spool::reachable(spool.directory()) {
+        tracing::warn!(
+            "{} is closed to others than its owner: scripts of other users cannot run",
+            part.display()
+        );
+    }
+    let instance = spool::instance(spool.directory(), &config.name);
+    let groups = groups(config, &instance);
+    let lifeline = options.lifeline.as_ref().map(AsRawFd::as_raw_fd);
+    let spawner = sys::Spawner::new(Path::new("/proc/self/exe"), lifeline)?;
+    let fixed = Fixed {
+        name: config.name.clone(),
+        spool,
+        cgroups: groups,
+        spawner,
+        controller: config.controller_key,
+        instance,
+        events: events.clone(),
+    };
+    let mut node = Node::new(fixed, Arc::clone(config), reaper.clone());
+    node.adopt(&detect::boot_id())
+        .with_context(|| format!("spool {}", config.spool_dir.display()))?;
+    if node.count() > 0 {
+        tracing::info!("took up {} attempts from the spool", node.count());
+    }
+    Ok(node)
+}
+
+fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
+    if !config.use_cgroups {
+        tracing::info!("no control groups, as configured: memory limits are not enforced");
+        return cgroup::Cgroups::none();
+    }
+    let cores = detect::amounts(config).cores;
+    let (groups, missing) = cgroup::Cgroups::detect(instance, cores, detect::processors());
+    for text in missing {
+        tracing::warn!("{text}");
+    }
+    groups
+}
+
+/// The signals that the daemon listens to.
+struct Signals {
+    child: Signal,
+    reload: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let on = |kind| signal(kind).context("cannot listen to signals");
+        Ok(Self {
+            child: on(SignalKind::child())?,
+            reload: on(SignalKind::hangup())?,
+            terminate: on(SignalKind::terminate())?,
+            interrupt: on(SignalKind::interrupt())?,
+        })
+    }
+}
+
+/// The next moments at which something is to be done.
+struct Timers {
+    heartbeat: Instant,
+    sync: Instant,
+    health: Instant,
+    watchdog: Option<(Instant, Duration)>,
+}
+
+impl Timers {
+    fn new(config: &Config) -> Self {
+        let now = Instant::now();
+        let watchdog = sd_notify::watchdog_enabled().map(|limit| (now, limit / 2));
+        Self {
+            heartbeat: now + HEARTBEAT,
+            sync: now + SYNC_INTERVAL,
+            health: now + config.health_interval,
+            watchdog,
+        }
+    }
+
+    fn next(&self) -> Instant {
+        let watchdog = self.watchdog.map(|(at, _)| at);
+        [self.heartbeat, self.sync, self.health]
+            .into_iter()
+            .chain(watchdog)
+            .min()
+            .unwrap_or(self.sync)
+    }
+}
+
+impl Daemon {
+    async fn turn(&mut self, queue: &mut mpsc::Receiver<Event>, signals: &mut Signals) -> Stop {
+        let lifeline = self.options.lifeline.take();
+        let lifeline = lifeline.and_then(|fd| sys::watch(fd).ok());
+        let mut timers = Timers::new(&self.config);
+        self.check_health();
+        loop {
+            tokio::select! {
+                Some(event) = queue.recv() => {
+                    self.take(event);
+                    while let Ok(event) = queue.try_recv() {
+                        self.take(event);
+                    }
+                }
+                _ = signals.child.recv() => self.reap(),
+                _ = signals.reload.recv() => self.reload(),
+                _ = signals.terminate.recv() => return Stop::Asked,
+                _ = signals.interrupt.recv() => return Stop::Asked,
+                () = ended(lifeline.as_ref()) => return Stop::LifelineEnded,
+                () = sleep_until(timers.next()) => self.on_time(&mut timers),
+                () = self.virtual_end() => {}
+            }
+            if let Nodes::Virtual(nodes) = &mut self.nodes {
+                nodes.advance(sys::now());
+            }
+            self.send_reports();
+        }
+    }
+
+    /// Waits until a virtual job is due.
+    async fn virtual_end(&self) {
+        let next = match &self.nodes {
+            Nodes::Virtual(nodes) => nodes.next_end(),
+            Nodes::Real(_) => None,
+        };
+        match next {
+            Some(at) => {
+                let left = at.since(sys::now()).ms().unsigned_abs();
+                tokio::time::sleep(Duration::from_millis(left)).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Link(LinkEvent::Up(sender)) => self.register(sender),
+            Event::Link(LinkEvent::Orders(orders)) => {
+                for order in orders {
+                    self.obey(order);
+                }
+            }
+            Event::Link(LinkEvent::Down) => self.link_down(),
+            Event::Relay(event) => self.relay_event(event),
+            Event::Health(result) => self.health(result),
+            Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
+            Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
+            Event::Hook(end) => self.real(|node| node.hook_ended(end)),
+        }
+    }
+
+    fn real(&mut self, act: impl FnOnce(&mut Node)) {
+        if let Nodes::Real(node) = &mut self.nodes {
+            act(node);
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Reap::One(reaped) = sys::reap() {
+            let pid = reaped.pid.as_raw();
+            if !self.reaper.tell(reaped) {
+                self.real(|node| node.child_ended(pid));
+            }
+        }
+    }
+
+    // ---- the link
+
+    fn register(&mut self, sender: mpsc::UnboundedSender<Vec<u8>>) {
+        // What came up while there was no link is in the inventory.
+        drop(self.take_reports());
+        self.out.clear();
+        self.link = Some(sender);
+        let inventory = match &self.nodes {
+            Nodes::Real(node) => node.inventory(),
+            Nodes::Virtual(nodes) => nodes.inventory(),
+        };
+        let nodes = self.describe();
+        self.say(&NodeReport::Register { nodes, inventory });
+        self.real(Node::repeat_reports);
+        if self.problem.is_some() {
+            self.say_health();
+        }
+        self.send_reports();
+    }
+
+    fn describe(&self) -> Vec<NodeSelf> {
+        let names = match &self.nodes {
+            Nodes::Real(_) => std::slice::from_ref(&self.config.name),
+            Nodes::Virtual(nodes) => nodes.names(),
+        };
+        let real = matches!(self.nodes, Nodes::Real(_));
+        let own = sys::own_uid();
+        let amounts = detect::amounts(&self.config);
+        let boot_id = detect::boot_id();
+        names
+            .iter()
+            .map(|name| NodeSelf {
+                name: name.clone(),
+                amounts: amounts.clone(),
+                features: self.config.features.clone(),
+                boot_id: boot_id.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                only_uid: (real && own.0 != 0).then_some(own),
+            })
+            .collect()
+    }
+
+    fn link_down(&mut self) {
+        self.link = None;
+        if let Some(relay) = &self.relay {
+            relay.drop_all();
+        }
+    }
+
+    fn say(&mut self, report: &NodeReport) {
+        if self.link.is_none() {
+            return;
+        }
+        match frame::encode(report, limits::FRAME_BYTES) {
+            Ok(bytes) => self.out.extend(bytes),
+            Err(e) => tracing::error!("a report cannot be sent: {e}"),
+        }
+    }
+
+    fn take_reports(&mut self) -> Vec<NodeReport> {
+        match &mut self.nodes {
+            Nodes::Real(node) => node.take_reports(),
+            Nodes::Virtual(nodes) => nodes.take_reports(),
+        }
+    }
+
+    fn send_reports(&mut self) {
+        for report in self.take_reports() {
+            self.say(&report);
+        }
+        if let (Some(link), false) = (&self.link, self.out.is_empty()) {
+            let _ = link.send(std::mem::take(&mut self.out));
+        }
+    }
+
+    fn obey(&mut self, order: NodeOrder) {
+        match order {
+            NodeOrder::Welcome {
+                cluster,
+                heartbeat,
+                unknown,
+            } => self.welcome(&cluster, heartbeat, &unknown),
+            NodeOrder::RelayReply { connection, frame } => {
+                if let Some(relay) = &self.relay {
+                    relay.answer(connection, frame);
+                }
+            }
+            order => match &mut self.nodes {
+                Nodes::Real(node) => obey_real(node, order),
+                Nodes::Virtual(nodes) => obey_virtual(nodes, order),
+            },
+        }
+    }
+
+    fn welcome(&mut self, cluster: &str, heartbeat: Span, unknown: &[String]) {
+        tracing::info!("welcomed by the controller of cluster {cluster}");
+        for name in unknown {
+            tracing::warn!("node {name} is not in the controller's configuration: it gets no jobs");
+        }
+        self.heartbeat = Duration::from_millis(heartbeat.ms().clamp(100, 3_600_000) as u64);
+        if let Some(fd) = self.options.ready.take() {
+            let _ = File::from(fd).write_all(b"ready\n");
+        }
+    }
+
+    // ---- commands on this host
+
+    fn relay_event(&mut self, event: RelayEvent) {
+        match event {
+            RelayEvent::Frame { connection, .. } if self.link.is_none() => {
+                if let Some(relay) = &self.relay {
+                    relay.refuse(connection);
+                }
+            }
+            RelayEvent::Frame {
+                connection,
+                uid,
+                gid,
+                frame,
+            } => {
+                let node = match &self.nodes {
+                    Nodes::Real(_) => self.config.name.clone(),
+                    Nodes::Virtual(nodes) => nodes.names().first().cloned().unwrap_or_default(),
+                };
+                self.say(&NodeReport::RelayRequest {
+                    connection,
+                    node,
+                    uid,
+                    gid,
+                    frame,
+                });
+            }
+            RelayEvent::Closed { connection } => {
+                self.say(&NodeReport::RelayClosed { connection });
+            }
+        }
+    }
+
+    // ---- timers and signals
+
+    fn on_time(&mut self, timers: &mut Timers) {
+        let now = Instant::now();
+        timers.heartbeat = timers.heartbeat.min(now + self.heartbeat);
+        if now >= timers.heartbeat {
+            timers.heartbeat = now + self.heartbeat;
+            self.say(&NodeReport::Heartbeat);
+        }
+        if now >= timers.sync {
+            timers.sync = now + SYNC_INTERVAL;
+            self.real(Node::sync_old_outcomes);
+        }
+        if now >= timers.health {
+            timers.health = now + self.config.health_interval;
+            self.check_health();
+        }
+        if let Some((at, every)) = &mut timers.watchdog
+            && now >= *at
+        {
+            *at = now + *every;
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+        }
+    }
+
+    fn check_health(&mut self) {
+        let Nodes::Real(_) = &self.nodes else { return };
+        let Some(command) = self.config.health_check.clone() else {
+            return;
+        };
+        if std::mem::replace(&mut self.checking, true) {
+            return;
+        }
+        let hook = Hook {
+            kind: "health check",
+            command,
+            timeout: self.config.hook_timeout,
+            environment: vec![("COSY_NODENAME", self.config.name.clone())],
+        };
+        let (events, reaper) = (self.events.clone(), self.reaper.clone());
+        tokio::spawn(async move {
+            let result = hook.run(reaper, Arc::new(Notify::new())).await;
+            let _ = events.send(Event::Health(result)).await;
+        });
+    }
+
+    fn health(&mut self, result: Result<(), String>) {
+        self.checking = false;
+        let problem = result.err();
+        if problem != self.problem {
+            self.problem = problem;
+            self.say_health();
+        }
+    }
+
+    fn say_health(&mut self) {
+        if let Some(text) = &self.problem {
+            tracing::warn!("{text}");
+        }
+        self.say(&NodeReport::Health {
+            node: self.config.name.clone(),
+            problem: self.problem.clone(),
+        });
+    }
+
+    /// Reads the configuration again: hooks, features, log. What a running daemon cannot
+    /// change is left and said.
+    fn reload(&mut self) {
+        let new = match config::read(&self.options.config) {
+            Ok(new) => new,
+            Err(faults) => {
+                return tracing::error!("the configuration stays as it was: {faults}");
+            }
+        };
+        let old = &*self.config;
+        let same = old.name == new.name
+            && old.controller == new.controller
+            && old.controller_key == new.controller_key
+            && old.key == new.key
+            && old.spool_dir == new.spool_dir
+            && old.socket == new.socket
+            && old.use_cgroups == new.use_cgroups;
+        if !same {
+            tracing::warn!(
+                "name, controller, keys, spool, socket and cgroup change only with a restart"
+            );
+        }
+        let merged = Config {
+            name: old.name.clone(),
+            controller: old.controller.clone(),
+            controller_key: old.controller_key,
+            key: old.key.clone(),
+            spool_dir: old.spool_dir.clone(),
+            socket: old.socket.clone(),
+            use_cgroups: old.use_cgroups,
+            ..new
+        };
+        if self.options.log.is_none()
+            && let Err(e) = (self.set_log)(&merged.log)
+        {
+            tracing::error!("log: {e:#}");
+        }
+        self.config = Arc::new(merged);
+        let config = Arc::clone(&self.config);
+        self.real(|node| node.reconfigure(config));
+        if let Some(link) = self.link.clone() {
+            self.register(link);
+        }
+        self.check_health();
+        tracing::info!("configuration read again");
+    }
+
+    // ---- the end
+
+    async fn stop(&mut self, why: Stop, queue: &mut mpsc::Receiver<Event>, signals: &mut Signals) {
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+        if let Some(relay) = &self.relay {
+            relay.close();
+        }
+        match (why, &self.nodes) {
+            (_, Nodes::Virtual(_)) => {}
+            (Stop::Asked, Nodes::Real(node)) => {
+                tracing::info!("stopping; jobs go on");
+                node.leave();
+            }
+            (Stop::LifelineEnded, Nodes::Real(_)) => {
+                self.wait_for_shepherds(queue, signals).await;
+                if let Nodes::Real(node) = &self.nodes {
+                    node.vanish();
+                }
+            }
+        }
+    }
+
+    /// Shepherds hold the same lifeline and end by themselves.
+    async fn wait_for_shepherds(
+        &mut self,
+        queue: &mut mpsc::Receiver<Event>,
+        signals: &mut Signals,
+    ) {
+        let until = Instant::now() + LAST_MOMENTS;
+        self.reap();
+        while matches!(&self.nodes, Nodes::Real(node) if node.is_busy()) {
+            tokio::select! {
+                _ = signals.child.recv() => self.reap(),
+                Some(event) = queue.recv() => match event {
+                    // No new work any more.
+                    Event::Link(_) | Event::Relay(_) => {}
+                    event => self.take(event),
+                },
+                () = sleep_until(until) => return,
+            }
+        }
+    }
+}
+
+fn obey_real(node: &mut Node, order: NodeOrder) {
+    match order {
+        NodeOrder::Prepare(allocation) => node.order_prepare(allocation),
+        NodeOrder::Launch(launch) => node.order_launch(launch),
+        NodeOrder::Kill { key, cause, .. } => node.order_kill(key, cause),
+        NodeOrder::Signal {
+            key,
+            signal,
+            script_only,
+            ..
+        } => node.order_signal(key, signal, script_only),
+        NodeOrder::Release { key, .. } => node.order_release(key),
+        NodeOrder::Forget { key, .. } => node.order_forget(key),
+        NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
+    }
+}
+
+fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
+    let now = sys::now();
+    match order {
+        NodeOrder::Prepare(allocation) => nodes.order_prepare(&allocation, now),
+        NodeOrder::Launch(launch) => nodes.order_launch(&launch, now),
+        NodeOrder::Kill { key, node, cause } => nodes.order_kill(key, &node, cause, now),
+        NodeOrder::Signal {
+            key, node, signal, ..
+        } => nodes.order_signal(key, &node, signal, now),
+        NodeOrder::Release { key, node } => nodes.order_release(key, &node, now),
+        NodeOrder::Forget { key, node } => nodes.order_forget(key, &node),
+        NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
+    }
+}
+
+/// Waits for the end of the lifeline; forever without one.
+async fn ended(lifeline: Option<&AsyncFd<OwnedFd>>) {
+    match lifeline {
+        Some(fd) => drop(fd.readable().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,86 @@
+//! What this machine has: processors, memory, disk, and since when it runs.
+
+use crate::config::Config;
+use cosy_model::{Amounts, MiB};
+use std::path::Path;
+
+/// The processors that this process may use, by number.
+pub fn processors() -> Vec<u32> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
+    let allowed: Vec<u32> = match set {
+        Ok(set) => (0..nix::sched::CpuSet::count())
+            .filter(|n| set.is_set(*n).unwrap_or(false))
+            .map(|n| n as u32)
+            .collect(),
+        // More processors than the structure holds: the kernel refuses.
+        Err(_) => {
+            let n = std::thread::available_parallelism().map_or(1, usize::from);
+            (0..n as u32).collect()
+        }
+    };
+    if allowed.is_empty() { vec![0] } else { allowed }
+}
+
+/// All memory of the machine.
+pub fn memory() -> MiB {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    MiB(memory_in(&text).unwrap_or(0) / 1024)
+}
+
+fn memory_in(meminfo: &str) -> Option<u64> {
+    meminfo.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?;
+        rest.split_whitespace().next()?.parse().ok()
+    })
+}
+
+/// Size of the file system that `path` is on.
+pub fn disk(path: &Path) -> MiB {
+    let found = nix::sys::statvfs::statvfs(path);
+    MiB(found.map_or(0, |s| s.blocks() * s.fragment_size() / (1 << 20)))
+}
+
+/// Changes whenever the machine is started.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|t| t.trim().to_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// What a node has: as configured, else as found.
+pub fn amounts(config: &Config) -> Amounts {
+    Amounts {
+        cores: config.cores.unwrap_or_else(|| processors().len() as u32),
+        memory: config.memory.unwrap_or_else(memory),
+        disk: config.disk.unwrap_or_else(|| disk(&config.spool_dir)),
+        gpus: config.gpus,
+        other: config.other.clone(),
+    }
+}
+
+/// True when this process is protected from the out-of-memory killer, which its jobs
+/// must not inherit.
+pub fn protected_from_oom() -> bool {
+    std::fs::read_to_string("/proc/self/oom_score_adj")
+        .is_ok_and(|t| t.trim().parse::<i32>().is_ok_and(|n| n < 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine() {
+        assert!(!processors().is_empty());
+        assert!(memory().0 > 0);
+        assert!(disk(Path::new("/")).0 > 0);
+        assert_eq!(boot_id(), boot_id());
+    }
+
+    #[test]
+    fn meminfo() {
+        let text = "MemTotal:       24684596 kB\nMemFree: 1 kB\n";
+        assert_eq!(memory_in(text), Some(24_684_596));
+        assert_eq!(memory_in("nothing"), None);
+    }
+}

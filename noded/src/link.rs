@@ -1,0 +1,257 @@
+//! The link to the controller: TLS, hello, frames both ways, again and again.
+//!
+//! Carries messages only; what they mean is the daemon's business. A link that breaks is
+//! taken up again at once at first, then with growing pauses, forever.
+
+use cosy_model::limits;
+use cosy_model::node::NodeOrder;
+use cosy_proto::frame::{self, Decoder};
+use cosy_proto::keys::{KeyPair, PublicKey};
+use cosy_proto::link::{Hello, HelloReply};
+use cosy_proto::tls;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+/// For connection, TLS and hello together.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Sent bytes that nobody acknowledges for so long end the link, in milliseconds.
+const SILENCE_MS: u32 = 30_000;
+const CHUNK: usize = 16 << 10;
+
+type Stream = TlsStream<TcpStream>;
+
+/// What the link tells the daemon.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// It is up; whole frames may be sent.
+    Up(mpsc::UnboundedSender<Vec<u8>>),
+    /// These came, in order.
+    Orders(Vec<NodeOrder>),
+    /// It is down.
+    Down,
+}
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Connection, TLS.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// What came is no message.
+    #[error(transparent)]
+    Frame(#[from] frame::FrameError),
+    /// The controller says no.
+    #[error("the controller refuses this host: {0}")]
+    Refused(String),
+    /// The controller speaks another version.
+    #[error("the controller speaks protocol version {0}, this noded {own}", own = cosy_proto::PROTOCOL)]
+    Version(u32),
+    /// It does not come about.
+    #[error("no answer within {} s", HANDSHAKE.as_secs())]
+    Slow,
+    /// Answered something that does not fit.
+    #[error("the controller gave an answer that does not fit")]
+    Unexpected,
+    /// The controller closed it.
+    #[error("the controller closed the link")]
+    Closed,
+}
+
+/// Where to and as whom.
+#[derive(Clone)]
+pub struct Peer {
+    address: String,
+    connector: TlsConnector,
+}
+
+impl Peer {
+    /// The controller at `address` that holds the key `controller`.
+    ///
+    /// # Errors
+    /// A key that TLS does not take.
+    pub fn new(
+        address: String,
+        own: &KeyPair,
+        controller: PublicKey,
+    ) -> Result<Self, rustls::Error> {
+        let config = tls::client_config(own, controller)?;
+        Ok(Self {
+            address,
+            connector: TlsConnector::from(config),
+        })
+    }
+
+    /// Connects and says hello.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn greet(&self, hello: &Hello) -> Result<(Stream, HelloReply), LinkError> {
+        let done = tokio::time::timeout(HANDSHAKE, self.greet_slowly(hello)).await;
+        done.map_err(|_| LinkError::Slow)?
+    }
+
+    async fn greet_slowly(&self, hello: &Hello) -> Result<(Stream, HelloReply), LinkError> {
+        let tcp = TcpStream::connect(&self.address).await?;
+        tcp.set_nodelay(true)?;
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
+        let mut stream = self.connector.connect(tls::server_name(), tcp).await?;
+        let bytes = frame::encode(hello, limits::HELLO_BYTES)?;
+        stream.write_all(&bytes).await?;
+        stream.flush().await?;
+        let reply = read_reply(&mut stream).await?;
+        Ok((stream, reply))
+    }
+}
+
+/// Reads exactly one frame: what follows it must stay in the stream.
+async fn read_reply(stream: &mut Stream) -> Result<HelloReply, LinkError> {
+    let mut header = [0; frame::HEADER];
+    stream.read_exact(&mut header).await?;
+    let length = u32::from_le_bytes(header) as usize;
+    let limit = limits::HELLO_BYTES;
+    if length > limit {
+        return Err(frame::FrameError::TooLong { length, limit }.into());
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(frame::decode(&body)?)
+}
+
+/// Keeps the link up. Ends when the daemon no longer listens.
+pub async fn keep_up<E>(peer: Peer, events: mpsc::Sender<E>)
+where
+    E: From<LinkEvent>,
+{
+    let mut pause = FIRST_PAUSE;
+    let mut told = String::new();
+    loop {
+        let hello = Hello::Node {
+            version: cosy_proto::PROTOCOL,
+        };
+        let error = match welcomed(peer.greet(&hello).await) {
+            Ok(stream) => {
+                pause = FIRST_PAUSE;
+                told.clear();
+                let error = carry(stream, &events).await;
+                if events.send(LinkEvent::Down.into()).await.is_err() {
+                    return;
+                }
+                error
+            }
+            Err(e) => e,
+        };
+        // The same error again and again is said once.
+        let text = error.to_string();
+        if told != text {
+            tracing::warn!("no link to the controller at {}: {text}", peer.address);
+            told = text;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+        if events.is_closed() {
+            return;
+        }
+    }
+}
+
+fn welcomed(answer: Result<(Stream, HelloReply), LinkError>) -> Result<Stream, LinkError> {
+    match answer? {
+        (stream, HelloReply::Welcome { version }) if cosy_proto::understands(version) => Ok(stream),
+        (_, HelloReply::Welcome { version }) => Err(LinkError::Version(version)),
+        (_, HelloReply::Refused { reason }) => Err(LinkError::Refused(reason)),
+        (_, HelloReply::Joined { .. }) => Err(LinkError::Unexpected),
+    }
+}
+
+async fn carry<E: From<LinkEvent>>(stream: Stream, events: &mpsc::Sender<E>) -> LinkError {
+    let (reading, writing) = tokio::io::split(stream);
+    let (sender, receiver) = mpsc::unbounded_channel();
+    if events.send(LinkEvent::Up(sender).into()).await.is_err() {
+        return LinkError::Closed;
+    }
+    tokio::select! {
+        error = read_orders(reading, events) => error,
+        error = write_frames(writing, receiver) => error,
+    }
+}
+
+async fn read_orders<E: From<LinkEvent>>(
+    mut stream: ReadHalf<Stream>,
+    events: &mpsc::Sender<E>,
+) -> LinkError {
+    let mut decoder = Decoder::new(limits::FRAME_BYTES);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match stream.read(&mut chunk).await {
+            Ok(0) => return LinkError::Closed,
+            Ok(n) => decoder.push(&chunk[..n]),
+            Err(e) => return e.into(),
+        }
+        let orders = match whole_orders(&mut decoder) {
+            Ok(orders) => orders,
+            Err(e) => return e.into(),
+        };
+        decoder.shrink();
+        let some = !orders.is_empty();
+        if some && events.send(LinkEvent::Orders(orders).into()).await.is_err() {
+            return LinkError::Closed;
+        }
+    }
+}
+
+fn whole_orders(decoder: &mut Decoder) -> Result<Vec<NodeOrder>, frame::FrameError> {
+    let mut orders = Vec::new();
+    while let Some(body) = decoder.next_frame()? {
+        orders.push(frame::decode(body)?);
+    }
+    Ok(orders)
+}
+
+async fn write_frames(
+    mut stream: WriteHalf<Stream>,
+    mut frames: mpsc::UnboundedReceiver<Vec<u8>>,
+) -> LinkError {
+    while let Some(mut bytes) = frames.recv().await {
+        while let Ok(more) = frames.try_recv() {
+            bytes.extend(more);
+        }
+        let written = async {
+            stream.write_all(&bytes).await?;
+            stream.flush().await
+        };
+        if let Err(e) = written.await {
+            return e.into();
+        }
+    }
+    LinkError::Closed
+}
+
+/// Reads the private key of this host. Only its owner may be able to.
+///
+/// # Errors
+/// With the path, what is wrong with the file.
+pub fn read_key(path: &std::path::Path) -> anyhow::Result<Arc<KeyPair>> {
+    use anyhow::Context;
+    use std::os::unix::fs::PermissionsExt;
+    let about = || format!("private key {}", path.display());
+    let mode = std::fs::metadata(path)
+        .with_context(|| format!("{} ('noded join' makes one)", about()))?
+        .permissions()
+        .mode();
+    anyhow::ensure!(
+        mode & 0o077 == 0,
+        "{}: others may read it (mode {:o}); make it 0600",
+        about(),
+        mode & 0o777
+    );
+    let bytes = std::fs::read(path).with_context(about)?;
+    Ok(Arc::new(KeyPair::from_pkcs8(&bytes).with_context(about)?))
+}

@@ -1,0 +1,945 @@
+//! One real node: what becomes of an attempt from its order to the moment when it may be
+//! forgotten.
+//!
+//! ```text
+//! Launch --> Preparing --> Running --> [Cleaning] --> Epilog --> Ended --> forgotten
+//! Prepare -> Preparing --> Prepared ----------------> Epilog --> released
+//! ```
+//!
+//! Without hooks Preparing and Epilog take no time at all. Every order may come twice;
+//! the second time only the report is repeated. What is reported is what the spool says,
+//! so an end of this daemon at any point loses nothing.
+
+use crate::cgroup::{Cgroups, Group, Wanted};
+use crate::config::Config;
+use crate::daemon::Event;
+use crate::hooks::{Hook, Reaper};
+use crate::shepherd::signals::Order;
+use crate::spool::{self, Kept, Outcome, Phase, Spool, Task, Work};
+use crate::{sweep, sys};
+use cosy_model::node::{
+    Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeReport,
+    PrepareFailure,
+};
+use cosy_model::{End, EndCause, OsText, Time};
+use cosy_proto::keys::PublicKey;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, mpsc};
+
+/// So often a shepherd is started for one attempt before that is given up.
+const SHEPHERD_TRIES: u32 = 3;
+/// An outcome that is not forgotten for so long is made to survive the machine.
+const SYNC_AFTER: Duration = Duration::from_secs(2);
+
+/// How a shepherd is reached.
+#[derive(Clone, Debug)]
+enum Reach {
+    /// It is a child of this daemon, which reaps it.
+    Child(nix::unistd::Pid),
+    /// It was started by a daemon before this one.
+    Adopted(Arc<OwnedFd>),
+}
+
+/// What is to follow when the hooks before a job are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    Report,
+    Run,
+    End,
+    Release,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Health check and prolog run.
+    Preparing { cancel: Arc<Notify>, next: Next },
+    /// Holds an allocation.
+    Prepared,
+    /// Its shepherd works.
+    Running { since: Time, reach: Reach },
+    /// Its shepherd was lost; what is left is being killed.
+    Cleaning { since: Time },
+    /// The epilog runs.
+    Epilog { outcome: Option<Outcome> },
+    /// Over, not yet forgotten.
+    Ended {
+        outcome: Outcome,
+        at: Instant,
+        synced: bool,
+    },
+    /// Could not be prepared.
+    Failed(PrepareFailure),
+}
+
+#[derive(Debug)]
+struct Attempt {
+    stage: Stage,
+    user: String,
+    uid: u32,
+    tries: u32,
+    /// The end of the allocation was ordered and not yet answered.
+    release: bool,
+}
+
+/// What a hook that ended was run for.
+#[derive(Debug)]
+pub enum HookEnd {
+    /// Health check and prolog of an attempt.
+    Prepared(AttemptKey, Result<(), String>),
+    /// Epilog of an attempt.
+    Cleaned(AttemptKey, Result<(), String>),
+}
+
+/// What stays the same while the daemon runs.
+pub struct Fixed {
+    /// Name of the node.
+    pub name: String,
+    /// Its attempts.
+    pub spool: Spool,
+    /// Control groups.
+    pub cgroups: Cgroups,
+    /// Starts shepherds.
+    pub spawner: sys::Spawner,
+    /// Whose tickets are good.
+    pub controller: PublicKey,
+    /// Short name that is unique on this machine.
+    pub instance: String,
+    /// The daemon's own events.
+    pub events: mpsc::Sender<Event>,
+}
+
+/// One node and its attempts.
+pub struct Node {
+    fixed: Fixed,
+    config: Arc<Config>,
+    reaper: Reaper,
+    attempts: BTreeMap<AttemptKey, Attempt>,
+    children: HashMap<i32, AttemptKey>,
+    reports: Vec<NodeReport>,
+    protected: bool,
+}
+
+impl Node {
+    /// A node without attempts; [`Node::adopt`] finds those in the spool.
+    pub fn new(fixed: Fixed, config: Arc<Config>, reaper: Reaper) -> Self {
+        Self {
+            fixed,
+            config,
+            reaper,
+            attempts: BTreeMap::new(),
+            children: HashMap::new(),
+            reports: Vec::new(),
+            protected: crate::detect::protected_from_oom(),
+        }
+    }
+
+    /// Takes a new configuration for the hooks.
+    pub fn reconfigure(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    /// The reports that came up since this was asked last.
+    pub fn take_reports(&mut self) -> Vec<NodeReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// How many attempts are known.
+    pub fn count(&self) -> usize {
+        self.attempts.len()
+    }
+
+    // ---- what is there when the daemon starts
+
+    /// Takes up every attempt in the spool.
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn adopt(&mut self, boot: &str) -> std::io::Result<()> {
+        let same_boot = self.fixed.spool.last_boot().as_deref() == Some(boot);
+        for key in self.fixed.spool.list()? {
+            if same_boot {
+                self.adopt_one(key);
+            } else {
+                self.adopt_after_restart(key);
+            }
+        }
+        self.fixed.spool.set_boot(boot)?;
+        let alive: Vec<String> = self
+            .attempts
+            .iter()
+            .filter(|(_, a)| !matches!(a.stage, Stage::Ended { .. }))
+            .map(|(key, _)| spool::name_of(*key))
+            .collect();
+        self.fixed
+            .cgroups
+            .clean(|name| alive.iter().any(|a| a == name));
+        Ok(())
+    }
+
+    /// The machine was restarted: what has no outcome was lost with it.
+    fn adopt_after_restart(&mut self, key: AttemptKey) {
+        let outcome = self.fixed.spool.outcome(key).unwrap_or_else(|| {
+            let outcome = ended_now(EndCause::NodeLost);
+            self.keep_outcome(key, &outcome);
+            outcome
+        });
+        self.insert(key, "", 0, Stage::Prepared);
+        self.settle(key, outcome);
+    }
+
+    fn adopt_one(&mut self, key: AttemptKey) {
+        let kept = self
+            .fixed
+            .spool
+            .open_launch(key)
+            .and_then(|file| Ok((spool::read_launch(&file)?, sys::lock_holder(&file)?)));
+        let outcome = self.fixed.spool.outcome(key);
+        match (kept, outcome) {
+            (kept, Some(outcome)) => {
+                let who = kept.as_ref().ok().map(|(k, _)| k.work.allocation());
+                let (user, uid) = who.map_or((String::new(), 0), |a| (a.user.clone(), a.uid.0));
+                self.insert(key, &user, uid, Stage::Prepared);
+                self.end(key, outcome);
+            }
+            (Ok((kept, holder)), None) => self.adopt_unended(key, kept, holder),
+            // The daemon was killed while it wrote: nothing has run, nothing was told.
+            (Err(e), None) => {
+                tracing::info!(job = %key.job, "attempt {} was not kept whole: {e}", key.attempt);
+                let _ = self.fixed.spool.remove(key);
+            }
+        }
+    }
+
+    fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<nix::unistd::Pid>) {
+        let allocation = kept.work.allocation();
+        self.insert(key, &allocation.user, allocation.uid.0, Stage::Prepared);
+        match (&kept.work, kept.phase, holder) {
+            (Work::Hold(_), Phase::Received, _) => self.prepare(key, Next::Report),
+            (Work::Hold(_), Phase::Prepared | Phase::Started, _) => {}
+            (Work::Run(_), _, Some(pid)) => self.follow(key, pid, kept.start),
+            (Work::Run(_), Phase::Received, None) => self.prepare(key, Next::Run),
+            (Work::Run(_), Phase::Prepared, None) => self.start(key),
+            (Work::Run(_), Phase::Started, None) => self.supervisor_lost(key, kept),
+        }
+    }
+
+    /// Watches a shepherd that is not a child of this daemon.
+    fn follow(&mut self, key: AttemptKey, pid: nix::unistd::Pid, since: Time) {
+        // The lock is asked again once the process is held: numbers are used again.
+        let held = sys::pidfd_open(pid).ok().filter(|_| {
+            let file = self.fixed.spool.open_launch(key);
+            file.and_then(|f| sys::lock_holder(&f))
+                .is_ok_and(|h| h == Some(pid))
+        });
+        let Some(pidfd) = held.map(Arc::new) else {
+            return self.shepherd_gone(key);
+        };
+        let since = if since == Time::EPOCH {
+            sys::now()
+        } else {
+            since
+        };
+        let reach = Reach::Adopted(Arc::clone(&pidfd));
+        self.set(key, Stage::Running { since, reach });
+        let events = self.fixed.events.clone();
+        tokio::spawn(async move {
+            if let Ok(fd) = pidfd.try_clone().and_then(sys::watch) {
+                let _ = fd.readable().await;
+            }
+            let _ = events.send(Event::ShepherdGone(key)).await;
+        });
+    }
+
+    // ---- what the controller is told anew on each link
+
+    /// Every attempt and how far it is.
+    pub fn inventory(&self) -> Vec<InventoryItem> {
+        self.attempts
+            .iter()
+            .filter_map(|(key, attempt)| {
+                let phase = match &attempt.stage {
+                    Stage::Preparing { next, .. } => match next {
+                        Next::Report | Next::Release => AttemptPhase::Prepared,
+                        Next::Run | Next::End => return None,
+                    },
+                    Stage::Prepared | Stage::Epilog { outcome: None } => AttemptPhase::Prepared,
+                    Stage::Running { since, .. } | Stage::Cleaning { since } => {
+                        AttemptPhase::Running { since: *since }
+                    }
+                    Stage::Epilog {
+                        outcome: Some(outcome),
+                    } => AttemptPhase::Running {
+                        since: outcome.end.start.unwrap_or(outcome.end.end),
+                    },
+                    Stage::Ended { outcome, .. } => AttemptPhase::Ended(outcome.end.clone()),
+                    Stage::Failed(_) => return None,
+                };
+                Some(InventoryItem {
+                    key: *key,
+                    node: self.fixed.name.clone(),
+                    phase,
+                })
+            })
+            .collect()
+    }
+
+    /// Reports again what an inventory does not say: why a node is to be drained, what
+    /// could not be prepared.
+    pub fn repeat_reports(&mut self) {
+        let keys: Vec<AttemptKey> = self.attempts.keys().copied().collect();
+        for key in keys {
+            match self.attempts.get(&key).map(|a| &a.stage) {
+                Some(Stage::Ended { .. } | Stage::Failed(_)) => self.report_again(key),
+                _ => {}
+            }
+        }
+    }
+
+    fn report_again(&mut self, key: AttemptKey) {
+        let node = self.fixed.name.clone();
+        let Some(attempt) = self.attempts.get(&key) else {
+            return;
+        };
+        let report = match &attempt.stage {
+            Stage::Prepared => NodeReport::Prepared {
+                key,
+                node,
+                failure: None,
+            },
+            Stage::Failed(failure) => NodeReport::Prepared {
+                key,
+                node,
+                failure: Some(failure.clone()),
+            },
+            Stage::Running { since, .. } | Stage::Cleaning { since } => NodeReport::Started {
+                key,
+                node,
+                at: *since,
+            },
+            Stage::Ended { outcome, .. } => NodeReport::Ended {
+                key,
+                node,
+                end: outcome.end.clone(),
+                drain: outcome.drain.clone(),
+            },
+            // These report by themselves when they are through.
+            Stage::Preparing { .. } | Stage::Epilog { .. } => return,
+        };
+        self.reports.push(report);
+    }
+
+    // ---- orders
+
+    /// An allocation to hold.
+    pub fn order_prepare(&mut self, allocation: Box<Allocation>) {
+        let key = allocation.key;
+        if self.attempts.contains_key(&key) {
+            return self.report_again(key);
+        }
+        if let Err(reason) = self.admit(&allocation) {
+            return self.refuse(key, reason, false);
+        }
+        let (user, uid) = (allocation.user.clone(), allocation.uid.0);
+        match self.fixed.spool.create(key, &Work::Hold(allocation), None) {
+            Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
+            Ok(()) => {
+                self.insert(key, &user, uid, Stage::Prepared);
+                self.prepare(key, Next::Report);
+            }
+        }
+    }
+
+    /// A program to start.
+    pub fn order_launch(&mut self, launch: Box<Launch>) {
+        let key = launch.allocation.key;
+        match self.attempts.get_mut(&key).map(|a| &mut a.stage) {
+            None => self.launch_new(launch),
+            Some(Stage::Prepared) => self.launch_held(launch, true),
+            Some(Stage::Preparing {
+                next: Next::Report, ..
+            }) => self.launch_held(launch, false),
+            Some(_) => self.report_again(key),
+        }
+    }
+
+    fn launch_new(&mut self, launch: Box<Launch>) {
+        let key = launch.allocation.key;
+        if let Err(reason) = self.admit(&launch.allocation) {
+            return self.refuse(key, reason, false);
+        }
+        let (work, script, user, uid) = self.task(launch);
+        match self.fixed.spool.create(key, &work, script.as_deref()) {
+            Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
+            Ok(()) => {
+                self.insert(key, &user, uid, Stage::Prepared);
+                self.prepare(key, Next::Run);
+            }
+        }
+    }
+
+    fn launch_held(&mut self, launch: Box<Launch>, prepared: bool) {
+        let key = launch.allocation.key;
+        if let Err(reason) = self.admit(&launch.allocation) {
+            return self.refuse(key, reason, false);
+        }
+        let (work, script, ..) = self.task(launch);
+        let spool = &self.fixed.spool;
+        let kept = match prepared {
+            true => spool.replace(key, &work, script.as_deref()),
+            false => spool.create(key, &work, script.as_deref()),
+        };
+        match (kept, self.attempts.get_mut(&key).map(|a| &mut a.stage)) {
+            (Err(e), _) => {
+                self.attempts.remove(&key);
+                self.refuse(key, format!("cannot keep the job in the spool: {e}"), true);
+            }
+            (Ok(()), Some(Stage::Preparing { next, .. })) => *next = Next::Run,
+            (Ok(()), _) => self.start(key),
+        }
+    }
+
+    /// The controller wants an attempt to end.
+    pub fn order_kill(&mut self, key: AttemptKey, cause: KillCause) {
+        let end_cause = match cause {
+            KillCause::TimeLimit => EndCause::TimeLimit,
+            KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
+                EndCause::Cancelled
+            }
+        };
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            // Never heard of it: it did not run here and will not.
+            let end = End::never_ran(end_cause, sys::now());
+            return self.report_ended(key, end, None);
+        };
+        match &mut attempt.stage {
+            Stage::Running { .. } => self.tell_shepherd(key, Order::Kill(cause)),
+            Stage::Preparing { cancel, next } => {
+                *next = Next::End;
+                cancel.notify_one();
+            }
+            Stage::Prepared | Stage::Failed(_) => self.end_unstarted(key, end_cause),
+            Stage::Ended { .. } => self.report_again(key),
+            Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
+        }
+    }
+
+    fn end_unstarted(&mut self, key: AttemptKey, cause: EndCause) {
+        let outcome = ended_now(cause);
+        self.keep_outcome(key, &outcome);
+        self.end(key, outcome);
+    }
+
+    /// A signal for a running attempt.
+    pub fn order_signal(&mut self, key: AttemptKey, signal: i32, script_only: bool) {
+        if !(1..=64).contains(&signal) {
+            return;
+        }
+        self.tell_shepherd(
+            key,
+            Order::Signal {
+                signal,
+                script_only,
+            },
+        );
+    }
+
+    /// The allocation is over on this node.
+    pub fn order_release(&mut self, key: AttemptKey) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return self.report_released(key, None);
+        };
+        attempt.release = true;
+        match &mut attempt.stage {
+            Stage::Preparing { cancel, next } => {
+                *next = match next {
+                    Next::Report | Next::Release => Next::Release,
+                    Next::Run | Next::End => Next::End,
+                };
+                cancel.notify_one();
+            }
+            Stage::Prepared => self.begin_epilog(key, None),
+            Stage::Running { .. } => {
+                self.tell_shepherd(key, Order::Kill(KillCause::Superseded));
+            }
+            Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
+            Stage::Ended { outcome, .. } => {
+                let drain = outcome.drain.clone();
+                attempt.release = false;
+                self.report_released(key, drain);
+            }
+            Stage::Failed(_) => self.released(key, None),
+        }
+    }
+
+    /// The end that was reported is durable.
+    pub fn order_forget(&mut self, key: AttemptKey) {
+        match self.attempts.get(&key).map(|a| &a.stage) {
+            Some(Stage::Ended { .. } | Stage::Failed(_)) => self.drop_attempt(key),
+            Some(stage) => {
+                tracing::warn!(job = %key.job, "told to forget attempt {} in stage {stage:?}", key.attempt);
+            }
+            None => {}
+        }
+    }
+
+    fn tell_shepherd(&mut self, key: AttemptKey, order: Order) {
+        let Some(Stage::Running { reach, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
+            return;
+        };
+        let sent = match reach {
+            Reach::Child(pid) => sys::queue_to_child(*pid, order.encode()),
+            Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
+        };
+        if let Err(e) = sent {
+            tracing::debug!(job = %key.job, "shepherd not reached: {e}");
+        }
+    }
+
+    // ---- before the start
+
+    /// Whether this node may act for that allocation.
+    fn admit(&self, allocation: &Allocation) -> Result<(), String> {
+        cosy_proto::ticket::check(allocation, &self.fixed.controller, sys::now())
+            .map_err(|e| e.to_string())?;
+        if allocation.node != self.fixed.name {
+            return Err(format!(
+                "the allocation is for node {}, this is {}",
+                allocation.node, self.fixed.name
+            ));
+        }
+        let own = sys::own_uid();
+        if own.0 != 0 && own != allocation.uid {
+            return Err(format!(
+                "noded on {} does not run as root: it runs only jobs of uid {own}, not of uid {}",
+                self.fixed.name, allocation.uid
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, key: AttemptKey, reason: String, drain: bool) {
+        let failure = PrepareFailure { reason, drain };
+        tracing::warn!(job = %key.job, "attempt {} refused: {}", key.attempt, failure.reason);
+        self.reports.push(NodeReport::Prepared {
+            key,
+            node: self.fixed.name.clone(),
+            failure: Some(failure),
+        });
+    }
+
+    /// What the shepherd needs to know, and the script's text apart from it.
+    fn task(&self, mut launch: Box<Launch>) -> (Work, Option<Vec<u8>>, String, u32) {
+        let script = match launch.program {
+            cosy_model::Program::Script { .. } => Some(std::mem::take(&mut launch.script.0)),
+            cosy_model::Program::Command { .. } => None,
+        };
+        let allocation = &launch.allocation;
+        let (user, uid) = (allocation.user.clone(), allocation.uid.0);
+        let name = spool::name_of(allocation.key);
+        let groups = self.fixed.cgroups.groups_for(Wanted {
+            name: &name,
+            memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
+            cores: &allocation.cores,
+        });
+        let work = Work::Run(Box::new(Task {
+            groups,
+            variables: self.variables(&launch),
+            reset_oom_score: self.protected,
+            launch: *launch,
+        }));
+        (work, script, user, uid)
+    }
+
+    /// The variables that only the node knows. `CUDA_VISIBLE_DEVICES` is set wherever the
+    /// node has GPUs: to those of the job, or to nothing when it asked for none.
+    fn variables(&self, launch: &Launch) -> Vec<OsText> {
+        let allocation = &launch.allocation;
+        let mut all = vec![
+            OsText::from(format!("COSY_NODENAME={}", self.fixed.name)),
+            OsText::from(format!("{}={}", sweep::MARK, self.mark(allocation.key))),
+        ];
+        if let Some(socket) = &self.config.socket {
+            all.push(OsText::from(format!("COSY_SOCKET={}", socket.display())));
+        }
+        if self.config.gpus > 0 || !allocation.gpus.is_empty() {
+            let list: Vec<String> = allocation.gpus.iter().map(u32::to_string).collect();
+            let list = list.join(",");
+            all.push(OsText::from(format!("CUDA_VISIBLE_DEVICES={list}")));
+        }
+        for (name, value) in [
+            ("COSY_JOB_ID", allocation.key.job.to_string()),
+            ("COSY_JOB_ATTEMPT", allocation.key.attempt.to_string()),
+        ] {
+            let there = launch.environment.0.split(|b| *b == 0).any(|v| {
+                v.strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.first() == Some(&b'='))
+            });
+            if !there {
+                all.push(OsText::from(format!("{name}={value}")));
+            }
+        }
+        all
+    }
+
+    fn mark(&self, key: AttemptKey) -> String {
+        format!("{}/{}", self.fixed.instance, spool::name_of(key))
+    }
+
+    fn hook(&self, kind: &'static str, key: AttemptKey) -> Option<Hook> {
+        let command = match kind {
+            "prolog" => &self.config.prolog,
+            "epilog" => &self.config.epilog,
+            _ => &self.config.health_check,
+        };
+        let attempt = self.attempts.get(&key)?;
+        Some(Hook {
+            kind,
+            command: command.clone()?,
+            timeout: self.config.hook_timeout,
+            environment: vec![
+                ("COSY_JOB_ID", key.job.to_string()),
+                ("COSY_JOB_ATTEMPT", key.attempt.to_string()),
+                ("COSY_JOB_UID", attempt.uid.to_string()),
+                ("COSY_JOB_USER", attempt.user.clone()),
+                ("COSY_NODENAME", self.fixed.name.clone()),
+            ],
+        })
+    }
+
+    /// Health check and prolog, then `next`. At once when there are none.
+    fn prepare(&mut self, key: AttemptKey, next: Next) {
+        let hooks: Vec<Hook> = ["health check", "prolog"]
+            .into_iter()
+            .filter_map(|kind| self.hook(kind, key))
+            .collect();
+        let cancel = Arc::new(Notify::new());
+        let stage = Stage::Preparing {
+            cancel: Arc::clone(&cancel),
+            next,
+        };
+        self.set(key, stage);
+        if hooks.is_empty() {
+            return self.prepared(key, Ok(()));
+        }
+        let (events, reaper) = (self.fixed.events.clone(), self.reaper.clone());
+        tokio::spawn(async move {
+            let mut result = Ok(());
+            for hook in hooks {
+                result = hook.run(reaper.clone(), Arc::clone(&cancel)).await;
+                if result.is_err() {
+                    break;
+                }
+            }
+            let end = HookEnd::Prepared(key, result);
+            let _ = events.send(Event::Hook(end)).await;
+        });
+    }
+
+    fn prepared(&mut self, key: AttemptKey, result: Result<(), String>) {
+        let Some(Stage::Preparing { next, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
+            return;
+        };
+        match (*next, result) {
+            (Next::End, _) => self.end_unstarted(key, EndCause::Cancelled),
+            (Next::Release, _) => self.begin_epilog(key, None),
+            (Next::Report | Next::Run, Err(reason)) => self.failed(key, reason),
+            (Next::Report, Ok(())) => {
+                let _ = self.fixed.spool.mark_prepared(key);
+                self.set(key, Stage::Prepared);
+                self.report_again(key);
+            }
+            (Next::Run, Ok(())) => self.start(key),
+        }
+    }
+
+    /// The node is at fault: the job goes elsewhere, nothing of it stays here.
+    fn failed(&mut self, key: AttemptKey, reason: String) {
+        tracing::error!(job = %key.job, "not prepared: {reason}");
+        if let Err(e) = self.fixed.spool.remove(key) {
+            tracing::warn!(job = %key.job, "spool: {e}");
+        }
+        let failure = PrepareFailure {
+            reason,
+            drain: true,
+        };
+        self.set(key, Stage::Failed(failure));
+        self.report_again(key);
+    }
+
+    // ---- start and end
+
+    fn start(&mut self, key: AttemptKey) {
+        let hooks = self.config.prolog.is_some() || self.config.health_check.is_some();
+        if hooks && let Err(e) = self.fixed.spool.mark_prepared(key) {
+            return self.failed(key, format!("cannot keep the job in the spool: {e}"));
+        }
+        match self.spawn(key) {
+            Ok(()) => self.report_again(key),
+            Err(e) => self.failed(key, format!("cannot start a shepherd: {e}")),
+        }
+    }
+
+    fn spawn(&mut self, key: AttemptKey) -> std::io::Result<()> {
+        let pid = self.fixed.spawner.spawn(&self.fixed.spool.path(key))?;
+        self.children.insert(pid.as_raw(), key);
+        let since = sys::now();
+        let reach = Reach::Child(pid);
+        self.set(key, Stage::Running { since, reach });
+        Ok(())
+    }
+
+    /// A child has ended. Those that are no shepherds are orphans that came here.
+    pub fn child_ended(&mut self, pid: i32) {
+        if let Some(key) = self.children.remove(&pid) {
+            self.shepherd_gone(key);
+        }
+    }
+
+    /// A shepherd has ended: with an outcome, or without.
+    pub fn shepherd_gone(&mut self, key: AttemptKey) {
+        if let Some(outcome) = self.fixed.spool.outcome(key) {
+            return self.end(key, outcome);
+        }
+        let kept = self
+            .fixed
+            .spool
+            .open_launch(key)
+            .and_then(|f| Ok((spool::read_launch(&f)?, sys::lock_holder(&f)?)));
+        match kept {
+            // Another shepherd was quicker.
+            Ok((kept, Some(pid))) => self.follow(key, pid, kept.start),
+            Ok((kept, None)) if kept.phase == Phase::Started => {
+                // Between the two looks it may have finished after all.
+                match self.fixed.spool.outcome(key) {
+                    Some(outcome) => self.end(key, outcome),
+                    None => self.supervisor_lost(key, kept),
+                }
+            }
+            Ok(_) => self.start_again(key),
+            Err(e) => {
+                let reason = format!("what the node kept of the job: {e}");
+                self.end_unstarted(key, EndCause::LaunchFailed(reason));
+            }
+        }
+    }
+
+    fn start_again(&mut self, key: AttemptKey) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return;
+        };
+        attempt.tries += 1;
+        let again = attempt.tries < SHEPHERD_TRIES;
+        if !again || self.spawn(key).is_err() {
+            let reason = "its shepherd on the node ended before it began".to_owned();
+            self.end_unstarted(key, EndCause::LaunchFailed(reason));
+        }
+    }
+
+    fn supervisor_lost(&mut self, key: AttemptKey, kept: Kept) {
+        tracing::warn!(job = %key.job, "the shepherd of attempt {} was killed; cleaning up", key.attempt);
+        self.set(key, Stage::Cleaning { since: kept.start });
+        let groups: Vec<Group> = match kept.work {
+            Work::Run(task) => task.groups,
+            Work::Hold(_) => Vec::new(),
+        };
+        let lost = sweep::Lost {
+            mark: self.mark(key),
+            uid: self.attempts.get(&key).map_or(0, |a| a.uid),
+            groups,
+            start: kept.start,
+            known_children: self.children.keys().copied().collect(),
+        };
+        let events = self.fixed.events.clone();
+        tokio::spawn(async move {
+            let swept = tokio::task::spawn_blocking(move || sweep::sweep(&lost)).await;
+            let outcome = swept.unwrap_or_else(|_| ended_now(EndCause::SupervisorLost));
+            let _ = events.send(Event::Swept(key, outcome)).await;
+        });
+    }
+
+    /// What a killed shepherd left is gone.
+    pub fn swept(&mut self, key: AttemptKey, outcome: Outcome) {
+        self.keep_outcome(key, &outcome);
+        self.end(key, outcome);
+    }
+
+    fn keep_outcome(&self, key: AttemptKey, outcome: &Outcome) {
+        if let Err(e) = self.fixed.spool.write_outcome(key, outcome) {
+            tracing::error!(job = %key.job, "cannot keep its outcome: {e}");
+        }
+    }
+
+    /// Nothing of it runs any more: the epilog, once, then the end.
+    fn end(&mut self, key: AttemptKey, mut outcome: Outcome) {
+        match (self.config.epilog.is_some(), self.fixed.spool.epilog(key)) {
+            (false, None) => self.settle(key, outcome),
+            (_, Some(failure)) => {
+                outcome.drain = outcome.drain.or(failure);
+                self.settle(key, outcome);
+            }
+            (true, None) => self.begin_epilog(key, Some(outcome)),
+        }
+    }
+
+    fn begin_epilog(&mut self, key: AttemptKey, outcome: Option<Outcome>) {
+        let hook = self.hook("epilog", key);
+        self.set(key, Stage::Epilog { outcome });
+        let Some(hook) = hook else {
+            return self.epilog_done(key, Ok(()));
+        };
+        let (events, reaper) = (self.fixed.events.clone(), self.reaper.clone());
+        tokio::spawn(async move {
+            let result = hook.run(reaper, Arc::new(Notify::new())).await;
+            let _ = events
+                .send(Event::Hook(HookEnd::Cleaned(key, result)))
+                .await;
+        });
+    }
+
+    /// A hook has ended.
+    pub fn hook_ended(&mut self, end: HookEnd) {
+        match end {
+            HookEnd::Prepared(key, result) => self.prepared(key, result),
+            HookEnd::Cleaned(key, result) => {
+                let _ = self
+                    .fixed
+                    .spool
+                    .mark_epilog(key, result.as_ref().err().map(String::as_str));
+                self.epilog_done(key, result);
+            }
+        }
+    }
+
+    fn epilog_done(&mut self, key: AttemptKey, result: Result<(), String>) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return;
+        };
+        let Stage::Epilog { outcome } = &mut attempt.stage else {
+            return;
+        };
+        let failure = result.err();
+        match outcome.take() {
+            Some(mut outcome) => {
+                outcome.drain = outcome.drain.or(failure);
+                self.settle(key, outcome);
+            }
+            None => self.released(key, failure),
+        }
+    }
+
+    fn settle(&mut self, key: AttemptKey, outcome: Outcome) {
+        let drain = outcome.drain.clone();
+        self.report_ended(key, outcome.end.clone(), drain.clone());
+        let stage = Stage::Ended {
+            outcome,
+            at: Instant::now(),
+            synced: false,
+        };
+        self.set(key, stage);
+        let released = self
+            .attempts
+            .get_mut(&key)
+            .is_some_and(|a| std::mem::take(&mut a.release));
+        if released {
+            self.report_released(key, drain);
+        }
+    }
+
+    fn released(&mut self, key: AttemptKey, drain: Option<String>) {
+        self.drop_attempt(key);
+        self.report_released(key, drain);
+    }
+
+    fn drop_attempt(&mut self, key: AttemptKey) {
+        self.attempts.remove(&key);
+        if let Err(e) = self.fixed.spool.remove(key) {
+            tracing::warn!(job = %key.job, "spool: {e}");
+        }
+    }
+
+    fn report_ended(&mut self, key: AttemptKey, end: End, drain: Option<String>) {
+        let node = self.fixed.name.clone();
+        self.reports.push(NodeReport::Ended {
+            key,
+            node,
+            end,
+            drain,
+        });
+    }
+
+    fn report_released(&mut self, key: AttemptKey, drain: Option<String>) {
+        let node = self.fixed.name.clone();
+        self.reports.push(NodeReport::Released { key, node, drain });
+    }
+
+    fn insert(&mut self, key: AttemptKey, user: &str, uid: u32, stage: Stage) {
+        let attempt = Attempt {
+            stage,
+            user: user.to_owned(),
+            uid,
+            tries: 0,
+            release: false,
+        };
+        self.attempts.insert(key, attempt);
+    }
+
+    fn set(&mut self, key: AttemptKey, stage: Stage) {
+        if let Some(attempt) = self.attempts.get_mut(&key) {
+            attempt.stage = stage;
+        }
+    }
+
+    // ---- from time to time
+
+    /// Makes outcomes that wait for the controller survive the machine, elsewhere than on
+    /// the event loop.
+    pub fn sync_old_outcomes(&mut self) {
+        let mut old = Vec::new();
+        for (key, attempt) in &mut self.attempts {
+            if let Stage::Ended { at, synced, .. } = &mut attempt.stage
+                && !*synced
+                && at.elapsed() >= SYNC_AFTER
+            {
+                *synced = true;
+                old.push(self.fixed.spool.path(*key));
+            }
+        }
+        if !old.is_empty() {
+            tokio::task::spawn_blocking(move || {
+                for directory in old {
+                    // It may have been forgotten meanwhile.
+                    let _ = spool::sync_outcome(&directory);
+                }
+            });
+        }
+    }
+
+    /// True while some job's processes are known to run.
+    pub fn is_busy(&self) -> bool {
+        self.attempts
+            .values()
+            .any(|a| matches!(a.stage, Stage::Running { .. } | Stage::Cleaning { .. }))
+    }
+
+    /// Removes what this node has on the machine: after the lifeline's end.
+    pub fn vanish(&self) {
+        self.fixed.cgroups.clean(|_| false);
+        self.fixed.cgroups.remove_parents();
+        self.fixed.spool.wipe();
+    }
+
+    /// Removes what may go while jobs run on.
+    pub fn leave(&self) {
+        self.fixed.cgroups.remove_parents();
+    }
+}
+
+fn ended_now(cause: EndCause) -> Outcome {
+    Outcome {
+        end: End::never_ran(cause, sys::now()),
+        drain: None,
+    }
+}

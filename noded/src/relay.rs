@@ -1,0 +1,339 @@
+//! The socket for commands on this host: their frames are passed on to the controller,
+//! with the identity that the kernel gives, and the answers come back.
+//!
+//! Nothing in a frame is looked at: its bytes travel without the header, which the link's
+//! own frames replace. What one user may hold here is limited, so that nobody can use the
+//! daemon up: connections, bytes of unfinished frames, time to finish one.
+
+use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid, api::Reply, limits};
+use cosy_proto::client::Answer;
+use cosy_proto::frame::{self, Decoder};
+use std::collections::HashMap;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+/// Connections of one user at once.
+const CONNECTIONS_PER_UID: usize = 64;
+/// Connections at once.
+const CONNECTIONS: usize = 1024;
+/// Bytes of frames that are not yet whole, of one user.
+const BUFFERED_PER_UID: usize = 48 << 20;
+/// A frame that was begun must be whole within this time.
+const FRAME_TIME: Duration = Duration::from_secs(30);
+/// How often a command that waits for its answer is looked at, whether it is there.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const CHUNK: usize = 16 << 10;
+
+/// What the relay tells the daemon.
+#[derive(Debug)]
+pub enum RelayEvent {
+    /// A frame for the controller.
+    Frame {
+        /// Which connection.
+        connection: u64,
+        /// User at its other end.
+        uid: Uid,
+        /// And group.
+        gid: Gid,
+        /// Its bytes, without header.
+        frame: OsText,
+    },
+    /// That command has gone.
+    Closed {
+        /// Which connection.
+        connection: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Held {
+    uid: u32,
+    answers: mpsc::UnboundedSender<Vec<u8>>,
+    buffered: usize,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    held: HashMap<u64, Held>,
+}
+
+/// The socket and who is connected to it.
+#[derive(Debug)]
+pub struct Relay {
+    path: PathBuf,
+    table: Arc<Mutex<Table>>,
+}
+
+fn locked(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Relay {
+    /// Listens at `path`, in the place of a socket that nobody listens at any more.
+    ///
+    /// # Errors
+    /// The path cannot be used, or somebody listens there.
+    pub fn listen<E>(path: &Path, events: mpsc::Sender<E>) -> std::io::Result<Self>
+    where
+        E: From<RelayEvent> + Send + 'static,
+    {
+        let listener = bind(path)?;
+        let table = Arc::new(Mutex::new(Table::default()));
+        tokio::spawn(accept(listener, Arc::clone(&table), events));
+        Ok(Self {
+            path: path.to_owned(),
+            table,
+        })
+    }
+
+    /// Passes an answer on to its command.
+    pub fn answer(&self, connection: u64, frame: OsText) {
+        if let Some(held) = locked(&self.table).held.get(&connection) {
+            let _ = held.answers.send(framed(frame.0));
+        }
+    }
+
+    /// Tells a command that there is no controller now.
+    pub fn refuse(&self, connection: u64) {
+        let refusal = Refusal::new(
+            RefusalCode::Unavailable,
+            "the controller cannot be reached from this host now; nothing was changed",
+        );
+        self.answer(connection, OsText(refusal_frame(refusal)));
+    }
+
+    /// The link broke: answers to what was asked will not come.
+    pub fn drop_all(&self) {
+        locked(&self.table).held.clear();
+    }
+
+    /// Removes the socket.
+    pub fn close(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn refusal_frame(refusal: Refusal) -> Vec<u8> {
+    let answer = Answer::new(Reply::Refused(refusal));
+    frame::encode(&answer, limits::FRAME_BYTES).unwrap_or_default()
+}
+
+/// Binds beside the place and moves the socket there, so that it is never there without
+/// its mode or without a listener.
+fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(std::io::Error::other(
+                "there is something else than a socket",
+            ));
+        }
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_ok() => {
+            return Err(std::io::Error::other("somebody listens there already"));
+        }
+        _ => {}
+    }
+    let beside = path.with_extension(format!("new{}", std::process::id()));
+    let _ = std::fs::remove_file(&beside);
+    let listener = UnixListener::bind(&beside)?;
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o666))?;
+    std::fs::rename(&beside, path)?;
+    Ok(listener)
+}
+
+async fn accept<E>(listener: UnixListener, table: Arc<Mutex<Table>>, events: mpsc::Sender<E>)
+where
+    E: From<RelayEvent> + Send + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => admit(stream, &table, &events),
+            // No descriptors left: others will close some.
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+        if events.is_closed() {
+            return;
+        }
+    }
+}
+
+fn admit<E>(stream: UnixStream, table: &Arc<Mutex<Table>>, events: &mpsc::Sender<E>)
+where
+    E: From<RelayEvent> + Send + 'static,
+{
+    let Ok(peer) = stream.peer_cred() else {
+        return;
+    };
+    let (sender, answers) = mpsc::unbounded_channel();
+    let connection = {
+        let mut table = locked(table);
+        let own = table.held.values().filter(|h| h.uid == peer.uid()).count();
+        if own >= CONNECTIONS_PER_UID || table.held.len() >= CONNECTIONS {
+            let refusal = Refusal::new(
+                RefusalCode::TooMany,
+                format!("{own} commands of yours are connected to noded here already; try again"),
+            );
+            let _ = stream.try_write(&refusal_frame(refusal));
+            return;
+        }
+        table.next += 1;
+        let connection = table.next;
+        let held = Held {
+            uid: peer.uid(),
+            answers: sender,
+            buffered: 0,
+        };
+        table.held.insert(connection, held);
+        connection
+    };
+    let session = Session {
+        connection,
+        uid: Uid(peer.uid()),
+        gid: Gid(peer.gid()),
+        table: Arc::clone(table),
+        events: events.clone(),
+    };
+    tokio::spawn(session.serve(stream, answers));
+}
+
+struct Session<E> {
+    connection: u64,
+    uid: Uid,
+    gid: Gid,
+    table: Arc<Mutex<Table>>,
+    events: mpsc::Sender<E>,
+}
+
+impl<E: From<RelayEvent>> Session<E> {
+    async fn serve(self, stream: UnixStream, answers: mpsc::UnboundedReceiver<Vec<u8>>) {
+        self.converse(stream, answers).await;
+        locked(&self.table).held.remove(&self.connection);
+        let closed = RelayEvent::Closed {
+            connection: self.connection,
+        };
+        let _ = self.events.send(closed.into()).await;
+    }
+
+    /// One question after another: the next is read when the last has its first answer.
+    async fn converse(
+        &self,
+        mut stream: UnixStream,
+        mut answers: mpsc::UnboundedReceiver<Vec<u8>>,
+    ) {
+        let (mut reading, mut writing) = stream.split();
+        let mut decoder = Decoder::new(limits::FRAME_BYTES);
+        let mut chunk = vec![0; CHUNK];
+        let mut waits = false;
+        let mut unfinished = 0;
+        loop {
+            let begun = !decoder.is_empty();
+            tokio::select! {
+                answer = answers.recv() => {
+                    // None: the link broke, and this connection with it.
+                    let Some(bytes) = answer else { return };
+                    if writing.write_all(&bytes).await.is_err() {
+                        return;
+                    }
+                    waits = false;
+                }
+                read = reading.read(&mut chunk), if !waits => match read {
+                    Ok(n) if n > 0 => {
+                        unfinished += n;
+                        decoder.push(&chunk[..n]);
+                    }
+                    _ => return,
+                },
+                () = tokio::time::sleep(FRAME_TIME), if begun && !waits => return,
+                () = gone(&writing), if waits => return,
+            }
+            if waits {
+                continue;
+            }
+            let whole = match decoder.next_frame() {
+                Ok(frame) => frame.map(<[u8]>::to_vec),
+                Err(e) => {
+                    let refusal = Refusal::invalid(e.to_string());
+                    let _ = writing.try_write(&refusal_frame(refusal));
+                    return;
+                }
+            };
+            let passed = match whole {
+                Some(body) => {
+                    waits = true;
+                    unfinished = unfinished.saturating_sub(frame::HEADER + body.len());
+                    self.pass_on(body).await
+                }
+                None => true,
+            };
+            decoder.shrink();
+            if !passed || !self.may_buffer(unfinished) {
+                return;
+            }
+        }
+    }
+
+    async fn pass_on(&self, frame: Vec<u8>) -> bool {
+        let event = RelayEvent::Frame {
+            connection: self.connection,
+            uid: self.uid,
+            gid: self.gid,
+            frame: OsText(frame),
+        };
+        self.events.send(event.into()).await.is_ok()
+    }
+
+    /// Counts what this user has in unfinished frames.
+    fn may_buffer(&self, bytes: usize) -> bool {
+        let mut table = locked(&self.table);
+        if let Some(held) = table.held.get_mut(&self.connection) {
+            held.buffered = bytes;
+        }
+        let all: usize = table
+            .held
+            .values()
+            .filter(|h| h.uid == self.uid.0)
+            .map(|h| h.buffered)
+            .sum();
+        all <= BUFFERED_PER_UID
+    }
+}
+
+/// The whole frame of an answer, whether it came with its header or without. (The first
+/// bytes of a MessagePack map, read as a length, are far beyond any limit.)
+fn framed(bytes: Vec<u8>) -> Vec<u8> {
+    let body = bytes.len().saturating_sub(frame::HEADER) as u32;
+    if bytes.starts_with(&body.to_le_bytes()) {
+        return bytes;
+    }
+    [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+}
+
+/// Ends when the other side has closed, without reading what it sends.
+async fn gone(stream: &tokio::net::unix::WriteHalf<'_>) {
+    loop {
+        match stream.ready(tokio::io::Interest::WRITABLE).await {
+            Ok(ready) if !ready.is_write_closed() => tokio::time::sleep(LOOK_AGAIN).await,
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_always_have_a_header() {
+        let whole = framed(vec![1, 2, 3]);
+        assert_eq!(whole, [3, 0, 0, 0, 1, 2, 3]);
+        assert_eq!(framed(whole.clone()), whole);
+    }
+}

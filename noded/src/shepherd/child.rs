@@ -1,0 +1,429 @@
+//! The job's program: how it is found, and what its process does between fork and exec.
+//!
+//! Everything that needs memory is made before the fork ([`Plan`]). After it the child
+//! takes the user's identity first and opens the user's files then, so that home
+//! directories that root may not read work too. What fails is told through a pipe that
+//! exec closes, as a step and an error number; the parent finds the words.
+
+use crate::spool::{self, Task};
+use crate::sys;
+use cosy_model::{OsText, Program, job::OpenMode};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::stat::Mode;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+/// What the child was about to do when it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Step {
+    /// Joining a control group.
+    Group = 1,
+    /// Taking the user's groups and ids.
+    Identity,
+    /// Entering the working directory.
+    Workdir,
+    /// Opening the input file.
+    Stdin,
+    /// Opening the output file.
+    Stdout,
+    /// Opening the error file.
+    Stderr,
+    /// Executing the program.
+    Exec,
+}
+
+impl Step {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [
+            Self::Group,
+            Self::Identity,
+            Self::Workdir,
+            Self::Stdin,
+            Self::Stdout,
+            Self::Stderr,
+            Self::Exec,
+        ]
+        .into_iter()
+        .find(|s| *s as u8 == byte)
+    }
+}
+
+/// Why the program did not start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failure {
+    step: Step,
+    errno: i32,
+}
+
+impl Failure {
+    const BYTES: usize = 5;
+
+    /// What came through the pipe: `None` at its end, which is the exec.
+    pub fn read(mut pipe: &File) -> Option<Self> {
+        let mut bytes = [0; Self::BYTES];
+        pipe.read_exact(&mut bytes).ok()?;
+        let errno = i32::from_le_bytes(*bytes[1..].first_chunk()?);
+        Some(Self {
+            step: Step::from_byte(bytes[0])?,
+            errno,
+        })
+    }
+
+    fn write(self, mut pipe: &File) {
+        let mut bytes = [self.step as u8; Self::BYTES];
+        bytes[1..].copy_from_slice(&self.errno.to_le_bytes());
+        let _ = pipe.write_all(&bytes);
+    }
+
+    /// In one line for the user.
+    pub fn text(self, task: &Task, directory: &Path) -> String {
+        let launch = &task.launch;
+        let errno = sys::errno_text(self.errno);
+        let of = |what: &str, path: &OsText| format!("cannot {what} {}: {errno}", path.lossy());
+        match self.step {
+            Step::Group => format!("cannot join the job's control group: {errno}"),
+            Step::Identity => format!(
+                "cannot become user {} (uid {}): {errno}",
+                launch.allocation.user, launch.allocation.uid
+            ),
+            Step::Workdir => of("enter the working directory", &launch.workdir),
+            Step::Stdin => of("open the input file", &launch.stdin),
+            Step::Stdout => of("open the output file", &launch.stdout),
+            Step::Stderr => of("open the error file", &launch.stderr),
+            Step::Exec => self.exec_text(task, directory),
+        }
+    }
+
+    fn exec_text(self, task: &Task, directory: &Path) -> String {
+        let errno = sys::errno_text(self.errno);
+        if task.launch.login_environment {
+            let shell = &task.launch.allocation.shell;
+            return format!("cannot execute the login shell {shell}: {errno}");
+        }
+        match &task.launch.program {
+            Program::Command { argv } => {
+                let name = argv.first().map(OsText::lossy).unwrap_or_default();
+                format!("cannot execute {name}: {errno}")
+            }
+            Program::Script { name, .. } => {
+                let interpreter = interpreter(&directory.join(spool::SCRIPT));
+                let name = name.lossy();
+                match interpreter {
+                    None => format!(
+                        "cannot execute the script {name}: its first line is no '#!' with an interpreter"
+                    ),
+                    Some(path) => {
+                        format!("cannot execute {path}, the interpreter of {name}: {errno}")
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The interpreter that a script names.
+fn interpreter(script: &Path) -> Option<String> {
+    let mut first = Vec::new();
+    File::open(script)
+        .ok()?
+        .take(256)
+        .read_to_end(&mut first)
+        .ok()?;
+    let line = first.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let word = line
+        .split(u8::is_ascii_whitespace)
+        .find(|w| !w.is_empty())?;
+    Some(String::from_utf8_lossy(word).into_owned())
+}
+
+/// The user's identity, taken on only by root.
+#[derive(Debug)]
+struct Identity {
+    uid: u32,
+    gid: u32,
+    groups: Vec<u32>,
+}
+
+/// Everything that the child needs, made before the fork.
+#[derive(Debug)]
+pub struct Plan {
+    joins: Vec<(CString, bool)>,
+    reset_oom_score: bool,
+    identity: Option<Identity>,
+    umask: Mode,
+    limits: Vec<(u32, u64, u64)>,
+    workdir: CString,
+    stdin: CString,
+    stdout: CString,
+    stderr: Option<CString>,
+    output_flags: OFlag,
+    candidates: Vec<CString>,
+    argv: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+fn c(bytes: &[u8]) -> Result<CString, String> {
+    CString::new(bytes).map_err(|_| {
+        format!(
+            "'{}' has a NUL byte inside",
+            String::from_utf8_lossy(bytes).escape_debug()
+        )
+    })
+}
+
+impl Plan {
+    /// Prepares the start of `task`, which is kept in `directory`. Groups with `born` are
+    /// those that the child is not born in and has to join.
+    ///
+    /// # Errors
+    /// In one line, what is wrong with the job.
+    pub fn new(task: &Task, directory: &Path, born: Option<&Path>) -> Result<Self, String> {
+        let launch = &task.launch;
+        let variables = variables(task);
+        let (candidates, argv) = command(task, directory, &variables)?;
+        let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt.0 > 1;
+        let mode = if append {
+            OFlag::O_APPEND
+        } else {
+            OFlag::O_TRUNC
+        };
+        let file = |text: &OsText| match text.is_empty() {
+            true => c(b"/dev/null"),
+            false => c(&text.0),
+        };
+        let separate = !launch.stderr.is_empty() && launch.stderr != launch.stdout;
+        Ok(Self {
+            joins: joins(task, born)?,
+            reset_oom_score: task.reset_oom_score,
+            identity: identity(task),
+            umask: Mode::from_bits_truncate(launch.umask & 0o777),
+            limits: launch
+                .rlimits
+                .iter()
+                .filter_map(|(name, soft, hard)| Some((sys::resource_number(name)?, *soft, *hard)))
+                .collect(),
+            workdir: c(&launch.workdir.0)?,
+            stdin: file(&launch.stdin)?,
+            stdout: file(&launch.stdout)?,
+            stderr: separate.then(|| c(&launch.stderr.0)).transpose()?,
+            output_flags: OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOCTTY | mode,
+            candidates,
+            argv,
+            environment: block(&variables)?,
+        })
+    }
+
+    /// What the child does. Never returns: it becomes the program or tells why not.
+    pub fn run(&self, pipe: &File) -> ! {
+        let Err(failure) = self.start();
+        failure.write(pipe);
+        sys::exit_now(127)
+    }
+
+    fn start(&self) -> Result<std::convert::Infallible, Failure> {
+        let at = |step: Step| {
+            move |errno: Errno| Failure {
+                step,
+                errno: errno as i32,
+            }
+        };
+        let _ = nix::unistd::setsid();
+        self.join().map_err(at(Step::Group))?;
+        self.become_user().map_err(at(Step::Identity))?;
+        nix::sys::stat::umask(self.umask);
+        for &(resource, soft, hard) in &self.limits {
+            sys::limit_resource(resource, soft, hard);
+        }
+        nix::unistd::chdir(self.workdir.as_c_str()).map_err(at(Step::Workdir))?;
+        open_as(&self.stdin, OFlag::O_RDONLY | OFlag::O_NOCTTY, 0).map_err(at(Step::Stdin))?;
+        open_as(&self.stdout, self.output_flags, 1).map_err(at(Step::Stdout))?;
+        match &self.stderr {
+            Some(path) => open_as(path, self.output_flags, 2),
+            None => duplicate(1, 2),
+        }
+        .map_err(at(Step::Stderr))?;
+        sys::reset_signals();
+        sys::close_at_exec_from(3);
+        Err(at(Step::Exec)(self.exec()))
+    }
+
+    fn join(&self) -> Result<(), Errno> {
+        for (procs, must) in &self.joins {
+            match put(procs, b"0") {
+                Err(errno) if *must => return Err(errno),
+                _ => {}
+            }
+        }
+        if self.reset_oom_score {
+            let _ = put(c"/proc/self/oom_score_adj", b"0");
+        }
+        Ok(())
+    }
+
+    fn become_user(&self) -> Result<(), Errno> {
+        let Some(identity) = &self.identity else {
+            return Ok(());
+        };
+        sys::set_groups(&identity.groups)?;
+        sys::set_gid(identity.gid)?;
+        sys::set_uid(identity.uid)
+    }
+
+    /// Tries the places in order, as `execvp` does, but never falls back to a shell.
+    fn exec(&self) -> Errno {
+        let mut worst = Errno::ENOENT;
+        for path in &self.candidates {
+            let Err(errno) = nix::unistd::execve(path.as_c_str(), &self.argv, &self.environment);
+            match errno {
+                Errno::ENOENT | Errno::ENOTDIR => {}
+                Errno::EACCES => worst = errno,
+                _ => return errno,
+            }
+        }
+        worst
+    }
+}
+
+fn put(path: &CStr, text: &[u8]) -> Result<(), Errno> {
+    let file = nix::fcntl::open(path, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    nix::unistd::write(&file, text).map(drop)
+}
+
+fn open_as(path: &CStr, flags: OFlag, place: i32) -> Result<(), Errno> {
+    let mode = Mode::from_bits_truncate(0o666);
+    let file = nix::fcntl::open(path, flags | OFlag::O_CLOEXEC, mode)?;
+    duplicate(file.as_raw_fd(), place)?;
+    // Never one of the first three, which are open: dropping closes only the extra one.
+    drop(file);
+    Ok(())
+}
+
+fn duplicate(from: i32, to: i32) -> Result<(), Errno> {
+    // SAFETY: 0, 1 and 2 are owned by nobody in this process.
+    Errno::result(unsafe { libc::dup2(from, to) }).map(drop)
+}
+
+fn identity(task: &Task) -> Option<Identity> {
+    let allocation = &task.launch.allocation;
+    (sys::own_uid().0 == 0).then(|| Identity {
+        uid: allocation.uid.0,
+        gid: allocation.gid.0,
+        groups: allocation.groups.iter().map(|g| g.0).collect(),
+    })
+}
+
+fn joins(task: &Task, born: Option<&Path>) -> Result<Vec<(CString, bool)>, String> {
+    task.groups
+        .iter()
+        .filter(|g| born != Some(&g.path()))
+        .map(|g| {
+            let procs = [&g.directory.0[..], b"/cgroup.procs"].concat();
+            Ok((c(&procs)?, g.memory || g.unified))
+        })
+        .collect()
+}
+
+type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The job's environment: as ordered, then what only the node knows.
+fn variables(task: &Task) -> Variables {
+    let launch = &task.launch;
+    let allocation = &launch.allocation;
+    let mut all = Variables::new();
+    if launch.login_environment {
+        all.extend(
+            [
+                ("HOME", &allocation.home),
+                ("USER", &allocation.user),
+                ("LOGNAME", &allocation.user),
+                ("SHELL", &allocation.shell),
+            ]
+            .map(|(n, v)| (n.into(), v.clone().into_bytes())),
+        );
+        all.insert(b"PATH".into(), DEFAULT_PATH.into());
+    }
+    let ordered = launch.environment.0.split(|b| *b == 0);
+    let own = task.variables.iter().map(|v| &v.0[..]);
+    for variable in ordered.chain(own) {
+        if let Some(at) = variable.iter().position(|b| *b == b'=') {
+            all.insert(variable[..at].into(), variable[at + 1..].into());
+        }
+    }
+    all
+}
+
+fn block(variables: &Variables) -> Result<Vec<CString>, String> {
+    variables
+        .iter()
+        .map(|(name, value)| c(&[name, &b"="[..], value].concat()))
+        .collect()
+}
+
+/// Where the program may be, and its arguments.
+fn command(
+    task: &Task,
+    directory: &Path,
+    variables: &Variables,
+) -> Result<(Vec<CString>, Vec<CString>), String> {
+    let script = directory.join(spool::SCRIPT);
+    let argv: Vec<&[u8]> = match &task.launch.program {
+        Program::Script { args, .. } => std::iter::once(script.as_os_str().as_bytes())
+            .chain(args.iter().map(|a| &a.0[..]))
+            .collect(),
+        Program::Command { argv } => argv.iter().map(|a| &a.0[..]).collect(),
+    };
+    let Some(name) = argv.first().filter(|n| !n.is_empty()) else {
+        return Err("the job names no program".to_owned());
+    };
+    let shell = task.launch.allocation.shell.as_bytes();
+    if task.launch.login_environment {
+        let before: [&[u8]; 4] = [shell, b"-l", b"-c", b"exec \"$0\" \"$@\""];
+        let all: Result<_, _> = before.into_iter().chain(argv).map(c).collect();
+        return Ok((vec![c(shell)?], all?));
+    }
+    let path = variables
+        .get(&b"PATH"[..])
+        .map_or(DEFAULT_PATH, Vec::as_slice);
+    let candidates = candidates(name, path)?;
+    let argv: Result<_, _> = argv.into_iter().map(c).collect();
+    Ok((candidates, argv?))
+}
+
+fn candidates(name: &[u8], path: &[u8]) -> Result<Vec<CString>, String> {
+    if name.contains(&b'/') {
+        return Ok(vec![c(name)?]);
+    }
+    path.split(|b| *b == b':')
+        .map(|place| {
+            let place = if place.is_empty() { b"." } else { place };
+            c(Path::new(OsStr::from_bytes(place))
+                .join(OsStr::from_bytes(name))
+                .as_os_str()
+                .as_bytes())
+        })
+        .collect()
+}
+
+/// A pipe whose ends exec closes: reading end, writing end.
+///
+/// # Errors
+/// No descriptors left.
+pub fn pipe() -> std::io::Result<(File, File)> {
+    let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    Ok((File::from(reading), File::from(writing)))
+}
+
+/// Gives a descriptor up without closing it twice.
+pub fn forget(file: File) {
+    let _ = file.into_raw_fd();
+}

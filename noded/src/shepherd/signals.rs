@@ -1,0 +1,140 @@
+//! Orders from the daemon to a shepherd: one real-time signal with a value, which is
+//! queued, needs no connection, and works whoever the shepherd's parent is.
+
+use crate::sys;
+use cosy_model::node::KillCause;
+use nix::libc;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What a shepherd is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// End the job.
+    Kill(KillCause),
+    /// Pass a signal on.
+    Signal {
+        /// Number.
+        signal: i32,
+        /// Only to the script.
+        script_only: bool,
+    },
+}
+
+impl Order {
+    /// As a signal's value: what in the second byte, a signal's number in the first.
+    pub const fn encode(self) -> i32 {
+        match self {
+            Self::Signal {
+                signal,
+                script_only: false,
+            } => 1 << 8 | (signal & 0xff),
+            Self::Signal {
+                signal,
+                script_only: true,
+            } => 2 << 8 | (signal & 0xff),
+            Self::Kill(KillCause::Cancelled) => 3 << 8,
+            Self::Kill(KillCause::TimeLimit) => 4 << 8,
+            Self::Kill(KillCause::Superseded) => 5 << 8,
+            Self::Kill(KillCause::Requeued) => 6 << 8,
+        }
+    }
+
+    /// From a signal's value.
+    pub const fn decode(value: i32) -> Option<Self> {
+        let signal = value & 0xff;
+        match value >> 8 {
+            1 => Some(Self::Signal {
+                signal,
+                script_only: false,
+            }),
+            2 => Some(Self::Signal {
+                signal,
+                script_only: true,
+            }),
+            3 => Some(Self::Kill(KillCause::Cancelled)),
+            4 => Some(Self::Kill(KillCause::TimeLimit)),
+            5 => Some(Self::Kill(KillCause::Superseded)),
+            6 => Some(Self::Kill(KillCause::Requeued)),
+            _ => None,
+        }
+    }
+}
+
+/// What a signal meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Some child ended.
+    Child,
+    /// The daemon orders.
+    Order(Order),
+    /// A signal by hand that asks this process to end: it ends the job.
+    Stop,
+}
+
+/// The signals of a shepherd, as a descriptor to wait on.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// Opens it. The daemon has blocked the signals before this process began.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn open() -> io::Result<Self> {
+        let mask = sys::shepherd_signals();
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Self(SignalFd::with_flags(&mask, flags)?))
+    }
+
+    /// The next signal that came, without waiting.
+    pub fn next(&self) -> Option<Heard> {
+        loop {
+            let info = self.0.read_signal().ok()??;
+            let signal = info.ssi_signo as i32;
+            if signal == libc::SIGCHLD {
+                return Some(Heard::Child);
+            }
+            if signal != sys::order_signal() {
+                return Some(Heard::Stop);
+            }
+            if let Some(order) = Order::decode(info.ssi_int) {
+                return Some(Heard::Order(order));
+            }
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_come_back() {
+        let mut all = vec![
+            Order::Kill(KillCause::Cancelled),
+            Order::Kill(KillCause::TimeLimit),
+            Order::Kill(KillCause::Superseded),
+            Order::Kill(KillCause::Requeued),
+        ];
+        for script_only in [false, true] {
+            all.push(Order::Signal {
+                signal: 15,
+                script_only,
+            });
+        }
+        for order in all {
+            assert_eq!(Order::decode(order.encode()), Some(order));
+        }
+        assert_eq!(Order::decode(0), None);
+        assert_eq!(Order::decode(-1), None);
+    }
+}

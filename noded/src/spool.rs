@@ -1,0 +1,558 @@
+//! What a node keeps of its attempts, so that they outlive its daemon.
+//!
+//! ```text
+//! SPOOL/NODE/boot          boot id of the machine when the daemon last looked
+//! SPOOL/NODE/lock          held by the one daemon that works on this node
+//! SPOOL/NODE/JOB.ATTEMPT/  one attempt (0711 as root, so that users reach their script)
+//!     launch               phase, start time, then the work as MessagePack (0600)
+//!     script               the job's script, owned by its user (0500)
+//!     outcome              how it ended: written by the shepherd before anyone is told
+//!     epilog               the epilog has run; holds why it failed
+//! ```
+//!
+//! # Who may do what
+//!
+//! A shepherd works on an attempt only while it holds the lock of `launch`, and it
+//! marks the attempt [`Phase::Started`] before it forks. So three things can be told
+//! apart at any time: never started (no mark, no lock: may be spawned again), running
+//! (mark and lock, and the lock names the process), supervisor lost (mark, no lock, no
+//! outcome). Whoever deletes an attempt takes the lock first, and whoever gets the lock
+//! looks whether the file still has a name.
+//!
+//! # Why nothing waits for the disk
+//!
+//! Everything here must survive the end of any process: a write that the kernel has
+//! taken does, without fsync. What it would not survive is the end of the machine; but
+//! then the jobs are gone as well. The boot id tells: after a restart of the machine,
+//! everything that has no whole outcome is reported as lost with the node, which is
+//! what happened. An outcome ends with a checksum, so a half-written one counts as none.
+//! Only an outcome that the controller has not taken over within two seconds (it may be
+//! down for long) is worth an fsync, which the daemon does on another thread.
+
+use crate::cgroup::Group;
+use cosy_model::node::{Allocation, AttemptKey, Launch};
+use cosy_model::{Attempt, End, JobId, OsText, Time};
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Name of the file with phase and work.
+pub const LAUNCH: &str = "launch";
+/// Name of the job's script.
+pub const SCRIPT: &str = "script";
+/// Name of the file that says how it ended.
+pub const OUTCOME: &str = "outcome";
+const EPILOG: &str = "epilog";
+const MAGIC: &[u8; 8] = b"COSYATT1";
+const HEADER: usize = 24;
+const CHECKSUM: usize = 8;
+
+/// How far an attempt got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// Nothing was done yet.
+    Received = 0,
+    /// Prolog and health check are done.
+    Prepared = 1,
+    /// A shepherd took it on: its program may have run.
+    Started = 2,
+}
+
+/// What an attempt is to do on this node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Only to hold an allocation.
+    Hold(Box<Allocation>),
+    /// To run a program.
+    Run(Box<Task>),
+}
+
+impl Work {
+    /// The allocation.
+    pub fn allocation(&self) -> &Allocation {
+        match self {
+            Self::Hold(allocation) => allocation,
+            Self::Run(task) => &task.launch.allocation,
+        }
+    }
+}
+
+/// A program and what only the node knows about running it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// As ordered; the script's text is in its own file.
+    pub launch: Launch,
+    /// Control groups, in the order in which they are made.
+    #[serde(default)]
+    pub groups: Vec<Group>,
+    /// Variables that the node sets, `NAME=value`.
+    #[serde(default)]
+    pub variables: Vec<OsText>,
+    /// The daemon is protected from the out-of-memory killer; its jobs are not.
+    #[serde(default)]
+    pub reset_oom_score: bool,
+}
+
+/// An attempt as read back.
+#[derive(Debug)]
+pub struct Kept {
+    /// How far.
+    pub phase: Phase,
+    /// When its shepherd took it on.
+    pub start: Time,
+    /// What it is.
+    pub work: Work,
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How.
+    pub end: End,
+    /// Why this node should get no more jobs.
+    #[serde(default)]
+    pub drain: Option<String>,
+}
+
+/// Why the spool cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// A directory cannot be made or read.
+    #[error("spool directory {0}: {1}")]
+    Directory(PathBuf, #[source] io::Error),
+    /// Another daemon works on it.
+    #[error("another noded already works with {0}")]
+    Taken(PathBuf),
+}
+
+/// The attempts of one node.
+#[derive(Debug)]
+pub struct Spool {
+    directory: PathBuf,
+    mode: u32,
+    own_uid: u32,
+    _lock: Flock<File>,
+}
+
+impl Spool {
+    /// Opens or creates the spool of a node. Only one daemon can have it.
+    ///
+    /// # Errors
+    /// [`SpoolError`].
+    pub fn open(root: &Path, node: &str) -> Result<Self, SpoolError> {
+        let own_uid = crate::sys::own_uid().0;
+        let mode = if own_uid == 0 { 0o711 } else { 0o700 };
+        let directory = root.join(node);
+        let failed = |e| SpoolError::Directory(directory.clone(), e);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(&directory)
+            .map_err(failed)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(directory.join("lock"))
+            .map_err(failed)?;
+        let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock)
+            .map_err(|_| SpoolError::Taken(directory.clone()))?;
+        Ok(Self {
+            directory,
+            mode,
+            own_uid,
+            _lock: lock,
+        })
+    }
+
+    /// The directory of the node.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The directory of an attempt.
+    pub fn path(&self, key: AttemptKey) -> PathBuf {
+        self.directory.join(name_of(key))
+    }
+
+    /// The boot id that was current when the daemon last ran.
+    pub fn last_boot(&self) -> Option<String> {
+        fs::read_to_string(self.directory.join("boot")).ok()
+    }
+
+    /// Remembers the boot id.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn set_boot(&self, boot: &str) -> io::Result<()> {
+        fs::write(self.directory.join("boot"), boot)
+    }
+
+    /// Keeps a new attempt, with its script where it has one.
+    ///
+    /// # Errors
+    /// The file system's; nothing is left then.
+    pub fn create(&self, key: AttemptKey, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
+        let directory = self.path(key);
+        let make = || DirBuilder::new().mode(self.mode).create(&directory);
+        match make() {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove(key)?;
+                make()?;
+            }
+            other => other?,
+        }
+        self.fill(&directory, work, script)
+            .inspect_err(|_| drop(fs::remove_dir_all(&directory)))
+    }
+
+    /// Puts a program in the place of an allocation that was only held so far.
+    ///
+    /// # Errors
+    /// The file system's; the attempt is gone then.
+    pub fn replace(&self, key: AttemptKey, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
+        self.remove(key)?;
+        self.create(key, work, script)?;
+        self.mark_prepared(key)
+    }
+
+    fn fill(&self, directory: &Path, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
+        if let Some(text) = script {
+            self.write_script(&directory.join(SCRIPT), work.allocation(), text)?;
+        }
+        let mut bytes = vec![0; HEADER];
+        bytes[..8].copy_from_slice(MAGIC);
+        rmp_serde::encode::write_named(&mut bytes, work).map_err(io::Error::other)?;
+        seal(&mut bytes, HEADER);
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(directory.join(LAUNCH))?
+            .write_all(&bytes)
+    }
+
+    /// The file belongs to its user and has its final mode before a byte is in it.
+    fn write_script(&self, path: &Path, owner: &Allocation, text: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o500)
+            .open(path)?;
+        if owner.uid.0 != self.own_uid {
+            std::os::unix::fs::fchown(&file, Some(owner.uid.0), Some(owner.gid.0))?;
+        }
+        file.write_all(text)
+    }
+
+    /// All attempts that have a directory.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn list(&self) -> io::Result<Vec<AttemptKey>> {
+        let mut keys: Vec<_> = fs::read_dir(&self.directory)?
+            .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))
+            .collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// Notes that hooks have run.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mark_prepared(&self, key: AttemptKey) -> io::Result<()> {
+        let file = OpenOptions::new()
+            .write(true)
+            .open(self.path(key).join(LAUNCH))?;
+        file.write_all_at(&[Phase::Prepared as u8], 8)
+    }
+
+    /// Opens the file that a shepherd locks.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn open_launch(&self, key: AttemptKey) -> io::Result<File> {
+        open_launch(&self.path(key))
+    }
+
+    /// Keeps an outcome that no shepherd could write.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn write_outcome(&self, key: AttemptKey, outcome: &Outcome) -> io::Result<()> {
+        let directory = self.path(key);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(self.mode)
+            .create(&directory)?;
+        write_outcome(&directory, outcome)
+    }
+
+    /// How an attempt ended, if a whole outcome is there.
+    pub fn outcome(&self, key: AttemptKey) -> Option<Outcome> {
+        read_outcome(&self.path(key))
+    }
+
+    /// Notes that the epilog has run and why it failed.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mark_epilog(&self, key: AttemptKey, failure: Option<&str>) -> io::Result<()> {
+        fs::write(self.path(key).join(EPILOG), failure.unwrap_or_default())
+    }
+
+    /// `None`: the epilog has not run; else why it failed.
+    pub fn epilog(&self, key: AttemptKey) -> Option<Option<String>> {
+        let text = fs::read_to_string(self.path(key).join(EPILOG)).ok()?;
+        Some((!text.is_empty()).then_some(text))
+    }
+
+    /// Forgets an attempt. A shepherd that is just being born sees that.
+    ///
+    /// # Errors
+    /// The file system's, or a shepherd holds it.
+    pub fn remove(&self, key: AttemptKey) -> io::Result<()> {
+        remove(&self.path(key))
+    }
+
+    /// Removes everything, and the root if that is then empty.
+    pub fn wipe(&self) {
+        let _ = fs::remove_dir_all(&self.directory);
+        if let Some(root) = self.directory.parent() {
+            let _ = fs::remove_dir(root);
+        }
+    }
+}
+
+fn remove(directory: &Path) -> io::Result<()> {
+    let gone = |r: io::Result<()>| match r {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    // Held until the directory is gone: see the module's text.
+    let _lock = match open_launch(directory) {
+        Ok(file) if crate::sys::try_lock(&file)? => Some(file),
+        Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
+        Err(_) => None,
+    };
+    for name in [LAUNCH, SCRIPT, OUTCOME] {
+        gone(fs::remove_file(directory.join(name)))?;
+    }
+    match fs::remove_dir(directory) {
+        Err(e) if e.raw_os_error() == Some(nix::libc::ENOTEMPTY) => {
+            gone(fs::remove_dir_all(directory))
+        }
+        other => gone(other),
+    }
+}
+
+/// Opens the file that a shepherd locks, in an attempt's directory.
+///
+/// # Errors
+/// The file system's.
+pub fn open_launch(directory: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(directory.join(LAUNCH))
+}
+
+/// Reads phase and work.
+///
+/// # Errors
+/// The file system's, or a file that is not whole.
+pub fn read_launch(file: &File) -> io::Result<Kept> {
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the launch file is not whole");
+    let length = file.metadata()?.len();
+    // A frame's limit bounds what was ever written here, with room for the node's part.
+    if length > 2 * cosy_model::limits::FRAME_BYTES as u64 {
+        return Err(bad());
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    let body = unseal(&bytes, HEADER).ok_or_else(bad)?;
+    if bytes[..8] != *MAGIC {
+        return Err(bad());
+    }
+    let phase = match bytes[8] {
+        0 => Phase::Received,
+        1 => Phase::Prepared,
+        _ => Phase::Started,
+    };
+    let start = bytes[16..HEADER].first_chunk().ok_or_else(bad)?;
+    Ok(Kept {
+        phase,
+        start: Time(i64::from_le_bytes(*start)),
+        work: rmp_serde::from_slice(body).map_err(|_| bad())?,
+    })
+}
+
+/// True when a file that was opened still has a name.
+///
+/// # Errors
+/// The file system's.
+pub fn still_named(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() > 0)
+}
+
+/// Marks an attempt as taken on by a shepherd. One write: it is there or it is not.
+///
+/// # Errors
+/// The file system's.
+pub fn mark_started(file: &File, start: Time) -> io::Result<()> {
+    let mut bytes = [0; HEADER - 8];
+    bytes[0] = Phase::Started as u8;
+    bytes[8..].copy_from_slice(&start.0.to_le_bytes());
+    file.write_all_at(&bytes, 8)
+}
+
+/// Writes an outcome in an attempt's directory: whole or not at all.
+///
+/// # Errors
+/// The file system's.
+pub fn write_outcome(directory: &Path, outcome: &Outcome) -> io::Result<()> {
+    let mut bytes = rmp_serde::to_vec_named(outcome).map_err(io::Error::other)?;
+    seal(&mut bytes, 0);
+    let temporary = directory.join("outcome.new");
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?
+        .write_all(&bytes)?;
+    fs::rename(temporary, directory.join(OUTCOME))
+}
+
+/// Reads an outcome; `None` without a whole one.
+pub fn read_outcome(directory: &Path) -> Option<Outcome> {
+    let bytes = fs::read(directory.join(OUTCOME)).ok()?;
+    rmp_serde::from_slice(unseal(&bytes, 0)?).ok()
+}
+
+/// Makes an outcome survive the machine too. Slow.
+///
+/// # Errors
+/// The file system's.
+pub fn sync_outcome(directory: &Path) -> io::Result<()> {
+    File::open(directory.join(OUTCOME))?.sync_all()?;
+    File::open(directory)?.sync_all()
+}
+
+fn seal(bytes: &mut Vec<u8>, from: usize) {
+    let sum = checksum(&bytes[from..]);
+    bytes.extend(sum.to_le_bytes());
+}
+
+fn unseal(bytes: &[u8], from: usize) -> Option<&[u8]> {
+    let at = bytes.len().checked_sub(CHECKSUM).filter(|at| *at >= from)?;
+    let (body, sum) = bytes.split_at(at);
+    let body = &body[from..];
+    (checksum(body).to_le_bytes() == sum).then_some(body)
+}
+
+/// FNV-1a over words of eight bytes: finds torn writes, nothing more is asked of it.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
+        sum ^= sum >> 29;
+    }
+    sum
+}
+
+/// A short name that no other node on this machine has: of node and spool directory.
+pub fn instance(directory: &Path, node: &str) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let hash = checksum(directory.as_os_str().as_bytes());
+    format!("cosy-{node}-{:08x}", (hash ^ (hash >> 32)) as u32)
+}
+
+/// `JOB.ATTEMPT`.
+pub fn name_of(key: AttemptKey) -> String {
+    format!("{}.{}", key.job, key.attempt)
+}
+
+/// Reads `JOB.ATTEMPT`.
+pub fn key_of(name: &str) -> Option<AttemptKey> {
+    let (job, attempt) = name.split_once('.')?;
+    let key = AttemptKey {
+        job: JobId(job.parse().ok()?),
+        attempt: Attempt(attempt.parse().ok()?),
+    };
+    (name_of(key) == name).then_some(key)
+}
+
+/// Warns when users other than root could not reach their scripts.
+pub fn reachable(directory: &Path) -> Result<(), PathBuf> {
+    for part in directory.ancestors() {
+        let open = fs::metadata(part).is_ok_and(|m| m.permissions().mode() & 0o001 != 0);
+        if !open {
+            return Err(part.to_owned());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{EndCause, Time};
+
+    fn outcome() -> Outcome {
+        Outcome {
+            end: End::never_ran(EndCause::Cancelled, Time(5)),
+            drain: Some("why".into()),
+        }
+    }
+
+    #[test]
+    fn names() {
+        let check = |name: &str, good: bool| assert_eq!(key_of(name).is_some(), good, "{name}");
+        check("7.1", true);
+        check("07.1", false);
+        check("7", false);
+        check("lock", false);
+        check("7.1.1", false);
+        check("-7.1", false);
+    }
+
+    #[test]
+    fn a_torn_outcome_counts_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        write_outcome(dir.path(), &outcome()).unwrap();
+        assert_eq!(read_outcome(dir.path()), Some(outcome()));
+        let path = dir.path().join(OUTCOME);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(read_outcome(dir.path()), None);
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x20;
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(read_outcome(dir.path()), None);
+        }
+    }
+
+    #[test]
+    fn one_daemon_for_each_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Spool::open(dir.path(), "n1").unwrap();
+        assert!(matches!(
+            Spool::open(dir.path(), "n1"),
+            Err(SpoolError::Taken(_))
+        ));
+        Spool::open(dir.path(), "n2").unwrap();
+        drop(first);
+        Spool::open(dir.path(), "n1").unwrap();
+    }
+}

@@ -1,0 +1,540 @@
+//! System calls behind one seam: everything that is unsafe or that the libraries do not
+//! offer is here, each with the reason why it is sound.
+//!
+//! Knows nothing of jobs.
+
+use cosy_model::{Time, Uid};
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Wall clock.
+pub fn now() -> Time {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The user this process acts as.
+pub fn own_uid() -> Uid {
+    Uid(nix::unistd::geteuid().as_raw())
+}
+
+/// The first real-time signal that the C library leaves free; carries orders to
+/// shepherds.
+pub fn order_signal() -> i32 {
+    libc::SIGRTMIN()
+}
+
+/// Orphans among this process's descendants become its children.
+pub fn become_subreaper() -> io::Result<()> {
+    nix::sys::prctl::set_child_subreaper(true).map_err(io::Error::from)
+}
+
+fn whole_file_lock() -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+/// Takes the write lock of a file; false when another process has it.
+///
+/// # Errors
+/// Anything but the lock being taken.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    let lock = whole_file_lock();
+    match nix::fcntl::fcntl(file, nix::fcntl::FcntlArg::F_SETLK(&lock)) {
+        Ok(_) => Ok(true),
+        Err(Errno::EACCES | Errno::EAGAIN) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The process that holds the write lock of a file.
+///
+/// # Errors
+/// The system call's.
+pub fn lock_holder(file: &File) -> io::Result<Option<Pid>> {
+    let mut lock = whole_file_lock();
+    nix::fcntl::fcntl(file, nix::fcntl::FcntlArg::F_GETLK(&mut lock))?;
+    let held = lock.l_type != libc::F_UNLCK as libc::c_short && lock.l_pid > 0;
+    Ok(held.then(|| Pid::from_raw(lock.l_pid)))
+}
+
+/// A descriptor that stands for a process and becomes readable at its end.
+///
+/// # Errors
+/// The system call's; `ESRCH` when there is no such process.
+pub fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid.as_raw()).ok_or(Errno::ESRCH)?;
+    let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)?;
+    Ok(fd)
+}
+
+/// A descriptor whose readiness the event loop can wait for.
+///
+/// # Errors
+/// The kernel cannot wait for this kind of descriptor.
+pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd always gives the same open descriptor until it is dropped, and
+    // the AsyncFd owns it.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(io::Error::from)
+}
+
+/// The kernel's `siginfo_t` for a signal with a value, 64 bit layout.
+#[repr(C)]
+struct ValueInfo {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    gap: i32,
+    pid: i32,
+    uid: u32,
+    value: i32,
+    rest: [u8; 100],
+}
+
+fn value_info(signal: i32, value: i32) -> ValueInfo {
+    ValueInfo {
+        signo: signal,
+        errno: 0,
+        code: libc::SI_QUEUE,
+        gap: 0,
+        pid: nix::unistd::getpid().as_raw(),
+        uid: own_uid().0,
+        value,
+        rest: [0; 100],
+    }
+}
+
+/// Sends the order signal with a value to a process that is held by descriptor.
+///
+/// # Errors
+/// The system call's; `ESRCH` when it has ended.
+pub fn queue_by_pidfd(pidfd: &OwnedFd, value: i32) -> io::Result<()> {
+    let info = value_info(order_signal(), value);
+    // SAFETY: the structure has the size and layout of the kernel's siginfo_t and lives
+    // until the call returns.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            order_signal(),
+            &raw const info,
+            0,
+        )
+    };
+    if r == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sends the order signal with a value to an own child that was not yet reaped.
+///
+/// # Errors
+/// The system call's.
+pub fn queue_to_child(pid: Pid, value: i32) -> io::Result<()> {
+    let info = value_info(order_signal(), value);
+    // SAFETY: as in `queue_by_pidfd`.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigqueueinfo,
+            pid.as_raw(),
+            order_signal(),
+            &raw const info,
+        )
+    };
+    if r == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sends a plain signal by number. Ignores a process that has gone; other errors are told.
+///
+/// # Errors
+/// `EPERM`, `EINVAL`.
+pub fn kill(pid: Pid, signal: i32) -> io::Result<()> {
+    // SAFETY: kill has no memory effects. nix's Signal has no real-time signals.
+    if unsafe { libc::kill(pid.as_raw(), signal) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ESRCH) {
+        return Ok(());
+    }
+    Err(error)
+}
+
+/// Signals that a shepherd waits for: blocked from its very first instruction on.
+pub fn shepherd_signals() -> SigSet {
+    // SAFETY: sigset_t is plain data that sigemptyset makes valid before use; the signal
+    // numbers are constants of this system.
+    unsafe {
+        let mut raw: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut raw);
+        for signal in [libc::SIGCHLD, libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+            libc::sigaddset(&raw mut raw, signal);
+        }
+        libc::sigaddset(&raw mut raw, order_signal());
+        SigSet::from_sigset_t_unchecked(raw)
+    }
+}
+
+/// Spawns shepherds: everything that is alike for all of them is prepared once.
+pub struct Spawner {
+    program: CString,
+    actions: nix::spawn::PosixSpawnFileActions,
+    attributes: nix::spawn::PosixSpawnAttr,
+    lifeline: bool,
+}
+
+/// Descriptor at which a shepherd finds its lifeline.
+pub const SHEPHERD_LIFELINE: RawFd = 3;
+
+impl Spawner {
+    /// Prepares; `lifeline` is handed on to each shepherd.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(program: &Path, lifeline: Option<RawFd>) -> io::Result<Self> {
+        use nix::fcntl::OFlag;
+        let null = c"/dev/null";
+        let mut actions = nix::spawn::PosixSpawnFileActions::init()?;
+        let mode = nix::sys::stat::Mode::empty();
+        actions.add_open(0, null, OFlag::O_RDWR, mode)?;
+        actions.add_dup2(0, 1)?;
+        actions.add_dup2(0, 2)?;
+        if let Some(fd) = lifeline {
+            actions.add_dup2(fd, SHEPHERD_LIFELINE)?;
+        }
+        let mut attributes = nix::spawn::PosixSpawnAttr::init()?;
+        attributes.set_sigmask(&shepherd_signals())?;
+        // POSIX_SPAWN_SETSID is not named by the library.
+        const SETSID: libc::c_int = 0x80;
+        let flags = libc::POSIX_SPAWN_SETSIGMASK | SETSID;
+        attributes.set_flags(nix::spawn::PosixSpawnFlags::from_bits_retain(
+            flags as libc::c_short as _,
+        ))?;
+        Ok(Self {
+            program: c_path(program)?,
+            actions,
+            attributes,
+            lifeline: lifeline.is_some(),
+        })
+    }
+
+    /// Starts a shepherd for the attempt kept in that directory.
+    ///
+    /// # Errors
+    /// No process can be made, or the program cannot be executed.
+    pub fn spawn(&self, directory: &Path) -> io::Result<Pid> {
+        let mut argv = vec![
+            self.program.clone(),
+            c"--shepherd".to_owned(),
+            c_path(directory)?,
+        ];
+        if self.lifeline {
+            argv.push(c"--lifeline".to_owned());
+        }
+        let environment: [CString; 0] = [];
+        let pid = nix::spawn::posix_spawn(
+            self.program.as_c_str(),
+            &self.actions,
+            &self.attributes,
+            &argv,
+            &environment,
+        )?;
+        Ok(pid)
+    }
+}
+
+/// A path for the C library.
+///
+/// # Errors
+/// A NUL inside.
+pub fn c_path(path: &Path) -> io::Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+/// Which side of a fork this is.
+#[derive(Debug)]
+pub enum Fork {
+    /// The new process.
+    Child,
+    /// The old one, with the new one's number.
+    Parent(Pid),
+}
+
+/// Forks this single-threaded process; the child is born in the control group whose
+/// directory is open as `group` (version 2 only).
+///
+/// # Safety
+/// The process must have one thread only.
+///
+/// # Errors
+/// No process can be made, or the group takes none.
+pub unsafe fn fork_into(group: Option<RawFd>) -> io::Result<Fork> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    // SAFETY: clone_args is plain data; zero means "not used" for each of its fields.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(fd) = group {
+        args.flags = CLONE_INTO_CGROUP;
+        args.cgroup = fd as u64;
+    }
+    // SAFETY: no memory is shared with the child and no other thread exists (the
+    // caller's promise), so the child may go on with a copy of everything.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut args,
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match r {
+        0 => Ok(Fork::Child),
+        pid if pid > 0 => Ok(Fork::Parent(Pid::from_raw(pid as i32))),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What a process used, from the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// User CPU time in microseconds.
+    pub user_us: u64,
+    /// System CPU time in microseconds.
+    pub system_us: u64,
+    /// Largest resident size in bytes.
+    pub peak_bytes: u64,
+}
+
+/// A child that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Reaped {
+    /// Which.
+    pub pid: Pid,
+    /// As `wait` gives it.
+    pub status: i32,
+    /// What it and the children it had waited for used.
+    pub usage: Usage,
+}
+
+impl Reaped {
+    /// Exit code, and the signal that ended it (one of them is 0).
+    pub fn code_and_signal(&self) -> (i32, i32) {
+        if libc::WIFSIGNALED(self.status) {
+            (0, libc::WTERMSIG(self.status))
+        } else {
+            (libc::WEXITSTATUS(self.status), 0)
+        }
+    }
+}
+
+/// What asking for an ended child gives.
+#[derive(Clone, Copy, Debug)]
+pub enum Reap {
+    /// This one.
+    One(Reaped),
+    /// There are children, none has ended.
+    NoneEnded,
+    /// There are no children at all.
+    NoChildren,
+}
+
+/// Takes the status of any child that has ended. Does not wait.
+pub fn reap() -> Reap {
+    let mut status = 0;
+    // SAFETY: rusage is plain data for the kernel to fill.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live variables of the right types.
+        let r = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+        return match r {
+            0 => Reap::NoneEnded,
+            pid if pid > 0 => Reap::One(Reaped {
+                pid: Pid::from_raw(pid),
+                status,
+                usage: usage_of(&usage),
+            }),
+            _ if Errno::last() == Errno::EINTR => continue,
+            _ => Reap::NoChildren,
+        };
+    }
+}
+
+fn usage_of(raw: &libc::rusage) -> Usage {
+    let us = |t: libc::timeval| (t.tv_sec.max(0) as u64) * 1_000_000 + t.tv_usec.max(0) as u64;
+    Usage {
+        user_us: us(raw.ru_utime),
+        system_us: us(raw.ru_stime),
+        peak_bytes: (raw.ru_maxrss.max(0) as u64) * 1024,
+    }
+}
+
+/// Replaces the supplementary groups of this (single-threaded) process.
+///
+/// # Errors
+/// The system call's.
+pub fn set_groups(groups: &[u32]) -> Result<(), Errno> {
+    // SAFETY: pointer and length are of one slice. The raw call changes this thread
+    // only, which is the only one there is.
+    let r = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+    Errno::result(r).map(drop)
+}
+
+/// Sets real, effective and saved group of this (single-threaded) process.
+///
+/// # Errors
+/// The system call's.
+pub fn set_gid(gid: u32) -> Result<(), Errno> {
+    // SAFETY: no memory effects; one thread.
+    Errno::result(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) }).map(drop)
+}
+
+/// Sets real, effective and saved user of this (single-threaded) process.
+///
+/// # Errors
+/// The system call's.
+pub fn set_uid(uid: u32) -> Result<(), Errno> {
+    // SAFETY: no memory effects; one thread.
+    Errno::result(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) }).map(drop)
+}
+
+/// All signals back to their default action, none blocked.
+pub fn reset_signals() {
+    // SAFETY: zero is SIG_DFL with an empty mask; signals that cannot be set give an
+    // error that means nothing here.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        for signal in 1..32 {
+            libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+        }
+    }
+    let _ = SigSet::empty().thread_set_mask();
+}
+
+/// Marks every descriptor from `first` on to be closed at exec.
+pub fn close_at_exec_from(first: RawFd) {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: only flags of descriptors change. Kernels before 5.11 refuse; all
+    // descriptors of these programs are opened close-on-exec anyway.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first as libc::c_uint,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        );
+    }
+}
+
+/// Sets soft and hard limit of a resource, cut to what this process may have.
+pub fn limit_resource(resource: u32, soft: u64, hard: u64) {
+    let resource = resource as libc::__rlimit_resource_t;
+    let mut now = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: pointers to live structures of the right type.
+    unsafe {
+        if libc::getrlimit(resource, &raw mut now) != 0 {
+            return;
+        }
+        let hard = hard.min(now.rlim_max);
+        let wanted = libc::rlimit {
+            rlim_cur: soft.min(hard),
+            rlim_max: hard,
+        };
+        if wanted.rlim_cur != now.rlim_cur || wanted.rlim_max != now.rlim_max {
+            libc::setrlimit(resource, &raw const wanted);
+        }
+    }
+}
+
+/// The kernel's number of a resource limit, by its name in `/proc/PID/limits` style
+/// (`NOFILE`).
+pub fn resource_number(name: &str) -> Option<u32> {
+    let number = match name {
+        "CPU" => libc::RLIMIT_CPU,
+        "FSIZE" => libc::RLIMIT_FSIZE,
+        "DATA" => libc::RLIMIT_DATA,
+        "STACK" => libc::RLIMIT_STACK,
+        "CORE" => libc::RLIMIT_CORE,
+        "RSS" => libc::RLIMIT_RSS,
+        "NPROC" => libc::RLIMIT_NPROC,
+        "NOFILE" => libc::RLIMIT_NOFILE,
+        "MEMLOCK" => libc::RLIMIT_MEMLOCK,
+        "AS" => libc::RLIMIT_AS,
+        "LOCKS" => libc::RLIMIT_LOCKS,
+        "SIGPENDING" => libc::RLIMIT_SIGPENDING,
+        "MSGQUEUE" => libc::RLIMIT_MSGQUEUE,
+        "NICE" => libc::RLIMIT_NICE,
+        "RTPRIO" => libc::RLIMIT_RTPRIO,
+        "RTTIME" => libc::RLIMIT_RTTIME,
+        _ => return None,
+    };
+    Some(number)
+}
+
+/// Takes over a descriptor that the starter of this program handed in by number.
+///
+/// # Errors
+/// It is not open, or one of the standard three.
+pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 3 {
+        return Err(io::Error::other(format!(
+            "descriptor {fd} is not one above 2"
+        )));
+    }
+    // SAFETY: fcntl on a number has no memory effects.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open (checked above) and nothing else in this program owns it: it
+    // came from the command line, which each caller reads once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A file in memory for what a hook prints.
+///
+/// # Errors
+/// The system call's.
+pub fn memory_file() -> io::Result<File> {
+    let fd = rustix::fs::memfd_create("hook", rustix::fs::MemfdFlags::CLOEXEC)?;
+    Ok(File::from(fd))
+}
+
+/// Ends this process without running anything more.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: no destructor or exit handler of these programs has anything left to do.
+    unsafe { libc::_exit(code) }
+}
+
+/// Name of a signal, `9` without one.
+pub fn signal_name(signal: i32) -> String {
+    Signal::try_from(signal).map_or_else(|_| signal.to_string(), |s| s.as_str().to_owned())
+}
+
+/// What an error number means, in the C library's words.
+pub fn errno_text(errno: i32) -> &'static str {
+    Errno::from_raw(errno).desc()
+}
