@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use cosy_model::node::*;
-use cosy_model::{EndCause, Gid, OsText, Span, Uid, job::WarnSignal};
+use cosy_model::{EndCause, OsText};
 use std::os::unix::fs::MetadataExt;
 
 #[test]
