@@ -673,13 +673,13 @@ name = "night"
             let faults = parse(Path::new("x"), &text).unwrap_err().0;
             assert!(faults.iter().any(|f| f.contains(want)), "{faults:?} lacks {want}");
         };
-        check("max_time = \"1h\"", "max_time = \"soon\"", "x:18: 'soon'");
+        check("max_time = \"1h\"", "max_time = \"soon\"", "x:19: 'soon'");
         check("cores = 8", "coors = 8", "x:10: unknown field");
         check("nodes = \"n[1-2]\"", "nodes = \"n9\"", "x:14: there is no node 'n9'");
-        check("\"deny\"", "\"denied\"", "x:21: 'denied' is no access level");
+        check("\"deny\"", "\"denied\"", "x:22: 'denied' is no access level");
         check("n[1-4]", "n[1-1000000000]", "x:9:");
         check("memory = \"16G\"", "memory = \"lots\"", "x:11: 'lots'");
-        check("name = \"night\"", "name = \"day\"", "x:23: queue day is there twice");
+        check("name = \"night\"", "name = \"day\"", "x:24: queue day is there twice");
     }
 
     #[test]

@@ -337,7 +337,7 @@ impl Store {
     ) -> Result<Vec<(JobRow, SubmissionRow)>, StoreError> {
         let mut query = Query::default();
         query.ids(&filter.ids);
-        query.one_of("s.user", &filter.users);
+        query.users(&filter.users);
         query.one_of("s.queue", &filter.queues);
         query.one_of("s.name", &filter.names);
         query.one_of("s.account", &filter.accounts);
@@ -503,6 +503,16 @@ impl Query {
             let marks = vec!["?"; texts.len()].join(",");
             let values = texts.iter().map(|t| Value::from(t.clone()));
             self.and(&format!("{column} IN ({marks})"), values);
+        }
+    }
+
+    /// Users by name, or by uid in digits.
+    fn users(&mut self, users: &[String]) {
+        if !users.is_empty() {
+            let marks = vec!["?"; users.len()].join(",");
+            let values = || users.iter().map(|u| Value::from(u.clone()));
+            let both = format!("(s.user IN ({marks}) OR CAST(s.uid AS TEXT) IN ({marks}))");
+            self.and(&both, values().chain(values()));
         }
     }
 

@@ -380,6 +380,12 @@ impl Scheduler {
         known.map(|node| node.used.clone()).unwrap_or_default()
     }
 
+    /// The jobs that run, with their expected ends, by id.
+    pub fn running_jobs(&self) -> impl Iterator<Item = (JobId, Time)> {
+        let running = self.running.iter();
+        running.map(|(job, running)| (*job, running.expected_end))
+    }
+
     /// How many jobs run.
     pub fn running_count(&self) -> usize {
         self.running.len()
@@ -450,8 +456,7 @@ impl Scheduler {
 
     fn step_out(&mut self, queue: QueueId, key: &OrderKey) {
         if let Some(component) = self.component_of(queue) {
-            component.line.remove(key);
-            component.dirty = true;
+            component.dirty |= component.line.remove(key);
         }
     }
 
