@@ -240,7 +240,11 @@ fn both_killed_and_swept() {
         kill(left.split(' ').next().unwrap(), "-9");
     }
     assert_eq!(fs::read_dir(bench.tmp()).unwrap().count(), 1);
-    assert_eq!(bench.run(&["--", "true"]).0, Some(0));
+    // Dying processes hold the lock a moment longer: the first sweep may be too early.
+    while fs::read_dir(bench.tmp()).unwrap().count() > 0 {
+        assert!(Instant::now() < until);
+        assert_eq!(bench.run(&["--", "true"]).0, Some(0));
+    }
     bench.expect_nothing_left();
 }
 
