@@ -4,7 +4,7 @@
 use crate::NodeMask;
 use crate::line::Line;
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One component.
 #[derive(Clone, Default, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Component {
     /// From then on the passing of time may change a decision.
     pub due: Time,
     /// The jobs that the last pass has given a guaranteed place, or that stopped it.
-    pub heads: Vec<(JobId, WaitReason)>,
+    pub heads: BTreeMap<JobId, WaitReason>,
 }
 
 impl Component {

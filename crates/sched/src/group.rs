@@ -31,6 +31,9 @@ pub(crate) struct Group {
     /// Open nodes that may be chosen.
     pub eligible: NodeMask,
     pub feasible: Feasible,
+    /// How many tasks an empty node takes, when all that may be chosen are alike and the
+    /// demand does not tell nodes apart.
+    pub alike: Option<u32>,
     queue: QueueId,
     jobs: usize,
     /// Of the machine that `eligible` and `feasible` were found for.
@@ -74,6 +77,11 @@ impl Group {
         }
     }
 
+    /// True when `eligible` and `feasible` are up to date.
+    pub fn is_current(&self, epoch: u64) -> bool {
+        self.epoch == epoch
+    }
+
     /// True when it is known that no job of the group can run on the open nodes.
     pub fn is_out(&self, epoch: u64) -> bool {
         self.epoch == epoch && self.feasible != Feasible::Now
@@ -87,6 +95,7 @@ impl Group {
         self.epoch = epoch;
         let allowed = self.demand.allowed.and(queue_nodes);
         self.eligible = allowed.and(&machine.open);
+        self.alike = alike(machine, &self.demand, &self.eligible);
         self.feasible = if fits_empty(machine, &self.demand, &self.eligible) {
             Feasible::Now
         } else if fits_empty(machine, &self.demand, &allowed) {
@@ -95,6 +104,17 @@ impl Group {
             Feasible::Never
         };
     }
+}
+
+fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
+    if !demand.required.is_empty() || !demand.tiers.is_empty() {
+        return None;
+    }
+    let mut totals = nodes.iter().map(|id| &machine.node(id).total);
+    let first = totals.next()?;
+    totals
+        .all(|other| other == first)
+        .then(|| demand.capacity(first))
 }
 
 /// True when a job with `demand` fits on `nodes` when they are empty.
@@ -170,6 +190,7 @@ impl Groups {
             demand: Arc::clone(demand),
             eligible: NodeMask::default(),
             feasible: Feasible::Never,
+            alike: None,
             queue,
             jobs: 0,
             epoch: 0,

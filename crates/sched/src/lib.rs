@@ -21,6 +21,8 @@ mod policy;
 mod scheduler;
 mod select;
 mod shortage;
+mod timeline;
+mod whole;
 
 pub use demand::{Demand, Shortage};
 pub use mask::NodeMask;

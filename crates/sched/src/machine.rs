@@ -43,6 +43,8 @@ pub(crate) struct Node {
     /// `total` without `used`.
     pub free: Amounts,
     running: Vec<Booking>,
+    /// How many of them let nobody else on the node.
+    wholes: u32,
     ahead: Vec<Booking>,
     region: Option<usize>,
     /// What the region's room counts of it.
@@ -163,6 +165,7 @@ impl Machine {
             amounts: share.amounts.clone(),
             whole,
         });
+        node.wholes += u32::from(whole);
         node.used.give(&share.amounts);
         self.note(share.node);
     }
@@ -174,6 +177,7 @@ impl Machine {
         };
         while let Some(at) = position(&node.running, Owner::Job(job)) {
             let booking = node.running.swap_remove(at);
+            node.wholes -= u32::from(booking.whole);
             node.used.take(&booking.amounts);
         }
         self.note(id);
@@ -212,10 +216,24 @@ impl Machine {
         self.node(id).ahead.iter().map(|booking| booking.end)
     }
 
-    /// True when all jobs that run on `id` are expected to have ended at `at`.
-    pub fn cleared_by(&self, id: NodeId, at: Time, now: Time) -> bool {
-        let mut running = self.node(id).running.iter();
-        running.all(|booking| expected(booking, now) <= at)
+    /// When all jobs that run on `id` are expected to have ended, `now` if none runs.
+    pub fn cleared(&self, id: NodeId, now: Time) -> Time {
+        let running = self.node(id).running.iter();
+        running.map(|b| expected(b, now)).fold(now, Time::max)
+    }
+
+    /// The last end of a booking ahead on `id` by `start`, and the first start from `end` on.
+    pub fn gap(&self, id: NodeId, (start, end): (Time, Time), now: Time) -> (Time, Time) {
+        let (mut since, mut until) = (now, Time::FAR);
+        for booking in &self.node(id).ahead {
+            if booking.end <= start {
+                since = since.max(booking.end);
+            }
+            if booking.start >= end {
+                until = until.min(booking.start);
+            }
+        }
+        (since, until)
     }
 
     /// What of `id` a job with `demand` could use during the whole of `[start, end)`, if
@@ -229,6 +247,13 @@ impl Machine {
         blind: bool,
     ) -> Option<Window> {
         let node = self.node(id);
+        if start <= now && node.ahead.is_empty() && !demand.exclusive {
+            return (node.wholes == 0).then(|| Window {
+                free: node.free.clone(),
+                since: now,
+                until: Time::FAR,
+            });
+        }
         let ahead = || {
             let all = node.ahead.iter();
             all.filter(|b| !(blind && matches!(b.owner, Owner::Reservation(_))))

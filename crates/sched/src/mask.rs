@@ -83,6 +83,14 @@ impl NodeMask {
         })
     }
 
+    /// Takes the nodes of `other` out of the set.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (word, gone) in self.0.iter_mut().zip(&other.0) {
+            *word &= !gone;
+        }
+        self.trim();
+    }
+
     /// How many nodes are in the set.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

@@ -15,17 +15,18 @@ use crate::line::{Brief, Cursor, GroupId, Room};
 use crate::machine::{Booking, Owner};
 use crate::scheduler::{Scheduler, Start};
 use crate::select::{Candidate, Pick, select};
-use crate::{NodeMask, OrderKey};
-use cosy_model::{JobId, NodeId, NodeShare, Span, Time, WaitReason};
-use std::collections::BTreeSet;
+use crate::timeline::Timeline;
+use crate::{Demand, NodeMask, OrderKey};
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time, WaitReason};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A limit beyond which an end is treated as never (146 million years).
 const ENDLESS: Span = Span(i64::MAX / 2);
 
 /// What one pass has found so far.
-struct Pass {
-    component: usize,
-    now: Time,
+pub(crate) struct Pass {
+    pub component: usize,
+    pub now: Time,
     /// Guarantees given, found or still to find.
     given: usize,
     /// Those whose places are still to find.
@@ -36,7 +37,9 @@ struct Pass {
     last_start: Time,
     /// A job may have no place at all, because something has no end.
     endless: bool,
-    heads: Vec<(JobId, WaitReason)>,
+    /// What is booked ahead, for whole-node jobs.
+    pub timeline: Timeline,
+    heads: BTreeMap<JobId, WaitReason>,
     started: Vec<OrderKey>,
 }
 
@@ -53,7 +56,8 @@ impl Scheduler {
             booked: Vec::new(),
             last_start: now,
             endless: self.components[component].has_endless(),
-            heads: Vec::new(),
+            timeline: self.reserved(component),
+            heads: BTreeMap::new(),
             started: Vec::new(),
         };
         let mut cursor = Cursor::default();
@@ -119,7 +123,7 @@ impl Scheduler {
         let guaranteed = self.policy.depth.allows(pass.given);
         if guaranteed || !self.policy.backfill {
             let reason = self.reason_of_head(pass, brief);
-            pass.heads.push((key.job, reason));
+            pass.heads.insert(key.job, reason);
         }
         if guaranteed && self.policy.backfill {
             pass.given += 1;
@@ -141,12 +145,22 @@ impl Scheduler {
         {
             return None;
         }
-        let picks = self.picks_at(brief, pass.now, pass.now, false)?;
+        let picks = self.picks_free(pass, brief)?;
         if pass.pending.is_empty() {
             return Some(picks);
         }
         self.find_places(pass);
-        self.picks_at(brief, pass.now, pass.now, false)
+        self.picks_free(pass, brief)
+    }
+
+    /// The nodes on which the job can start now, given the places found so far.
+    fn picks_free(&self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
+        if brief.whole == 0 {
+            return self.picks_at(brief, pass.now, pass.now, false);
+        }
+        let eligible = &self.groups.get(brief.group).eligible;
+        let idle = eligible.and(&self.machine.idle);
+        self.picks_whole(pass, brief, pass.now, &idle)
     }
 
     /// Finds the places of all pending guarantees and books them. A guarantee for which no
@@ -158,12 +172,15 @@ impl Scheduler {
                 continue;
             };
             pass.last_start = pass.last_start.max(start);
+            let nodes = picks.iter().map(|pick| pick.node);
+            let end = start + at_least_one(brief.limit);
+            pass.timeline.book(nodes, start, end);
             for share in self.shares(brief.group, &picks) {
                 pass.booked.push(share.node);
                 let booking = Booking {
                     owner: Owner::Place,
                     start,
-                    end: start + at_least_one(brief.limit),
+                    end,
                     amounts: share.amounts,
                     whole: self.groups.get(brief.group).demand.exclusive,
                 };
@@ -172,7 +189,8 @@ impl Scheduler {
         }
     }
 
-    /// The earliest time after now at which the job finds nodes for its whole limit.
+    /// The earliest time after now at which the job finds nodes for its whole limit: the
+    /// end of something on nodes that may be chosen.
     fn earliest(&self, brief: &Brief, pass: &Pass) -> Option<(Time, Vec<Pick>)> {
         let eligible = &self.groups.get(brief.group).eligible;
         let soon = Time(pass.now.0.saturating_add(1));
@@ -181,12 +199,7 @@ impl Scheduler {
             ahead.extend(self.machine.ahead_ends(node).filter(|end| *end > pass.now));
         }
         let mut ends = self.components[pass.component].ends.iter().peekable();
-        let mut room = self.upper_room(brief, eligible);
-        let need = if brief.whole > 0 {
-            brief.whole.into()
-        } else {
-            brief.cores
-        };
+        let mut outlook = Outlook::new(self, brief, eligible);
         loop {
             let next_end = ends.peek().map(|(end, _)| (*end).max(soon));
             let next_ahead = ahead.first().copied();
@@ -196,37 +209,23 @@ impl Scheduler {
             }
             let mut freed = ahead.remove(&at);
             while let Some((_, job)) = ends.next_if(|(end, _)| (*end).max(soon) == at) {
-                for share in self.shares_of(*job) {
-                    if eligible.contains(share.node) {
-                        freed = true;
-                        room += self.released(brief, share, at, pass.now);
-                    }
+                let shares = self.shares_of(*job).iter();
+                for share in shares.filter(|share| eligible.contains(share.node)) {
+                    freed = true;
+                    outlook.release(self, share, at, pass.now);
                 }
             }
-            if !freed || room < need {
+            if !freed || !outlook.is_enough() {
                 continue;
             }
-            if let Some(picks) = self.picks_at(brief, at, pass.now, false) {
+            let picks = match brief.whole {
+                0 => self.picks_at(brief, at, pass.now, false),
+                _ => self.picks_whole(pass, brief, at, &outlook.idle),
+            };
+            if let Some(picks) = picks {
                 return Some((at, picks));
             }
         }
-    }
-
-    /// What is free now on `eligible`: whole nodes or cores, whichever the job needs.
-    fn upper_room(&self, brief: &Brief, eligible: &NodeMask) -> u64 {
-        if brief.whole > 0 {
-            return eligible.and(&self.machine.idle).count().into();
-        }
-        let cores = |node| u64::from(self.machine.node(node).free.cores);
-        eligible.iter().map(cores).sum()
-    }
-
-    /// What the end of a share at `at` adds to that.
-    fn released(&self, brief: &Brief, share: &NodeShare, at: Time, now: Time) -> u64 {
-        if brief.whole > 0 {
-            return self.machine.cleared_by(share.node, at, now).into();
-        }
-        share.amounts.cores.into()
     }
 
     /// The nodes that the job would get at `at` for its whole limit. `blind` leaves
@@ -242,8 +241,6 @@ impl Scheduler {
         let demand = &*group.demand;
         let usable = if at > now {
             None
-        } else if demand.exclusive {
-            Some(group.eligible.and(&self.machine.idle))
         } else if demand.per_task.cores + demand.per_node.cores > 0 {
             Some(group.eligible.and_not(&self.machine.full))
         } else {
@@ -284,7 +281,8 @@ impl Scheduler {
         WaitReason::Resources
     }
 
-    fn feasible(&mut self, group: GroupId) -> Feasible {
+    /// Whether the group could run, found out once for each state of nodes and queues.
+    pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
         let group = self.groups.get_mut(group);
         let queue = &self.queues[group.queue().index()];
         group.refresh(self.epoch, &self.machine, &queue.nodes);
@@ -302,6 +300,62 @@ impl Scheduler {
         component.heads = pass.heads;
         component.dirty = false;
         component.due = component.next_due(pass.now);
+    }
+}
+
+/// What will be free as running jobs end: no less than what the job can really get,
+/// because nothing booked ahead is counted.
+struct Outlook<'a> {
+    demand: &'a Demand,
+    /// Whole nodes without running jobs.
+    idle: NodeMask,
+    /// Free amounts of nodes on which something has ended.
+    freed: BTreeMap<NodeId, Amounts>,
+    /// Nodes (of a whole-node job) or tasks that there is room for.
+    room: u64,
+    need: u64,
+}
+
+impl<'a> Outlook<'a> {
+    fn new(scheduler: &'a Scheduler, brief: &Brief, eligible: &NodeMask) -> Self {
+        let demand = &*scheduler.groups.get(brief.group).demand;
+        let tasks = |id| u64::from(demand.capacity(&scheduler.machine.node(id).free));
+        let idle = match demand.exclusive {
+            true => eligible.and(&scheduler.machine.idle),
+            false => NodeMask::default(),
+        };
+        let (room, need) = match demand.exclusive {
+            true => (idle.count().into(), brief.whole.into()),
+            false => (eligible.iter().map(tasks).sum(), demand.tasks.into()),
+        };
+        Self {
+            demand,
+            idle,
+            freed: BTreeMap::new(),
+            room,
+            need,
+        }
+    }
+
+    /// A share of a running job ends at `at`.
+    fn release(&mut self, scheduler: &Scheduler, share: &NodeShare, at: Time, now: Time) {
+        let node = share.node;
+        if self.demand.exclusive {
+            if !self.idle.contains(node) && scheduler.machine.cleared(node, now) <= at {
+                self.idle.insert(node);
+                self.room += 1;
+            }
+            return;
+        }
+        let now_free = || scheduler.machine.node(node).free.clone();
+        let free = self.freed.entry(node).or_insert_with(now_free);
+        let before = self.demand.capacity(free);
+        free.give(&share.amounts);
+        self.room += u64::from(self.demand.capacity(free) - before);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.room >= self.need
     }
 }
 

@@ -4,7 +4,7 @@
 //! What always holds: the jobs that a plan starts at its first instant are the ones that
 //! [`Scheduler::schedule`] would start now.
 
-use crate::group::fits_empty;
+use crate::group::Feasible;
 use crate::scheduler::{Scheduler, Start};
 use cosy_model::{JobId, NodeId, Time, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,22 +61,27 @@ impl Scheduler {
         let Some(queue) = queue.filter(|queue| queue.starts) else {
             return Some(WaitReason::QueueClosed);
         };
-        let demand = &waiting.job.demand;
-        let allowed = demand.allowed.and(&queue.nodes);
-        if !fits_empty(&self.machine, demand, &allowed) {
-            return Some(WaitReason::NeverFits);
-        }
-        if !fits_empty(&self.machine, demand, &allowed.and(&self.machine.open)) {
-            return Some(WaitReason::NodesUnavailable);
+        match self.feasible_now(waiting.group) {
+            Feasible::Now => {}
+            Feasible::Later => return Some(WaitReason::NodesUnavailable),
+            Feasible::Never => return Some(WaitReason::NeverFits),
         }
         let component = &self.components[queue.component];
-        let head = component.heads.iter().find(|(head, _)| *head == job);
+        let head = component.heads.get(&job);
         let first = component.line.first().is_some_and(|key| key.job == job);
         Some(match head {
-            Some((_, reason)) => reason.clone(),
+            Some(reason) => reason.clone(),
             None if first => WaitReason::Resources,
             None => WaitReason::Priority,
         })
+    }
+
+    /// Makes the answers about a waiting job cheap.
+    fn refresh_group_of(&mut self, job: JobId) {
+        let group = self.waiting.get(&job).map(|waiting| waiting.group);
+        if let Some(group) = group.filter(|group| self.has_queue(*group)) {
+            self.feasible(group);
+        }
     }
 
     /// The next time after `now` at which something ends, if all jobs take their limits.
@@ -160,6 +165,7 @@ impl<'a> Play<'a> {
     /// Reasons as of the first pass; jobs that cannot run on the open nodes need no play.
     fn keep_reasons(&mut self, now: Time) {
         for job in self.missing.iter().copied().collect::<Vec<_>>() {
+            self.clone.refresh_group_of(job);
             let reason = self.clone.why(now, job).unwrap_or(WaitReason::Fresh);
             let hopeless = matches!(
                 reason,

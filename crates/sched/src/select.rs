@@ -15,9 +15,9 @@
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
-use crate::Demand;
 use crate::machine::Window;
-use cosy_model::{MiB, NodeId, Time};
+use crate::{Demand, NodeMask};
+use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
 /// A node that could take at least one task.
@@ -43,21 +43,30 @@ pub(crate) struct Pick {
 impl Candidate {
     /// The candidate that `node` is for `demand`, if a task fits.
     pub fn new(demand: &Demand, node: NodeId, window: &Window) -> Option<Self> {
-        let capacity = demand.capacity(&window.free);
+        Self::with(demand, node, &window.free, window.since, window.until)
+    }
+
+    /// The candidate that a node is with `free` of it and a gap from `since` to `until`.
+    pub fn with(
+        demand: &Demand,
+        node: NodeId,
+        free: &Amounts,
+        since: Time,
+        until: Time,
+    ) -> Option<Self> {
+        let capacity = demand.capacity(free);
         (capacity > 0).then(|| Self {
             tier: tier(demand, node),
-            since: Reverse(window.since),
-            until: window.until,
-            gpus: window.free.gpus,
-            cores: window.free.cores,
-            memory: window.free.memory,
+            since: Reverse(since),
+            until,
+            gpus: free.gpus,
+            cores: free.cores,
+            memory: free.memory,
             node,
             capacity,
         })
     }
-}
 
-impl Candidate {
     /// The node.
     pub fn node(&self) -> NodeId {
         self.node
@@ -98,6 +107,7 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
         first_set(candidates, nodes, demand.tasks.into())?
     };
     chosen.sort_unstable_by_key(|c| c.node);
+    let chosen: Vec<_> = chosen.iter().map(|c| (c.node, c.capacity)).collect();
     Some(spread(&chosen, demand.tasks))
 }
 
@@ -144,18 +154,43 @@ fn first_set(candidates: Vec<Candidate>, nodes: usize, tasks: u64) -> Option<Vec
     (chosen.len() == nodes && room >= tasks).then_some(chosen)
 }
 
+/// The choice among nodes that are alike, all entirely free and with room for `capacity`
+/// tasks, when there are neither required nodes nor tiers: the first by gap and index.
+/// `gaps` tells since when and until when a node is free.
+pub(crate) fn select_alike(
+    demand: &Demand,
+    capacity: u32,
+    clear: &NodeMask,
+    gaps: impl Fn(NodeId) -> (Reverse<Time>, Time),
+) -> Option<Vec<Pick>> {
+    let nodes = demand
+        .nodes
+        .unwrap_or(demand.tasks.div_ceil(capacity.max(1)));
+    let room = u64::from(nodes) * u64::from(capacity);
+    if nodes == 0 || nodes > demand.tasks || room < demand.tasks.into() || nodes > clear.count() {
+        return None;
+    }
+    let nodes = nodes as usize;
+    let mut ranked: Vec<_> = clear.iter().map(|node| (gaps(node), node)).collect();
+    if nodes < ranked.len() {
+        ranked.select_nth_unstable(nodes - 1);
+        ranked.truncate(nodes);
+    }
+    let mut chosen: Vec<(NodeId, u32)> = ranked.iter().map(|(_, node)| (*node, capacity)).collect();
+    chosen.sort_unstable();
+    Some(spread(&chosen, demand.tasks))
+}
+
 /// Block distribution: each node as many tasks as fit, as long as later ones get one each.
-fn spread(chosen: &[Candidate], tasks: u32) -> Vec<Pick> {
+fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
     let mut left = tasks;
     let mut later = chosen.len() as u32;
-    let place = |c: &Candidate| {
+    let place = |(node, capacity): &(NodeId, u32)| {
         later -= 1;
-        let tasks = c.capacity.min(left - later);
+        let node = *node;
+        let tasks = (*capacity).min(left - later);
         left -= tasks;
-        Pick {
-            node: c.node,
-            tasks,
-        }
+        Pick { node, tasks }
     };
     chosen.iter().map(place).collect()
 }

@@ -1,4 +1,5 @@
 //! The planner and the brute-force oracle start the same jobs on the same nodes.
+#![allow(clippy::unwrap_used)] // tests
 
 mod common;
 

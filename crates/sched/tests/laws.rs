@@ -1,4 +1,5 @@
 //! Laws that hold whatever happens, stated without the oracle.
+#![allow(clippy::unwrap_used)] // tests
 
 mod common;
 

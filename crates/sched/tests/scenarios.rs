@@ -10,6 +10,7 @@
 //!      also: tasks= cores= memory= gpus= (of each task), prefer=0-1/2 avoid= require=
 //! at 3 cancel A | down 1 | up 1 | close day | open day | reserve R nodes=0-1 from=5 to=9
 //! ```
+#![allow(clippy::unwrap_used)] // tests
 
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,

@@ -75,11 +75,12 @@ impl World {
                 Depth::Count(n) => n,
                 Depth::All => u32::MAX,
             };
-            if given < depth {
-                if let Some((at, shares)) = self.earliest(&job, now, &places) {
-                    given += 1;
-                    places.extend(bookings(&job, &shares, at));
-                }
+            if given == depth {
+                continue;
+            }
+            if let Some((at, shares)) = self.earliest(&job, now, &places) {
+                given += 1;
+                places.extend(bookings(&job, &shares, at));
             }
         }
         decisions
