@@ -225,7 +225,8 @@ fn supervisor_killed() {
 fn both_killed_and_swept() {
     let bench = Bench::new(DAEMON);
     let (mut front, supervisor) = bench.start("echo $PPID; exec sleep 1000");
-    // Stopped first, so that it cannot clean up before it is killed.
+    // Stopped first, so that it has cleaned up little when it is killed (the kernel lets
+    // it go on when its process group loses the front).
     kill(&supervisor, "-STOP");
     front.kill().unwrap();
     front.wait().unwrap();
@@ -239,7 +240,6 @@ fn both_killed_and_swept() {
     for left in bench.processes() {
         kill(left.split(' ').next().unwrap(), "-9");
     }
-    assert_eq!(fs::read_dir(bench.tmp()).unwrap().count(), 1);
     // Dying processes hold the lock a moment longer: the first sweep may be too early.
     while fs::read_dir(bench.tmp()).unwrap().count() > 0 {
         assert!(Instant::now() < until);

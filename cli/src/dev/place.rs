@@ -16,16 +16,7 @@ const KEEP: &str = "keep";
 /// A directory without a lock file is being made; unless it is older.
 const BEING_MADE: Duration = Duration::from_secs(60);
 /// What is made in the directory. Nodes' own folders come to it.
-const MADE: [&str; 8] = [
-    "bin",
-    "run",
-    "state",
-    "log",
-    "cosy.toml",
-    "users",
-    LOCK,
-    KEEP,
-];
+const MADE: [&str; 6] = ["bin", "run", "state", "log", "cosy.toml", KEEP];
 
 /// The directory of this cluster.
 pub struct Place {
@@ -80,22 +71,21 @@ impl Place {
     }
 }
 
-/// Removes a cluster's directory, or its contents only.
+/// Removes a cluster's directory, or its contents only. The lock goes last: who is killed
+/// here leaves a directory that is swept later.
 pub fn remove(dir: &Path, whole: bool) {
-    if whole {
-        remove_tree(dir);
-        return;
-    }
-    for name in MADE {
-        let path = dir.join(name);
-        if fs::remove_file(&path).is_err() {
-            remove_tree(&path);
-        }
-    }
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("node") {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let ours = MADE.contains(&name.as_ref()) || name.starts_with("node");
+        if name != LOCK && (whole || ours) && fs::remove_file(entry.path()).is_err() {
             remove_tree(&entry.path());
         }
+    }
+    if whole {
+        remove_tree(dir);
+    } else {
+        let _ = fs::remove_file(dir.join(LOCK));
     }
 }
 
@@ -204,7 +194,7 @@ pub fn sweep() {
     let (base, prefix) = (base(), prefix());
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) && is_stale(&entry.path()) {
-            remove_tree(&entry.path());
+            remove(&entry.path(), true);
         }
     }
 }
