@@ -8,7 +8,8 @@ use crate::engine::Input;
 use crate::hub::Hub;
 use crate::store::Store;
 use cosy_control::{
-    Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, history_table, is_admin,
+    Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, history_table,
+    is_admin,
 };
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
@@ -110,12 +111,7 @@ impl Desk {
         }
     }
 
-    async fn questions(
-        &self,
-        stream: &mut UnixStream,
-        uid: Uid,
-        gid: Gid,
-    ) -> Result<(), Refusal> {
+    async fn questions(&self, stream: &mut UnixStream, uid: Uid, gid: Gid) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
         let mut chunk = vec![0u8; 16 << 10];
         loop {
@@ -128,7 +124,9 @@ impl Desk {
                     } else {
                         match tokio::time::timeout(FRAME_TIME, read).await {
                             Ok(n) => n,
-                            Err(_) => return Err(Refusal::invalid("the request did not come to its end")),
+                            Err(_) => {
+                                return Err(Refusal::invalid("the request did not come to its end"));
+                            }
                         }
                     };
                     match n {
@@ -177,7 +175,10 @@ impl Desk {
                 }
                 self.out_of_store(caller, ask.request).await
             }
-            request => match self.decide(caller.clone(), ask.key.map(|k| k.0), request).await {
+            request => match self
+                .decide(caller.clone(), ask.key.map(|k| k.0), request)
+                .await
+            {
                 Decided::Reply(reply) => reply,
                 Decided::NotThere(job) => self.explain_old(caller, job).await,
             },
@@ -231,7 +232,9 @@ impl Desk {
     async fn facts(&self, request: &Request) -> Facts {
         let refs: Vec<JobRef> = match request {
             Request::Submit(s) => targets(&s.spec.dependencies),
-            Request::Change { change, .. } => targets(change.dependencies.as_deref().unwrap_or(&[])),
+            Request::Change { change, .. } => {
+                targets(change.dependencies.as_deref().unwrap_or(&[]))
+            }
             Request::Wait { jobs } => jobs.iter().take(limits::IDS_IN_REQUEST).copied().collect(),
             Request::JoinToken { .. } => return self.token_facts(),
             _ => Vec::new(),
@@ -289,8 +292,12 @@ impl Desk {
             Ok::<_, crate::store::StoreError>((store, result))
         })
         .await;
-        let unreadable =
-            |why: String| Refusal::new(RefusalCode::Unavailable, format!("the store cannot be read: {why}"));
+        let unreadable = |why: String| {
+            Refusal::new(
+                RefusalCode::Unavailable,
+                format!("the store cannot be read: {why}"),
+            )
+        };
         match done {
             Ok(Ok((store, result))) => {
                 let mut readers = lock(&self.readers);
@@ -468,7 +475,10 @@ pub fn encode(reply: Reply) -> Vec<u8> {
     match frame::encode(&Answer::new(reply), ANSWER_BYTES) {
         Ok(bytes) => bytes,
         Err(e) => {
-            let refusal = Refusal::new(RefusalCode::TooMany, format!("the answer is too large: {e}"));
+            let refusal = Refusal::new(
+                RefusalCode::TooMany,
+                format!("the answer is too large: {e}"),
+            );
             frame::encode(&Answer::new(Reply::Refused(refusal)), ANSWER_BYTES).unwrap_or_default()
         }
     }

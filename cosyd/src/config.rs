@@ -232,7 +232,8 @@ impl Check<'_> {
             "defer" => AccessLevel::Defer,
             "deny" => AccessLevel::Deny,
             other => {
-                let what = format!("'{other}' is no access level: use prefer, allow, defer or deny");
+                let what =
+                    format!("'{other}' is no access level: use prefer, allow, defer or deny");
                 self.fault(text.span().start, what);
                 AccessLevel::Deny
             }
@@ -311,12 +312,12 @@ fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
         let at = table.names.span().start;
         let amounts = node_amounts(check, table);
         if let Some(key) = &table.key
-            && key.get_ref().parse::<cosy_proto::keys::PublicKey>().is_err()
+            && key
+                .get_ref()
+                .parse::<cosy_proto::keys::PublicKey>()
+                .is_err()
         {
-            check.fault(
-                key.span().start,
-                "a public key has 64 hexadecimal digits",
-            );
+            check.fault(key.span().start, "a public key has 64 hexadecimal digits");
         }
         for name in check.hosts(&table.names) {
             if !seen.insert(name.clone()) {
@@ -412,7 +413,10 @@ fn queues(
         let name = table.name.get_ref();
         let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',';
         if name.is_empty() || name.len() > limits::NAME_BYTES || name.contains(odd) {
-            check.fault(at, "a queue's name must not be empty nor have spaces or commas");
+            check.fault(
+                at,
+                "a queue's name must not be empty nor have spaces or commas",
+            );
         }
         if !seen.insert(name.clone()) {
             check.fault(at, format!("queue {name} is there twice"));
@@ -534,7 +538,10 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         Some(n) if *n.get_ref() == 0 || *n.get_ref() > limits::ARRAY_INDEX => {
             check.fault(
                 n.span().start,
-                format!("max_array_tasks must be between 1 and {}", limits::ARRAY_INDEX),
+                format!(
+                    "max_array_tasks must be between 1 and {}",
+                    limits::ARRAY_INDEX
+                ),
             );
             standard.max_array_tasks
         }
@@ -566,7 +573,10 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());
         let at = at.map_or(0, |t| t.span().start);
-        check.fault(at, "node_timeout must be longer than heartbeat, and heartbeat longer than 0");
+        check.fault(
+            at,
+            "node_timeout must be longer than heartbeat, and heartbeat longer than 0",
+        );
     }
     policy
 }
@@ -588,15 +598,15 @@ fn depth(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Depth {
     }
 }
 
-fn daemon(
-    check: &mut Check<'_>,
-    table: Controller,
-    policy: Policy,
-    users: Users,
-) -> DaemonConfig {
+fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users) -> DaemonConfig {
     let listen = match &table.listen {
         Some(text) => {
-            if text.get_ref().rsplit_once(':').and_then(|(_, p)| p.parse::<u16>().ok()).is_none() {
+            if text
+                .get_ref()
+                .rsplit_once(':')
+                .and_then(|(_, p)| p.parse::<u16>().ok())
+                .is_none()
+            {
                 check.fault(text.span().start, "listen must be ADDRESS:PORT");
             }
             text.get_ref().clone()
@@ -659,7 +669,10 @@ name = "night"
     fn good() {
         let config = parse(Path::new("x"), GOOD).unwrap();
         let day = &config.cluster.queues[0];
-        assert_eq!(day.nodes.as_deref(), Some(["n1".to_owned(), "n2".to_owned()].as_slice()));
+        assert_eq!(
+            day.nodes.as_deref(),
+            Some(["n1".to_owned(), "n2".to_owned()].as_slice())
+        );
         assert_eq!(day.users["bob"], AccessLevel::Deny);
         assert_eq!(config.cluster.default_queue.as_deref(), Some("day"));
         assert_eq!(config.cluster.nodes.len(), 4);
@@ -671,15 +684,30 @@ name = "night"
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
             let faults = parse(Path::new("x"), &text).unwrap_err().0;
-            assert!(faults.iter().any(|f| f.contains(want)), "{faults:?} lacks {want}");
+            assert!(
+                faults.iter().any(|f| f.contains(want)),
+                "{faults:?} lacks {want}"
+            );
         };
         check("max_time = \"1h\"", "max_time = \"soon\"", "x:19: 'soon'");
         check("cores = 8", "coors = 8", "x:10: unknown field");
-        check("nodes = \"n[1-2]\"", "nodes = \"n9\"", "x:14: there is no node 'n9'");
-        check("\"deny\"", "\"denied\"", "x:22: 'denied' is no access level");
+        check(
+            "nodes = \"n[1-2]\"",
+            "nodes = \"n9\"",
+            "x:14: there is no node 'n9'",
+        );
+        check(
+            "\"deny\"",
+            "\"denied\"",
+            "x:22: 'denied' is no access level",
+        );
         check("n[1-4]", "n[1-1000000000]", "x:9:");
         check("memory = \"16G\"", "memory = \"lots\"", "x:11: 'lots'");
-        check("name = \"night\"", "name = \"day\"", "x:24: queue day is there twice");
+        check(
+            "name = \"night\"",
+            "name = \"day\"",
+            "x:24: queue day is there twice",
+        );
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Putting the daemon together, and taking it apart again.
 
 use crate::clients::{self, Desk};
+use crate::clock;
 use crate::config::{self, Config};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
 use crate::outside::Outside;
 use crate::store::Store;
-use crate::clock;
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Controller, Event};
 use cosy_model::Time;
@@ -28,6 +28,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// Events that may wait for the core thread.
 const MAILBOX: usize = 4096;
+/// A predecessor that is on its way out is waited for.
+const LOCK_TIME: Duration = Duration::from_secs(3);
 /// Threads for look-ups, plans and queries of history.
 const BLOCKING_THREADS: usize = 16;
 
@@ -254,8 +256,8 @@ fn lifeline(fd: Option<i32>) -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 fn watchdog() -> tokio::time::Interval {
-    let period = sd_notify::watchdog_enabled()
-        .map_or(Duration::from_secs(3600), |timeout| timeout / 3);
+    let period =
+        sd_notify::watchdog_enabled().map_or(Duration::from_secs(3600), |timeout| timeout / 3);
     tokio::time::interval(period.max(Duration::from_millis(100)))
 }
 
@@ -299,12 +301,22 @@ fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
         .mode(0o600)
         .open(&path)
         .with_context(|| format!("cannot open {}", path.display()))?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| {
-        anyhow::anyhow!(
-            "another controller works in {} ({e}): stop it first",
-            state_dir.display()
-        )
-    })
+    // One that was just killed may still be on its way out.
+    let deadline = std::time::Instant::now() + LOCK_TIME;
+    let mut file = file;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((again, _)) if std::time::Instant::now() < deadline => {
+                file = again;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err((_, e)) => bail!(
+                "another controller works in {} ({e}): stop it first",
+                state_dir.display()
+            ),
+        }
+    }
 }
 
 fn open_store(database: &Path) -> anyhow::Result<Store> {
@@ -352,7 +364,10 @@ fn read_key(path: &Path) -> anyhow::Result<KeyPair> {
 /// Writes the address that nodes connect to, whole or not at all.
 fn write_address(state_dir: &Path, listener: &TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
-    let (new, path) = (state_dir.join("listen.addr.new"), state_dir.join("listen.addr"));
+    let (new, path) = (
+        state_dir.join("listen.addr.new"),
+        state_dir.join("listen.addr"),
+    );
     fs::write(&new, format!("{address}\n"))?;
     fs::rename(&new, &path)?;
     tracing::info!("nodes connect to {address}");

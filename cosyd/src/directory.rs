@@ -135,7 +135,14 @@ mod tests {
         let user = parse(Uid(7), "ann:7:100:/home/ann:/bin/sh:100=users,4=adm").unwrap();
         assert_eq!((user.gid, user.groups.len()), (Gid(100), 2));
         assert!(user.in_group("adm"));
-        for bad in ["", "ann", "ann:8:1:/:/bin/sh:", ":7:1:/:/bin/sh:", "ann:7:x:/:/s:", "ann:7:1:/:/s:x=y"] {
+        for bad in [
+            "",
+            "ann",
+            "ann:8:1:/:/bin/sh:",
+            ":7:1:/:/bin/sh:",
+            "ann:7:x:/:/s:",
+            "ann:7:1:/:/s:x=y",
+        ] {
             assert!(parse(Uid(7), bad).is_none(), "{bad}");
         }
     }

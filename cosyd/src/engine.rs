@@ -19,8 +19,8 @@ use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Record};
 use cosy_model::api::Reply;
-use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_model::node::{Allocation, Launch, NodeOrder};
+use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
@@ -307,7 +307,9 @@ impl Writer {
             let why = short(&e);
             self.failed = Some(generation);
             self.refuse(batches, &why);
-            let _ = self.core.blocking_send(Input::CommitFailed(generation, why));
+            let _ = self
+                .core
+                .blocking_send(Input::CommitFailed(generation, why));
             return;
         }
         self.payloads.learn(&records);

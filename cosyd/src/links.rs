@@ -4,9 +4,9 @@ use crate::clients::{self, Desk};
 use crate::engine::Input;
 use crate::hub::{Hub, ToLink};
 use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
+use cosy_model::OsText;
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
-use cosy_model::OsText;
 use cosy_proto::client::Ask;
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::sha256_hex;
@@ -166,12 +166,7 @@ impl Switchboard {
     }
 
     /// Reports, until the link ends.
-    async fn listen(
-        &self,
-        link: LinkId,
-        mut reader: impl AsyncRead + Unpin,
-        mut decoder: Decoder,
-    ) {
+    async fn listen(&self, link: LinkId, mut reader: impl AsyncRead + Unpin, mut decoder: Decoder) {
         let mut chunk = vec![0u8; 16 << 10];
         loop {
             loop {
@@ -230,7 +225,9 @@ impl Switchboard {
                     let caller = desk.caller(uid, gid, via).await;
                     desk.answer(caller, ask).await
                 }
-                Err(e) => cosy_model::api::Reply::Refused(cosy_model::Refusal::invalid(e.to_string())),
+                Err(e) => {
+                    cosy_model::api::Reply::Refused(cosy_model::Refusal::invalid(e.to_string()))
+                }
             };
             let frame = OsText(clients::encode(reply));
             hub.order(link, &NodeOrder::RelayReply { connection, frame });
@@ -238,10 +235,7 @@ impl Switchboard {
     }
 }
 
-async fn say(
-    writer: &mut (impl AsyncWrite + Unpin),
-    reply: &HelloReply,
-) -> anyhow::Result<()> {
+async fn say(writer: &mut (impl AsyncWrite + Unpin), reply: &HelloReply) -> anyhow::Result<()> {
     let bytes = frame::encode(reply, limits::HELLO_BYTES)?;
     writer.write_all(&bytes).await?;
     writer.flush().await?;

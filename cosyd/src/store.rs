@@ -198,8 +198,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn load(&self) -> Result<Loaded, StoreError> {
-        let submissions: Vec<SubmissionRow> =
-            self.blobs("submissions", "SELECT row FROM submissions WHERE live = 1 ORDER BY base")?;
+        let submissions: Vec<SubmissionRow> = self.blobs(
+            "submissions",
+            "SELECT row FROM submissions WHERE live = 1 ORDER BY base",
+        )?;
         let mut jobs: Vec<JobRow> = Vec::new();
         for s in &submissions {
             let rows = self.blobs_of("jobs", s.base.0, s.base.0 + s.ids())?;
@@ -354,10 +356,7 @@ impl Store {
             query.and("(j.ended IS NULL OR j.ended >= ?)", [Value::from(since.0)]);
         }
         if let Some(until) = filter.until {
-            query.and(
-                "COALESCE(j.start, s.submit) < ?",
-                [Value::from(until.0)],
-            );
+            query.and("COALESCE(j.start, s.submit) < ?", [Value::from(until.0)]);
         }
         let most = filter.most.map_or(limits::HISTORY_ROWS, |n| n as usize);
         let text = format!(
@@ -421,12 +420,7 @@ impl Store {
         blobs.iter().map(|b| decode(table, b)).collect()
     }
 
-    fn blobs_of(
-        &self,
-        table: &'static str,
-        from: u64,
-        to: u64,
-    ) -> Result<Vec<JobRow>, StoreError> {
+    fn blobs_of(&self, table: &'static str, from: u64, to: u64) -> Result<Vec<JobRow>, StoreError> {
         let blobs: Vec<Vec<u8>> = self.sql(|c| {
             c.prepare_cached("SELECT row FROM jobs WHERE id >= ?1 AND id < ?2 ORDER BY id")?
                 .query_map(params![from, to], |r| r.get(0))?
@@ -450,14 +444,10 @@ impl Store {
     }
 
     #[allow(clippy::type_complexity)]
-    fn answers(
-        &self,
-    ) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
+    fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
         let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
             c.prepare("SELECT uid, key, at, reply FROM answers")?
-                .query_map([], |r| {
-                    Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
-                })?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?
                 .collect()
         })?;
         let mut answers = Vec::new();
@@ -537,8 +527,7 @@ impl Query {
 }
 
 fn encode<T: Serialize>(value: &T) -> rusqlite::Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value)
-        .map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+    rmp_serde::to_vec_named(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }
 
 fn decode<T: DeserializeOwned>(table: &'static str, blob: &[u8]) -> Result<T, StoreError> {

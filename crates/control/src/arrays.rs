@@ -11,7 +11,12 @@ impl Controller {
         let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.contains_key(id);
         if let Some(task) = target.task {
             if let Some(group) = self.groups.get(&target.job) {
-                return group.task(task).map(|(id, _)| id).into_iter().filter(known).collect();
+                return group
+                    .task(task)
+                    .map(|(id, _)| id)
+                    .into_iter()
+                    .filter(known)
+                    .collect();
             }
             return self
                 .ended

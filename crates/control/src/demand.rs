@@ -36,7 +36,11 @@ impl Controller {
         if let (Some(max), Some(asked)) = (queue.spec.max_nodes, nodes)
             && asked > max
         {
-            return Err(over(queue, &format!("{asked} nodes"), &format!("{max} nodes")));
+            return Err(over(
+                queue,
+                &format!("{asked} nodes"),
+                &format!("{max} nodes"),
+            ));
         }
         let (per_task, per_node) = amounts(request, queue)?;
         let demand = Demand {
@@ -57,7 +61,11 @@ impl Controller {
     /// Refuses what the machine can never give, as far as it is known yet.
     fn fits_somewhere(&self, demand: &Demand, queue: &Queue) -> Result<(), Refusal> {
         let name = &queue.spec.name;
-        if let Some(node) = demand.required.iter().find(|n| !demand.allowed.contains(*n)) {
+        if let Some(node) = demand
+            .required
+            .iter()
+            .find(|n| !demand.allowed.contains(*n))
+        {
             return Err(Refusal::new(
                 RefusalCode::NeverFits,
                 format!(
@@ -66,10 +74,7 @@ impl Controller {
                 ),
             ));
         }
-        let unknown = demand
-            .allowed
-            .iter()
-            .any(|n| !self.nodes[n.index()].known);
+        let unknown = demand.allowed.iter().any(|n| !self.nodes[n.index()].known);
         if unknown {
             return Ok(());
         }
@@ -101,7 +106,11 @@ impl Controller {
                 format!(
                     "no node of queue {} has the features {} and is not avoided",
                     queue.spec.name,
-                    if request.features.is_empty() { "asked for".to_owned() } else { request.features.join(",") }
+                    if request.features.is_empty() {
+                        "asked for".to_owned()
+                    } else {
+                        request.features.join(",")
+                    }
                 ),
             ));
         }
@@ -119,7 +128,10 @@ impl Controller {
                 let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();
                 Refusal::new(
                     RefusalCode::NotFound,
-                    format!("there is no node set '{set}'; the sets are: {}", sets.join(", ")),
+                    format!(
+                        "there is no node set '{set}'; the sets are: {}",
+                        sets.join(", ")
+                    ),
                 )
             })?;
             tiers.push(self.mask(nodes)?);
@@ -152,9 +164,13 @@ fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
     }
     let tasks = match (request.tasks, request.nodes, request.tasks_per_node) {
         (Some(tasks), _, _) => tasks,
-        (None, Some(nodes), per_node) => nodes.checked_mul(per_node.unwrap_or(1)).ok_or_else(|| {
-            Refusal::invalid(format!("{nodes} nodes times the tasks per node are too many"))
-        })?,
+        (None, Some(nodes), per_node) => {
+            nodes.checked_mul(per_node.unwrap_or(1)).ok_or_else(|| {
+                Refusal::invalid(format!(
+                    "{nodes} nodes times the tasks per node are too many"
+                ))
+            })?
+        }
         (None, None, per_node) => per_node.unwrap_or(1),
     };
     let nodes = request.nodes.map(|n| n.min(tasks));

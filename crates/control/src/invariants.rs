@@ -58,7 +58,12 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
         let live = group.fates.iter().filter(|f| **f == Fate::Live).count();
         let of = |job: &&crate::job::Job| job.submitted.base == *base;
         let jobs = it.jobs.values().filter(of).count();
-        let running = it.jobs.values().filter(of).filter(|j| !j.is_waiting()).count();
+        let running = it
+            .jobs
+            .values()
+            .filter(of)
+            .filter(|j| !j.is_waiting())
+            .count();
         let queued = it
             .jobs
             .values()

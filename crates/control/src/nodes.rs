@@ -5,9 +5,7 @@ use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::Record;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
 use cosy_model::node::{InventoryItem, NodeOrder, NodeSelf};
-use cosy_model::{
-    Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits,
-};
+use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -433,5 +431,4 @@ impl Controller {
         let id = *self.node_ids.get(name)?;
         (self.nodes[id.index()].link == Some(link)).then_some(id)
     }
-
 }

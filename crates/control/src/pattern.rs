@@ -79,7 +79,11 @@ mod tests {
             node: "n1",
         };
         let check = |pattern: &str, want: &str| {
-            assert_eq!(expand(pattern.as_bytes(), &names).lossy(), want, "{pattern}");
+            assert_eq!(
+                expand(pattern.as_bytes(), &names).lossy(),
+                want,
+                "{pattern}"
+            );
         };
         check("out-%j", "out-12");
         check("%A_%a.o", "10_2.o");

@@ -65,8 +65,7 @@ impl Controller {
         self.require_admin(caller, "open and close queues")?;
         let id = self.find_queue(Some(name))?;
         self.queues[id.index()].state = state;
-        self.sched
-            .set_queue_starts(id, state != QueueState::Closed);
+        self.sched.set_queue_starts(id, state != QueueState::Closed);
         self.record(Record::Queue {
             name: name.to_owned(),
             state,

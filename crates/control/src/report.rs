@@ -10,8 +10,8 @@ use crate::job::{Fate, Job, PartStep, Phase};
 use crate::mail::News;
 use crate::record::{AfterRun, Record};
 use cosy_model::api::EndedJob;
-use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
 use cosy_model::node::PrepareFailure;
+use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
 use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, WaitReason};
 
 /// A node that has not ended a job so long after its limit and grace is told again.
@@ -95,7 +95,13 @@ impl Controller {
         present.then_some(job)
     }
 
-    fn prepared(&mut self, now: Time, id: NodeId, key: AttemptKey, failure: Option<PrepareFailure>) {
+    fn prepared(
+        &mut self,
+        now: Time,
+        id: NodeId,
+        key: AttemptKey,
+        failure: Option<PrepareFailure>,
+    ) {
         if self.at_attempt(id, key).is_none() {
             return self.order(id, |node| NodeOrder::Release { key, node });
         }
@@ -115,7 +121,9 @@ impl Controller {
 
     /// Starts the program when every other node is ready.
     fn launch_when_ready(&mut self, now: Time, id: JobId) {
-        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
         let Some(run) = job.run() else { return };
         let ready = run.parts.iter().skip(1).all(|p| p.step == PartStep::Ready);
         if run.launched || run.after.is_some() || !ready {
@@ -143,11 +151,13 @@ impl Controller {
             let cause = EndCause::LaunchFailed(failure.reason.clone());
             AfterRun::End(End::never_ran(cause, now))
         };
-        let killed = self.jobs.get(&key.job).and_then(Job::run).and_then(|r| r.killed);
+        let killed = self
+            .jobs
+            .get(&key.job)
+            .and_then(Job::run)
+            .and_then(|r| r.killed);
         let after = match killed {
-            Some(KillCause::Cancelled) => {
-                AfterRun::End(End::never_ran(EndCause::Cancelled, now))
-            }
+            Some(KillCause::Cancelled) => AfterRun::End(End::never_ran(EndCause::Cancelled, now)),
             Some(_) | None => after,
         };
         self.order(id, |node| NodeOrder::Forget { key, node });
@@ -231,7 +241,9 @@ impl Controller {
     }
 
     fn order_clean_up(&mut self, id: JobId, node: NodeId, runs_program: bool) {
-        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
         let key = job.key();
         if runs_program {
             self.order(node, |node| NodeOrder::Kill {
@@ -249,7 +261,9 @@ impl Controller {
         let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
             return;
         };
-        let Some(part) = run.part_mut(node) else { return };
+        let Some(part) = run.part_mut(node) else {
+            return;
+        };
         if part.step == PartStep::Released {
             return;
         }
@@ -294,7 +308,13 @@ impl Controller {
         };
         job.phase = Phase::Waiting(Some(WaitReason::Fresh));
         self.save_job(id);
-        self.happened(now, "requeued", "controller", format!("job {id}"), String::new());
+        self.happened(
+            now,
+            "requeued",
+            "controller",
+            format!("job {id}"),
+            String::new(),
+        );
         if let Some(mail) = self.mail(&self.jobs[&id], &News::Requeued) {
             self.effect(mail);
         }
@@ -303,7 +323,9 @@ impl Controller {
 
     /// The job is over: its row, its history, everyone who waited for it.
     pub(crate) fn end_job(&mut self, now: Time, id: JobId, end: &End, note: &str) {
-        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
         let (base, member) = (job.submitted.base, job.member);
         let submitted = job.submitted.clone();
         if self.sched.dequeue(id) {
@@ -324,7 +346,10 @@ impl Controller {
         let begin = job.spec().begin;
         self.record(Record::Job(Box::new(row.clone())));
         let state = end.state();
-        let detail = format!("{state}, exit code {}, signal {}", end.exit_code, end.signal);
+        let detail = format!(
+            "{state}, exit code {}, signal {}",
+            end.exit_code, end.signal
+        );
         self.happened(now, "ended", "controller", format!("job {id}"), detail);
         if let Some(mail) = mail {
             self.effect(mail);
@@ -537,12 +562,13 @@ impl Controller {
 
     /// A kill that was ordered while the link was down.
     fn repeat_kill(&mut self, id: NodeId, key: AttemptKey) {
-        let cause = self.at_attempt(id, key).and_then(|j| j.run()).and_then(|r| {
-            match (&r.after, r.killed) {
+        let cause = self
+            .at_attempt(id, key)
+            .and_then(|j| j.run())
+            .and_then(|r| match (&r.after, r.killed) {
                 (Some(_), _) => Some(KillCause::Superseded),
                 (None, killed) => killed,
-            }
-        });
+            });
         if let Some(cause) = cause {
             self.order(id, |node| NodeOrder::Kill { key, node, cause });
         }
@@ -596,7 +622,9 @@ impl Controller {
         let mut late = Vec::new();
         for node in &self.nodes {
             for id in &node.jobs {
-                let Some(job) = self.jobs.get(id) else { continue };
+                let Some(job) = self.jobs.get(id) else {
+                    continue;
+                };
                 let Some(run) = job.run() else { continue };
                 let limit = job.submitted.place.limit();
                 let Some(started) = run.started else { continue };

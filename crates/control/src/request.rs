@@ -115,7 +115,9 @@ impl Controller {
             Request::Hold { filter } => self.hold(now, caller, &filter)?,
             Request::Release { filter } => self.release(now, caller, &filter)?,
             Request::Requeue { filter } => self.requeue(now, caller, &filter)?,
-            Request::Change { filter, change } => self.change(now, caller, &filter, &change, facts)?,
+            Request::Change { filter, change } => {
+                self.change(now, caller, &filter, &change, facts)?
+            }
             Request::Jobs {
                 filter,
                 fields,
@@ -183,7 +185,9 @@ impl Controller {
         facts: &Facts,
     ) -> Result<Option<Reply>, Refusal> {
         if refs.is_empty() || refs.len() > limits::IDS_IN_REQUEST {
-            return Err(Refusal::invalid("name between 1 and 100,000 jobs to wait for"));
+            return Err(Refusal::invalid(
+                "name between 1 and 100,000 jobs to wait for",
+            ));
         }
         let mut wait = Wait {
             client,
@@ -340,10 +344,7 @@ impl Controller {
         let mut wanted: BTreeMap<Uid, bool> = BTreeMap::new();
         for queue in &self.queues {
             for uid in queue.by_user.keys() {
-                let old = self
-                    .users
-                    .get(uid)
-                    .is_none_or(|k| now.since(k.at) > half);
+                let old = self.users.get(uid).is_none_or(|k| now.since(k.at) > half);
                 wanted.insert(*uid, old);
             }
         }

@@ -3,7 +3,7 @@
 use crate::config::Visibility;
 use crate::controller::{Controller, Ended};
 use crate::event::{Caller, ClientId};
-use crate::job::{Job, Phase, Run, Submitted};
+use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::record::JobRow;
 use crate::request::{PendingPlan, no_job};
 use cosy_model::api::{Column, JobField, JobFilter, JobRef, NO_NUMBER, Reply, Table};
@@ -101,16 +101,14 @@ impl Controller {
         table
     }
 
-    fn chosen_live(
-        &self,
-        caller: &Caller,
-        filter: &JobFilter,
-        ids: Option<&[JobId]>,
-    ) -> Vec<&Job> {
-        let good =
-            |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
+    fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
+        let good = |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
         match ids {
-            Some(ids) => ids.iter().filter_map(|id| self.jobs.get(id)).filter(good).collect(),
+            Some(ids) => ids
+                .iter()
+                .filter_map(|id| self.jobs.get(id))
+                .filter(good)
+                .collect(),
             None => self.jobs.values().filter(good).collect(),
         }
     }
@@ -125,7 +123,7 @@ impl Controller {
             self.may_see(caller, &e.submitted)
                 && passes_common(filter, &e.submitted)
                 && filter.nodes.is_empty()
-                && filter.states.contains(&e.state)
+                && (filter.states.is_empty() || filter.states.contains(&e.state))
         };
         match ids {
             Some(ids) => ids
@@ -136,7 +134,6 @@ impl Controller {
                         && (filter.states.is_empty() || filter.states.contains(&e.state))
                 })
                 .collect(),
-            None if filter.states.is_empty() => Vec::new(),
             None => self.ended.values().filter(wanted).collect(),
         }
     }
@@ -260,7 +257,9 @@ impl Controller {
         match field {
             JobField::State => text(job.state().word()),
             JobField::Reason => text(self.reason(now, job)),
-            JobField::Start => run.map_or(Cell::None, |r| Cell::Number(started.unwrap_or(r.allocated).0)),
+            JobField::Start => run.map_or(Cell::None, |r| {
+                Cell::Number(started.unwrap_or(r.allocated).0)
+            }),
             JobField::LatestEnd if !limit.is_unlimited() => {
                 started.map_or(Cell::None, |s| Cell::Number((s + limit).0))
             }
@@ -281,11 +280,13 @@ impl Controller {
                         * u64::from(job.spec().request.cores_per_task),
                 ),
             },
-            JobField::MemoryPerNode => match (run.and_then(|r| r.parts.first()), job.spec().request.memory) {
-                (Some(part), _) => number(part.amounts.memory.0),
-                (None, MemoryRequest::PerNode(m)) => number(m.0),
-                (None, MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault) => Cell::None,
-            },
+            JobField::MemoryPerNode => {
+                match (run.and_then(|r| r.parts.first()), job.spec().request.memory) {
+                    (Some(part), _) => number(part.amounts.memory.0),
+                    (None, MemoryRequest::PerNode(m)) => number(m.0),
+                    (None, MemoryRequest::PerCore(_) | MemoryRequest::QueueDefault) => Cell::None,
+                }
+            }
             JobField::Gpus => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.gpus)).sum()),
                 None => number(
@@ -316,13 +317,24 @@ impl Controller {
         match &job.phase {
             Phase::Run(_) => String::new(),
             Phase::Waiting(Some(reason)) => reason.word().to_owned(),
-            Phase::Waiting(None) => self
-                .sched
-                .why(now, job.id)
-                .unwrap_or(WaitReason::Priority)
-                .word()
-                .to_owned(),
+            Phase::Waiting(None) => self.planner_reason(now, job).word().to_owned(),
         }
+    }
+
+    /// What the planner says; it does not know that some nodes have not told yet what
+    /// they have.
+    fn planner_reason(&self, now: Time, job: &Job) -> WaitReason {
+        let reason = self.sched.why(now, job.id).unwrap_or(WaitReason::Priority);
+        let untold = || match &job.submitted.place {
+            Place::Good { demand, .. } => {
+                demand.allowed.iter().any(|n| !self.nodes[n.index()].known)
+            }
+            Place::Lost => false,
+        };
+        if reason == WaitReason::NeverFits && untold() {
+            return WaitReason::NodesUnavailable;
+        }
+        reason
     }
 
     pub(crate) fn explain(
@@ -371,7 +383,10 @@ impl Controller {
         if table.rows == 0 {
             return Reply::Refused(no_job(target));
         }
-        let first = self.ids_of(target).into_iter().find_map(|id| self.jobs.get(&id));
+        let first = self
+            .ids_of(target)
+            .into_iter()
+            .find_map(|id| self.jobs.get(&id));
         let lines = first.map_or_else(Vec::new, |job| self.lines(now, job, starts));
         Reply::Explained { table, lines }
     }
@@ -383,8 +398,7 @@ impl Controller {
         };
         let reason = reason
             .clone()
-            .or_else(|| self.sched.why(now, job.id))
-            .unwrap_or(WaitReason::Priority);
+            .unwrap_or_else(|| self.planner_reason(now, job));
         let queue = &job.submitted.queue;
         let before = self
             .sched
@@ -396,23 +410,38 @@ impl Controller {
                 "it is the first in line of those that need what is in use now; it starts as soon as enough is free in queue {queue}"
             ),
             WaitReason::Priority => match before {
-                Some(n) => format!("{n} waiting jobs come before it, and starting it now could delay the first of them"),
+                Some(n) => format!(
+                    "{n} waiting jobs come before it, and starting it now could delay the first of them"
+                ),
                 None => "other jobs come before it".to_owned(),
             },
-            WaitReason::Dependency => format!("it waits for other jobs: {}", dependencies(job.spec())),
+            WaitReason::Dependency => {
+                format!("it waits for other jobs: {}", dependencies(job.spec()))
+            }
             WaitReason::DependencyNever => format!(
                 "what it waits for can no longer happen ({}): cancel it or change its dependencies",
                 dependencies(job.spec())
             ),
             WaitReason::BeginTime => "its begin time has not come".to_owned(),
-            WaitReason::HeldByUser => "it is held by its user: 'cosy release' lets it go".to_owned(),
+            WaitReason::HeldByUser => {
+                "it is held by its user: 'cosy release' lets it go".to_owned()
+            }
             WaitReason::HeldByAdmin => "it is held by an administrator".to_owned(),
             WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
-            WaitReason::ArrayLimit => "as many tasks of its array run as may run at once".to_owned(),
-            WaitReason::NodesUnavailable => "nodes that it needs are down, drained or not connected".to_owned(),
+            WaitReason::ArrayLimit => {
+                "as many tasks of its array run as may run at once".to_owned()
+            }
+            WaitReason::NodesUnavailable => {
+                "nodes that it needs are down, drained or not connected".to_owned()
+            }
             WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
-            WaitReason::Directory => "the directory service does not tell the user's groups; it is asked again and again".to_owned(),
-            WaitReason::NeverFits => format!("queue {queue} as configured now can never run it: change it or cancel it"),
+            WaitReason::Directory => {
+                "the directory service does not tell the user's groups; it is asked again and again"
+                    .to_owned()
+            }
+            WaitReason::NeverFits => {
+                format!("queue {queue} as configured now can never run it: change it or cancel it")
+            }
         };
         let mut lines = vec![line];
         if let Some(prediction) = starts.get(&job.id)
@@ -437,10 +466,7 @@ fn passes_common(filter: &JobFilter, job: &Submitted) -> bool {
 }
 
 /// Waiting tasks of one array, held alike and for one reason, become one row.
-fn fold_arrays<'a>(
-    live: &[&'a Job],
-    limits: &BTreeMap<JobId, Option<u32>>,
-) -> Vec<Row<'a>> {
+fn fold_arrays<'a>(live: &[&'a Job], limits: &BTreeMap<JobId, Option<u32>>) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
     for job in live {
@@ -512,7 +538,9 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         }
         JobField::Tasks => number(parts().iter().map(|p| u64::from(p.tasks)).sum()),
         JobField::Cores => number(parts().iter().map(|p| u64::from(p.amounts.cores)).sum()),
-        JobField::MemoryPerNode => parts().first().map_or(Cell::None, |p| number(p.amounts.memory.0)),
+        JobField::MemoryPerNode => parts()
+            .first()
+            .map_or(Cell::None, |p| number(p.amounts.memory.0)),
         JobField::Gpus => number(parts().iter().map(|p| u64::from(p.amounts.gpus)).sum()),
         JobField::ExitCode => end.map_or(Cell::None, |e| Cell::Number(i64::from(e.exit_code))),
         JobField::Signal => end.map_or(Cell::None, |e| Cell::Number(i64::from(e.signal))),
@@ -526,7 +554,10 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
     }
 }
 
-fn file_cell(field: JobField, files: (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText)) -> Cell {
+fn file_cell(
+    field: JobField,
+    files: (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText),
+) -> Cell {
     match field {
         JobField::Stdout => text(files.0.lossy()),
         JobField::Stderr => text(files.1.lossy()),

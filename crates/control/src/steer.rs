@@ -6,9 +6,7 @@ use crate::job::{Job, Phase, Place, Submitted};
 use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::node::{KillCause, NodeOrder};
-use cosy_model::{
-    End, EndCause, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, limits,
-};
+use cosy_model::{End, EndCause, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, limits};
 use std::sync::Arc;
 
 /// Which jobs a filter names, and what was named but cannot be touched.
@@ -455,7 +453,11 @@ fn check_change(change: &JobChange) -> Result<(), Refusal> {
             )));
         }
     }
-    if change.name.as_ref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
+    if change
+        .name
+        .as_ref()
+        .is_some_and(|n| n.is_empty() || n.chars().any(char::is_control))
+    {
         return Err(Refusal::invalid(
             "a job name must not be empty and must not have control characters",
         ));
@@ -463,10 +465,20 @@ fn check_change(change: &JobChange) -> Result<(), Refusal> {
     if change.time_limit.is_some_and(|t| t <= Span::ZERO) {
         return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
     }
-    if change.nice.is_some_and(|n| n.unsigned_abs() > limits::NICE.unsigned_abs()) {
-        return Err(Refusal::invalid(format!("nice is limited to {}", limits::NICE)));
+    if change
+        .nice
+        .is_some_and(|n| n.unsigned_abs() > limits::NICE.unsigned_abs())
+    {
+        return Err(Refusal::invalid(format!(
+            "nice is limited to {}",
+            limits::NICE
+        )));
     }
-    if change.dependencies.as_ref().is_some_and(|d| d.len() > limits::DEPENDENCIES) {
+    if change
+        .dependencies
+        .as_ref()
+        .is_some_and(|d| d.len() > limits::DEPENDENCIES)
+    {
         return Err(Refusal::invalid(format!(
             "more than {} dependencies",
             limits::DEPENDENCIES

@@ -199,7 +199,11 @@ impl Controller {
         let mine = queue.by_user.get(&caller.user.uid).copied().unwrap_or(0);
         let limits = [
             (queue.spec.max_jobs, queue.jobs, "jobs at once"),
-            (queue.spec.max_jobs_per_user, mine, "jobs of one user at once"),
+            (
+                queue.spec.max_jobs_per_user,
+                mine,
+                "jobs of one user at once",
+            ),
         ];
         for (max, have, what) in limits {
             if let Some(max) = max
@@ -207,7 +211,9 @@ impl Controller {
             {
                 return Err(Refusal::new(
                     RefusalCode::QueueLimit,
-                    format!("queue {name} allows {max} {what}; there are {have} and {tasks} would come"),
+                    format!(
+                        "queue {name} allows {max} {what}; there are {have} and {tasks} would come"
+                    ),
                 ));
             }
         }
@@ -237,18 +243,44 @@ impl Controller {
 /// Limits on everything that a command sent.
 fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
     let too_long = |what: &str, have: usize, most: usize| {
-        Refusal::invalid(format!("{what} of {have} bytes is longer than the {most} allowed"))
+        Refusal::invalid(format!(
+            "{what} of {have} bytes is longer than the {most} allowed"
+        ))
     };
     let texts = [
         ("script", script.0.len(), limits::SCRIPT_BYTES),
-        ("environment", spec.environment.0.len(), limits::ENVIRONMENT_BYTES),
+        (
+            "environment",
+            spec.environment.0.len(),
+            limits::ENVIRONMENT_BYTES,
+        ),
         ("job name", spec.name.len(), limits::NAME_BYTES),
         ("comment", spec.comment.len(), limits::COMMENT_BYTES),
-        ("account", spec.account.as_ref().map_or(0, String::len), limits::NAME_BYTES),
-        ("working directory", spec.workdir.0.len(), limits::PATH_BYTES),
-        ("output pattern", spec.stdout.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
-        ("error pattern", spec.stderr.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
-        ("input pattern", spec.stdin.as_ref().map_or(0, |t| t.0.len()), limits::PATH_BYTES),
+        (
+            "account",
+            spec.account.as_ref().map_or(0, String::len),
+            limits::NAME_BYTES,
+        ),
+        (
+            "working directory",
+            spec.workdir.0.len(),
+            limits::PATH_BYTES,
+        ),
+        (
+            "output pattern",
+            spec.stdout.as_ref().map_or(0, |t| t.0.len()),
+            limits::PATH_BYTES,
+        ),
+        (
+            "error pattern",
+            spec.stderr.as_ref().map_or(0, |t| t.0.len()),
+            limits::PATH_BYTES,
+        ),
+        (
+            "input pattern",
+            spec.stdin.as_ref().map_or(0, |t| t.0.len()),
+            limits::PATH_BYTES,
+        ),
         ("mail address", spec.mail.to.len(), limits::NAME_BYTES),
     ];
     if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {
@@ -263,30 +295,62 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         return Err(Refusal::invalid("the mail address is not an address"));
     }
     if !spec.workdir.0.starts_with(b"/") {
-        return Err(Refusal::invalid("the working directory must be a whole path"));
+        return Err(Refusal::invalid(
+            "the working directory must be a whole path",
+        ));
     }
-    let paths = [Some(&spec.workdir), spec.stdout.as_ref(), spec.stderr.as_ref(), spec.stdin.as_ref()];
+    let paths = [
+        Some(&spec.workdir),
+        spec.stdout.as_ref(),
+        spec.stderr.as_ref(),
+        spec.stdin.as_ref(),
+    ];
     if paths.into_iter().flatten().any(|p| p.0.contains(&0)) {
         return Err(Refusal::invalid("a path has a NUL byte"));
     }
     check_program(&spec.program, script)?;
     let lists = [
-        ("dependencies", spec.dependencies.len(), limits::DEPENDENCIES),
+        (
+            "dependencies",
+            spec.dependencies.len(),
+            limits::DEPENDENCIES,
+        ),
         ("resource limits", spec.rlimits.len(), limits::RLIMITS),
-        ("features", spec.request.features.len(), limits::DEPENDENCIES),
-        ("node names", spec.request.prefer.len().max(spec.request.avoid.len()).max(spec.request.require.len()), limits::HOST_LIST_NAMES),
+        (
+            "features",
+            spec.request.features.len(),
+            limits::DEPENDENCIES,
+        ),
+        (
+            "node names",
+            spec.request
+                .prefer
+                .len()
+                .max(spec.request.avoid.len())
+                .max(spec.request.require.len()),
+            limits::HOST_LIST_NAMES,
+        ),
         ("node sets", spec.request.sets.len(), limits::DEPENDENCIES),
     ];
     if let Some((what, have, most)) = lists.into_iter().find(|(_, have, most)| have > most) {
-        return Err(Refusal::invalid(format!("{have} {what} are more than the {most} allowed")));
+        return Err(Refusal::invalid(format!(
+            "{have} {what} are more than the {most} allowed"
+        )));
     }
     if spec.nice.unsigned_abs() > limits::NICE.unsigned_abs() {
-        return Err(Refusal::invalid(format!("nice {} is beyond {}", spec.nice, limits::NICE)));
+        return Err(Refusal::invalid(format!(
+            "nice {} is beyond {}",
+            spec.nice,
+            limits::NICE
+        )));
     }
     if let Some(warn) = &spec.warn
         && !(1..=64).contains(&warn.signal)
     {
-        return Err(Refusal::invalid(format!("there is no signal {}", warn.signal)));
+        return Err(Refusal::invalid(format!(
+            "there is no signal {}",
+            warn.signal
+        )));
     }
     Ok(())
 }

@@ -167,7 +167,11 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
     }
     for node in &world.nodes {
         for (key, starts) in &node.starts {
-            assert_eq!(*starts, 1, "seed {seed}: {key:?} started twice on {}", node.name);
+            assert_eq!(
+                *starts, 1,
+                "seed {seed}: {key:?} started twice on {}",
+                node.name
+            );
         }
     }
     let mut where_started = BTreeMap::new();

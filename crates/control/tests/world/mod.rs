@@ -345,7 +345,9 @@ impl World {
             Effect::Order { link, order } => self.orders.push_back((link, order)),
             Effect::Prepare {
                 link, allocation, ..
-            } => self.orders.push_back((link, NodeOrder::Prepare(allocation))),
+            } => self
+                .orders
+                .push_back((link, NodeOrder::Prepare(allocation))),
             Effect::Launch { link, launch, .. } => {
                 self.orders.push_back((link, NodeOrder::Launch(launch)));
             }
@@ -667,7 +669,9 @@ impl World {
                 token: None,
             },
         });
-        self.replies.remove(&client).unwrap_or(Reply::Ended(Vec::new()))
+        self.replies
+            .remove(&client)
+            .unwrap_or(Reply::Ended(Vec::new()))
     }
 
     pub fn ask(&mut self, request: Request) -> Reply {
@@ -696,7 +700,10 @@ impl World {
 
     pub fn jobs(&mut self, fields: &[JobField]) -> Table {
         let request = Request::Jobs {
-            filter: JobFilter::default(),
+            filter: JobFilter {
+                states: JobState::ALL.into_iter().filter(|s| !s.is_end()).collect(),
+                ..JobFilter::default()
+            },
             fields: fields.to_vec(),
             fold_arrays: false,
         };

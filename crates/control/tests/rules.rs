@@ -1,0 +1,1078 @@
+//! What users and administrators are promised, one rule a test.
+
+mod world;
+
+use cosy_control::*;
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, NodeAction, Reply, Request};
+use cosy_model::job::{MailRequest, MemoryRequest, ResourceRequest};
+use cosy_model::node::*;
+use cosy_model::*;
+use world::*;
+
+fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {
+    JobSpec {
+        request: ResourceRequest {
+            nodes: Some(nodes),
+            exclusive: true,
+            ..ResourceRequest::default()
+        },
+        time_limit: Some(Span::from_secs(secs)),
+        ..spec(name)
+    }
+}
+
+fn depends(kind: DependencyKind, job: u64) -> JobSpec {
+    JobSpec {
+        dependencies: vec![Dependency {
+            kind,
+            job: JobId(job),
+            task: None,
+        }],
+        ..spec("d")
+    }
+}
+
+fn refusal(world: &mut World, spec: JobSpec) -> Refusal {
+    world
+        .try_submit(spec, None)
+        .expect_err("it should be refused")
+}
+
+// --- refused at once
+
+#[test]
+fn what_can_never_run_is_refused_with_figures() {
+    let mut world = World::new(config(2, 4));
+    let mut check = |request: ResourceRequest, code: RefusalCode, words: &str| {
+        let refused = refusal(
+            &mut world,
+            JobSpec {
+                request,
+                ..spec("x")
+            },
+        );
+        assert_eq!(refused.code, code, "{refused}");
+        assert!(refused.message.contains(words), "{refused}");
+    };
+    let r = ResourceRequest::default;
+    check(
+        ResourceRequest {
+            nodes: Some(3),
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "2",
+    );
+    check(
+        ResourceRequest {
+            cores_per_task: 5,
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "4",
+    );
+    check(
+        ResourceRequest {
+            memory: MemoryRequest::PerNode(MiB(20_000)),
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "memory",
+    );
+    check(
+        ResourceRequest {
+            disk_per_node: MiB(2000),
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "disk",
+    );
+    check(
+        ResourceRequest {
+            gpus_per_node: 3,
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "3 gpus",
+    );
+    check(
+        ResourceRequest {
+            nodes: Some(0),
+            ..r()
+        },
+        RefusalCode::Invalid,
+        "0 nodes",
+    );
+    check(
+        ResourceRequest {
+            features: vec!["fast".into()],
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "fast",
+    );
+    check(
+        ResourceRequest {
+            avoid: vec!["n9".into()],
+            ..r()
+        },
+        RefusalCode::NotFound,
+        "n9",
+    );
+    check(
+        ResourceRequest {
+            sets: vec!["none".into()],
+            ..r()
+        },
+        RefusalCode::NotFound,
+        "none",
+    );
+    check(
+        ResourceRequest {
+            require: vec!["n1".into()],
+            avoid: vec!["n1".into()],
+            ..r()
+        },
+        RefusalCode::NeverFits,
+        "n1",
+    );
+    check(
+        ResourceRequest {
+            nodes: Some(1),
+            tasks: Some(9),
+            tasks_per_node: Some(2),
+            ..r()
+        },
+        RefusalCode::Invalid,
+        "9 tasks",
+    );
+    assert_eq!(world.controller.live_jobs(), 0);
+}
+
+#[test]
+fn limits_of_queues() {
+    let mut c = config(4, 4);
+    c.queues[0] = QueueSpec {
+        name: "main".into(),
+        max_time: Some(Span::from_minutes(10)),
+        default_time: Some(Span::from_minutes(5)),
+        max_nodes: Some(2),
+        max_memory: Some(MiB(1000)),
+        max_disk: Some(MiB(100)),
+        max_jobs: Some(3),
+        max_jobs_per_user: Some(2),
+        ..QueueSpec::default()
+    };
+    let mut world = World::new(c);
+    let r = ResourceRequest::default;
+    let mut check = |spec: JobSpec, words: &str| {
+        let refused = refusal(&mut world, spec);
+        assert_eq!(refused.code, RefusalCode::QueueLimit, "{refused}");
+        assert!(refused.message.contains(words), "{refused}");
+    };
+    check(
+        JobSpec {
+            time_limit: Some(Span::from_minutes(11)),
+            ..spec("t")
+        },
+        "00:10:00",
+    );
+    check(whole("n", 3, 60), "2 nodes");
+    let memory = MemoryRequest::PerNode(MiB(1001));
+    check(
+        JobSpec {
+            request: ResourceRequest { memory, ..r() },
+            ..spec("m")
+        },
+        "1000M",
+    );
+    check(
+        JobSpec {
+            request: ResourceRequest {
+                disk_per_node: MiB(101),
+                ..r()
+            },
+            ..spec("d")
+        },
+        "100M",
+    );
+    let first = world.submit(JobSpec {
+        time_limit: None,
+        ..spec("a")
+    });
+    let limit = world
+        .jobs(&[JobField::TimeLimit])
+        .number(0, JobField::TimeLimit);
+    assert_eq!(
+        limit,
+        Some(Span::from_minutes(5).0),
+        "job {first} has the queue's default"
+    );
+    world.submit(spec("b"));
+    assert_eq!(refusal(&mut world, spec("c")).code, RefusalCode::QueueLimit);
+}
+
+#[test]
+fn memory_per_core_keeps_within_the_queues_memory_per_node() {
+    let mut c = config(2, 4);
+    c.queues[0].max_memory = Some(MiB(2000));
+    let mut world = World::new(c);
+    let request = ResourceRequest {
+        tasks: Some(4),
+        memory: MemoryRequest::PerCore(MiB(1000)),
+        ..ResourceRequest::default()
+    };
+    world.submit(JobSpec {
+        request,
+        ..spec("m")
+    });
+    let table = world.jobs(&[JobField::NodeCount]);
+    assert_eq!(
+        table.number(0, JobField::NodeCount),
+        Some(2),
+        "two tasks on each node"
+    );
+}
+
+#[test]
+fn access_lists() {
+    let mut c = config(1, 4);
+    c.queues[0].users.insert("u1000".into(), AccessLevel::Deny);
+    let mut world = World::new(c);
+    let refused = refusal(&mut world, spec("x"));
+    assert_eq!(refused.code, RefusalCode::AccessDenied);
+    assert!(refused.message.contains("u1000"), "{refused}");
+}
+
+#[test]
+fn unknown_queues_are_named_with_those_that_exist() {
+    let mut world = World::new(config(1, 4));
+    let refused = refusal(
+        &mut world,
+        JobSpec {
+            queue: Some("nosuch".into()),
+            ..spec("x")
+        },
+    );
+    assert_eq!(refused.code, RefusalCode::NotFound);
+    assert!(refused.message.contains("main"), "{refused}");
+}
+
+#[test]
+fn arrays_have_a_limit() {
+    let mut world = World::new(config(1, 4));
+    let refused = world.try_submit(spec("x"), Some("1-1000000")).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::TooMany);
+    assert!(refused.message.contains("100000"), "{refused}");
+}
+
+#[test]
+fn dependencies_must_exist() {
+    let mut world = World::new(config(1, 4));
+    assert_eq!(
+        refusal(&mut world, depends(DependencyKind::AfterOk, 99)).code,
+        RefusalCode::NotFound
+    );
+}
+
+// --- order
+
+#[test]
+fn queue_priority_then_level_then_first_come() {
+    let mut c = config(1, 4);
+    c.queues = vec![
+        QueueSpec {
+            name: "night".into(),
+            priority: 1,
+            ..QueueSpec::default()
+        },
+        QueueSpec {
+            name: "day".into(),
+            priority: 10,
+            ..QueueSpec::default()
+        },
+    ];
+    c.queues[1].users.insert("u1".into(), AccessLevel::Defer);
+    c.queues[1].users.insert("u3".into(), AccessLevel::Prefer);
+    c.default_queue = Some("night".into());
+    let mut world = World::new(c);
+    world.submit(whole("running", 1, 60));
+    world.deliver_all();
+    let mut submit = |uid: u32, queue: &str| {
+        let spec = JobSpec {
+            queue: Some(queue.into()),
+            ..whole("w", 1, 60)
+        };
+        let submission = api::Submission {
+            spec,
+            script: OsText::default(),
+            array: None,
+        };
+        let who = user(uid, &format!("u{uid}"));
+        match world.ask_as(who, None, Request::Submit(Box::new(submission))) {
+            Reply::Submitted { job, .. } => job.0,
+            other => panic!("{other:?}"),
+        }
+    };
+    let night = submit(2, "night");
+    let deferred = submit(1, "day");
+    let allowed = submit(2, "day");
+    let later = submit(2, "day");
+    let preferred = submit(3, "day");
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        world.pass(10);
+        let table = world.jobs(&[JobField::Id, JobField::State]);
+        let running = (0..table.rows).find(|r| table.text(*r, JobField::State) == "running");
+        order.push(
+            running
+                .and_then(|r| table.number(r, JobField::Id))
+                .unwrap_or(0) as u64,
+        );
+    }
+    assert_eq!(order, [preferred, allowed, later, deferred, night]);
+}
+
+#[test]
+fn backfill_fills_gaps_but_never_delays_the_head() {
+    let mut world = World::new(config(4, 4));
+    world.run_time = Span::from_secs(100);
+    world.submit(whole("long", 3, 100));
+    let head = world.submit(whole("head", 4, 50));
+    let fits = world.submit(whole("short", 1, 100));
+    let too_long = world.submit(whole("toolong", 1, 101));
+    world.deliver_all();
+    let queue = world.queue();
+    assert_eq!(
+        queue,
+        format!("1:running {head}:waiting/resources {fits}:running {too_long}:waiting/priority")
+    );
+    world.pass(100);
+    let table = world.jobs(&[JobField::Id, JobField::State]);
+    assert_eq!(table.number(0, JobField::Id), Some(head as i64));
+    assert_eq!(
+        table.text(0, JobField::State),
+        "running",
+        "exactly at its guaranteed time"
+    );
+}
+
+#[test]
+fn queues_without_common_nodes_do_not_hold_each_other_back() {
+    let mut c = config(2, 4);
+    c.queues = vec![
+        QueueSpec {
+            name: "a".into(),
+            priority: 9,
+            nodes: Some(vec!["n1".into()]),
+            ..QueueSpec::default()
+        },
+        QueueSpec {
+            name: "b".into(),
+            nodes: Some(vec!["n2".into()]),
+            ..QueueSpec::default()
+        },
+    ];
+    c.policy.backfill = false;
+    c.default_queue = Some("a".into());
+    let mut world = World::new(c);
+    world.submit(whole("a1", 1, 60));
+    world.submit(whole("a2", 1, 60));
+    world.submit(JobSpec {
+        queue: Some("b".into()),
+        ..whole("b1", 1, 60)
+    });
+    world.deliver_all();
+    assert_eq!(world.queue(), "1:running 2:waiting/resources 3:running");
+}
+
+// --- waiting for something else
+
+#[test]
+fn every_kind_of_dependency() {
+    let mut world = World::new(config(4, 4));
+    let good = world.submit(spec("good"));
+    let bad = world.submit(spec("bad"));
+    let wait = [
+        (DependencyKind::AfterOk, good, true),
+        (DependencyKind::AfterOk, bad, false),
+        (DependencyKind::AfterNotOk, good, false),
+        (DependencyKind::AfterNotOk, bad, true),
+        (DependencyKind::AfterAny, bad, true),
+    ];
+    let jobs: Vec<(u64, bool)> = wait
+        .map(|(kind, on, runs)| (world.submit(depends(kind, on)), runs))
+        .to_vec();
+    let after = world.submit(depends(DependencyKind::After, good));
+    assert!(
+        world
+            .queue()
+            .contains(&format!("{}:waiting/dependency", jobs[0].0))
+    );
+    world.deliver_all();
+    assert!(
+        !world.queue().contains(&format!("{after}:waiting")),
+        "{}",
+        world.queue()
+    );
+    let key = AttemptKey {
+        job: JobId(bad),
+        attempt: Attempt(1),
+    };
+    let n = world
+        .nodes
+        .iter()
+        .position(|n| n.known.contains_key(&key))
+        .unwrap();
+    world.end(n, key, 3);
+    world.pass(30);
+    for (job, runs) in jobs {
+        let ended = world.state_of(job) == JobState::Completed;
+        assert_eq!(ended, runs, "job {job}: {}", world.queue());
+    }
+    assert!(world.queue().contains("dependency_never"));
+}
+
+#[test]
+fn dependencies_on_jobs_that_left_memory() {
+    let mut world = World::new(config(1, 4));
+    let first = world.submit(spec("first"));
+    let held = world.submit(JobSpec {
+        hold: true,
+        ..depends(DependencyKind::AfterNotOk, first)
+    });
+    world.pass(20);
+    world.pass(400);
+    world.crash();
+    world.connect(0);
+    let late = world.submit(depends(DependencyKind::AfterOk, first));
+    world.ask(Request::Release {
+        filter: ids(&[held]),
+    });
+    world.pass(20);
+    assert_eq!(world.state_of(late), JobState::Completed);
+    assert_eq!(world.queue(), format!("{held}:waiting/dependency_never"));
+}
+
+#[test]
+fn singletons_run_one_after_another() {
+    let mut world = World::new(config(4, 4));
+    let single = || JobSpec {
+        dependencies: vec![Dependency {
+            kind: DependencyKind::Singleton,
+            job: JobId(0),
+            task: None,
+        }],
+        ..spec("same")
+    };
+    for _ in 0..3 {
+        world.submit(single());
+    }
+    world.deliver_all();
+    assert_eq!(
+        world.queue(),
+        "1:running 2:waiting/dependency 3:waiting/dependency"
+    );
+    world.pass(11);
+    assert_eq!(world.queue(), "2:running 3:waiting/dependency");
+}
+
+#[test]
+fn arrays_keep_to_their_throttle() {
+    let mut world = World::new(config(4, 4));
+    let base = world.try_submit(spec("arr"), Some("1-10%3")).unwrap();
+    for _ in 0..50 {
+        let running = world.queue().matches(":running").count();
+        assert!(running <= 3, "{}", world.queue());
+        world.pass(1);
+    }
+    for n in 0..10 {
+        assert_eq!(world.state_of(base + n), JobState::Completed);
+    }
+}
+
+#[test]
+fn hold_release_begin() {
+    let mut world = World::new(config(1, 4));
+    let held = world.submit(JobSpec {
+        hold: true,
+        ..spec("h")
+    });
+    let begin = world.now + Span::from_secs(30);
+    let later = world.submit(JobSpec {
+        begin: Some(begin),
+        ..spec("b")
+    });
+    assert_eq!(
+        world.queue(),
+        format!("{held}:waiting/held_by_user {later}:waiting/begin_time")
+    );
+    assert_eq!(
+        world
+            .controller
+            .next_wakeup(world.now + Span::from_secs(29)),
+        begin
+    );
+    world.ask(Request::Release {
+        filter: ids(&[held]),
+    });
+    world.pass(29);
+    assert_eq!(world.queue(), format!("{later}:waiting/begin_time"));
+    world.pass(1);
+    assert_eq!(world.queue(), format!("{later}:running"));
+}
+
+#[test]
+fn users_cannot_release_what_an_administrator_holds() {
+    let mut world = World::new(config(1, 4));
+    let id = world.submit(JobSpec {
+        begin: Some(Time::FAR),
+        ..spec("x")
+    });
+    world.ask_as(user(0, "root"), None, Request::Hold { filter: ids(&[id]) });
+    let reply = world.ask(Request::Release { filter: ids(&[id]) });
+    let Reply::Done {
+        changed: 0,
+        refused,
+    } = reply
+    else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(refused[0].1.code, RefusalCode::Forbidden);
+}
+
+#[test]
+fn an_outage_of_the_directory_delays_jobs() {
+    let mut c = config(1, 4);
+    c.policy.user_ttl = Span::from_secs(20);
+    let mut world = World::new(c);
+    let id = world.submit(JobSpec {
+        begin: Some(world.now + Span::from_secs(60)),
+        ..spec("x")
+    });
+    world.directory_down = true;
+    world.pass(70);
+    assert_eq!(world.queue(), format!("{id}:waiting/directory"));
+    world.directory_down = false;
+    world.pass(2);
+    assert_eq!(world.queue(), format!("{id}:running"));
+}
+
+// --- steering
+
+#[test]
+fn cancel_in_every_state() {
+    let mut world = World::new(config(2, 4));
+    let running = world.submit(whole("r", 1, 60));
+    world.deliver_all();
+    let starting = world.submit(whole("s", 1, 60));
+    let waiting = world.submit(whole("w", 2, 60));
+    for id in [running, starting, waiting] {
+        let reply = world.ask(Request::Cancel {
+            filter: ids(&[id]),
+            signal: None,
+            script_only: false,
+        });
+        assert!(matches!(reply, Reply::Done { changed: 1, .. }), "{reply:?}");
+    }
+    world.deliver_all();
+    for id in [running, starting, waiting] {
+        assert_eq!(world.state_of(id), JobState::Cancelled);
+    }
+    let again = world.ask(Request::Cancel {
+        filter: ids(&[running]),
+        signal: None,
+        script_only: false,
+    });
+    let Reply::Done {
+        changed: 0,
+        refused,
+    } = again
+    else {
+        panic!("{again:?}")
+    };
+    assert_eq!(refused[0].1.code, RefusalCode::WrongState);
+    let none = world.ask(Request::Cancel {
+        filter: JobFilter::default(),
+        signal: None,
+        script_only: false,
+    });
+    assert!(
+        matches!(none, Reply::Refused(_)),
+        "an empty filter must not cancel everything"
+    );
+}
+
+#[test]
+fn others_jobs_are_neither_seen_nor_touched() {
+    let mut world = World::new(config(1, 4));
+    let id = world.submit(spec("mine"));
+    let other = user(2000, "other");
+    let list = Request::Jobs {
+        filter: JobFilter::default(),
+        fields: vec![JobField::Id],
+        fold_arrays: false,
+    };
+    let reply = world.ask_as(other.clone(), None, list);
+    assert!(matches!(&reply, Reply::Jobs(t) if t.rows == 0), "{reply:?}");
+    let cancel = Request::Cancel {
+        filter: ids(&[id]),
+        signal: None,
+        script_only: false,
+    };
+    let reply = world.ask_as(other.clone(), None, cancel);
+    assert!(matches!(&reply, Reply::Done { changed: 0, refused } if refused.len() == 1));
+    let explain = Request::Explain {
+        job: JobRef {
+            job: JobId(id),
+            task: None,
+        },
+    };
+    assert!(matches!(
+        world.ask_as(other.clone(), None, explain),
+        Reply::Refused(_)
+    ));
+    let drain = Request::NodeControl {
+        nodes: vec!["n1".into()],
+        action: NodeAction::Resume,
+    };
+    let reply = world.ask_as(other, None, drain.clone());
+    assert!(matches!(&reply, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+    assert!(matches!(
+        world.ask_as(user(5, "adm"), None, drain),
+        Reply::Done { .. }
+    ));
+}
+
+#[test]
+fn waiting_jobs_can_be_changed_running_ones_cannot() {
+    let mut world = World::new(config(1, 4));
+    let running = world.submit(whole("r", 1, 60));
+    let waiting = world.submit(whole("w", 1, 60));
+    let change = |limit: i64| {
+        Box::new(JobChange {
+            time_limit: Some(Span::from_secs(limit)),
+            ..JobChange::default()
+        })
+    };
+    let reply = world.ask(Request::Change {
+        filter: ids(&[running]),
+        change: change(30),
+    });
+    assert!(
+        matches!(&reply, Reply::Done { changed: 0, refused } if refused[0].1.code == RefusalCode::WrongState)
+    );
+    let reply = world.ask(Request::Change {
+        filter: ids(&[waiting]),
+        change: change(30),
+    });
+    assert!(matches!(reply, Reply::Done { changed: 1, .. }));
+    world.crash();
+    let limit = world.jobs(&[JobField::TimeLimit]);
+    assert_eq!(
+        limit.number(1, JobField::TimeLimit),
+        Some(30_000),
+        "also after a restart"
+    );
+    let nice = Box::new(JobChange {
+        nice: Some(-5),
+        ..JobChange::default()
+    });
+    let reply = world.ask(Request::Change {
+        filter: ids(&[waiting]),
+        change: nice,
+    });
+    assert!(matches!(&reply, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+}
+
+#[test]
+fn requeue_gives_a_new_attempt() {
+    let mut world = World::new(config(1, 4));
+    let id = world.submit(spec("x"));
+    world.deliver_all();
+    world.ask(Request::Requeue { filter: ids(&[id]) });
+    world.deliver_all();
+    world.pass(20);
+    assert_eq!(world.state_of(id), JobState::Completed);
+    assert_eq!(world.store.row(id).attempt, Attempt(2));
+}
+
+// --- nodes
+
+#[test]
+fn a_lost_node_fails_or_requeues_its_jobs_and_is_told_when_it_comes_back() {
+    let mut world = World::new(config(2, 4));
+    world.run_time = Span::from_secs(1000);
+    let keep = world.submit(JobSpec {
+        requeue: true,
+        ..whole("keep", 1, 2000)
+    });
+    let fail = world.submit(whole("fail", 1, 2000));
+    world.deliver_all();
+    world.disconnect(0);
+    world.disconnect(1);
+    world.now = world.now + Span::from_secs(61);
+    world.event(Event::Ticked);
+    assert_eq!(world.state_of(fail), JobState::NodeFailed);
+    assert_eq!(world.queue(), format!("{keep}:waiting/nodes_unavailable"));
+    world.connect(0);
+    world.connect(1);
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("{keep}:running"));
+    let alive: Vec<AttemptKey> = world
+        .nodes
+        .iter()
+        .flat_map(|n| n.known.iter())
+        .filter(|(_, on)| matches!(on.phase, AttemptPhase::Running { .. }))
+        .map(|(key, _)| *key)
+        .collect();
+    assert_eq!(
+        alive,
+        [AttemptKey {
+            job: JobId(keep),
+            attempt: Attempt(2)
+        }],
+        "superseded ones are killed"
+    );
+}
+
+#[test]
+fn a_failed_preparation_drains_the_node_and_the_job_goes_elsewhere() {
+    let mut world = World::new(config(2, 4));
+    let id = world.submit(spec("x"));
+    let key = AttemptKey {
+        job: JobId(id),
+        attempt: Attempt(1),
+    };
+    world.orders.clear();
+    let failure = Some(PrepareFailure {
+        reason: "prolog ended with 1".into(),
+        drain: true,
+    });
+    world.report(
+        0,
+        NodeReport::Prepared {
+            key,
+            node: "n1".into(),
+            failure,
+        },
+    );
+    world.deliver_all();
+    let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+        panic!()
+    };
+    assert_eq!(
+        (nodes[0].state.as_str(), nodes[0].reason.as_str()),
+        ("drained", "prolog ended with 1")
+    );
+    world.pass(15);
+    assert_eq!(world.state_of(id), JobState::Completed);
+    assert_eq!(
+        world.store.row(id).run.as_ref().unwrap().parts[0].node,
+        "n2"
+    );
+}
+
+#[test]
+fn drained_nodes_finish_what_they_run() {
+    let mut world = World::new(config(1, 4));
+    let first = world.submit(spec("x"));
+    world.deliver_all();
+    let drain = NodeAction::Drain {
+        reason: "disk".into(),
+    };
+    world.ask_as(
+        user(0, "root"),
+        None,
+        Request::NodeControl {
+            nodes: vec!["n1".into()],
+            action: drain,
+        },
+    );
+    let second = world.submit(spec("y"));
+    world.pass(30);
+    assert_eq!(world.state_of(first), JobState::Completed);
+    assert_eq!(world.queue(), format!("{second}:waiting/nodes_unavailable"));
+    world.crash();
+    world.connect(0);
+    assert_eq!(
+        world.queue(),
+        format!("{second}:waiting/nodes_unavailable"),
+        "also after a restart"
+    );
+    world.ask_as(
+        user(0, "root"),
+        None,
+        Request::NodeControl {
+            nodes: vec!["n1".into()],
+            action: NodeAction::Resume,
+        },
+    );
+    world.pass(20);
+    assert_eq!(world.state_of(second), JobState::Completed);
+}
+
+#[test]
+fn several_nodes_are_ready_before_the_program_starts() {
+    let mut world = World::new(config(3, 4));
+    let id = world.submit(whole("x", 3, 60));
+    let kinds = |world: &World| {
+        let kind = |o: &NodeOrder| match o {
+            NodeOrder::Prepare(_) => 'p',
+            NodeOrder::Launch(_) => 'l',
+            _ => '-',
+        };
+        world
+            .orders
+            .iter()
+            .map(|(_, o)| kind(o))
+            .collect::<String>()
+    };
+    assert_eq!(kinds(&world), "pp");
+    world.deliver_one();
+    world.deliver_one();
+    assert_eq!(kinds(&world), "l");
+    world.pass(11);
+    assert_eq!(world.state_of(id), JobState::Completed);
+    assert!(
+        world.nodes.iter().all(|n| n.known.is_empty()),
+        "nothing is left on the nodes"
+    );
+}
+
+#[test]
+fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
+    let mut world = World::new(config(2, 4));
+    let id = world.submit(spec("x"));
+    world.deliver_all();
+    let key = AttemptKey {
+        job: JobId(id),
+        attempt: Attempt(1),
+    };
+    let end = End::never_ran(EndCause::Exited, world.now);
+    world.report(
+        1,
+        NodeReport::Ended {
+            key,
+            node: "n1".into(),
+            end,
+            drain: None,
+        },
+    );
+    assert_eq!(
+        world.queue(),
+        format!("{id}:running"),
+        "n2 does not speak for n1"
+    );
+    world.event(Event::LinkOpened {
+        link: LinkId(900),
+        peer: "stranger".into(),
+        hello: LinkHello::Node,
+    });
+    let nodes = vec![NodeSelf {
+        name: "n1".into(),
+        amounts: Amounts::default(),
+        features: vec![],
+        boot_id: "9".into(),
+        version: String::new(),
+        only_uid: None,
+    }];
+    let report = NodeReport::Register {
+        nodes,
+        inventory: vec![],
+    };
+    world.event(Event::LinkReported {
+        link: LinkId(900),
+        report,
+    });
+    assert_eq!(world.queue(), format!("{id}:running"));
+}
+
+#[test]
+fn compute_nodes_pass_on_only_requests_of_users_with_a_job_there() {
+    let mut world = World::new(config(2, 4));
+    let ask = |world: &mut World, uid: u32, n: usize, claim: &str| {
+        let via = Some(Via {
+            node: claim.into(),
+            link: world.nodes[n].link.unwrap(),
+        });
+        let client = ClientId(world.id());
+        let caller = Caller {
+            user: user(uid, &format!("u{uid}")),
+            resolved: true,
+            via,
+        };
+        world.event(Event::Asked {
+            client,
+            caller: Box::new(caller),
+            key: None,
+            request: Request::Queues,
+            facts: Facts::default(),
+        });
+        !matches!(world.replies.remove(&client), Some(Reply::Refused(_)))
+    };
+    assert!(!ask(&mut world, 1000, 0, "n1"), "no job there");
+    world.submit(spec("x"));
+    world.deliver_all();
+    assert!(ask(&mut world, 1000, 0, "n1"));
+    assert!(
+        !ask(&mut world, 1000, 1, "n1"),
+        "n2's daemon does not speak for n1"
+    );
+    assert!(
+        !ask(&mut world, 0, 0, "n1"),
+        "root of a compute node is nobody here"
+    );
+}
+
+// --- the rest
+
+#[test]
+fn closed_queues_start_nothing_and_drained_ones_take_nothing() {
+    let mut world = World::new(config(1, 4));
+    let control = |state| Request::QueueControl {
+        queue: "main".into(),
+        state,
+    };
+    world.ask_as(user(0, "root"), None, control(QueueState::Drained));
+    assert_eq!(
+        refusal(&mut world, spec("x")).code,
+        RefusalCode::QueueClosed
+    );
+    world.ask_as(user(0, "root"), None, control(QueueState::Open));
+    world.submit(whole("a", 1, 60));
+    let b = world.submit(whole("b", 1, 60));
+    world.ask_as(user(0, "root"), None, control(QueueState::Closed));
+    world.pass(20);
+    assert_eq!(world.queue(), format!("{b}:waiting/queue_closed"));
+    world.crash();
+    world.connect(0);
+    assert_eq!(
+        world.queue(),
+        format!("{b}:waiting/queue_closed"),
+        "also after a restart"
+    );
+}
+
+#[test]
+fn mail_says_what_was_asked_for() {
+    let mut world = World::new(config(1, 4));
+    let mail = MailRequest {
+        begin: true,
+        fail: true,
+        ..MailRequest::default()
+    };
+    world.submit(JobSpec { mail, ..spec("x") });
+    world.pass(15);
+    assert_eq!(world.mails, ["test job 1 (x) began"]);
+}
+
+#[test]
+fn those_who_wait_are_told() {
+    let mut world = World::new(config(1, 4));
+    let base = world.try_submit(spec("x"), Some("1-2")).unwrap();
+    let client = ClientId(77);
+    let caller = Caller {
+        user: user(1000, "u1000"),
+        resolved: true,
+        via: None,
+    };
+    world.event(Event::Asked {
+        client,
+        caller: Box::new(caller),
+        key: None,
+        request: Request::Wait {
+            jobs: vec![JobRef {
+                job: JobId(base),
+                task: None,
+            }],
+        },
+        facts: Facts::default(),
+    });
+    assert!(!world.replies.contains_key(&client));
+    world.pass(15);
+    let Some(Reply::Ended(ended)) = world.replies.remove(&client) else {
+        panic!()
+    };
+    assert_eq!(ended.len(), 2);
+}
+
+#[test]
+fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
+    let mut world = World::new(config(1, 4));
+    world.submit(whole("a", 1, 60));
+    let waiting = world.submit(whole("b", 1, 60));
+    world.deliver_all();
+    let mut new = config(2, 4);
+    new.queues[0].name = "other".into();
+    new.default_queue = Some("other".into());
+    world.event(Event::Reconfigured(Box::new(new.clone())));
+    assert_eq!(
+        world.queue(),
+        format!("1:running {waiting}:waiting/never_fits")
+    );
+    new.queues[0].name = "main".into();
+    world.config = new.clone();
+    world.event(Event::Reconfigured(Box::new(new)));
+    world.nodes.push(FakeNode {
+        name: "n2".into(),
+        boot: 1,
+        link: None,
+        known: Default::default(),
+        starts: Default::default(),
+    });
+    world.connect(1);
+    world.deliver_all();
+    assert_eq!(
+        world.queue(),
+        format!("1:running {waiting}:running"),
+        "on the new node"
+    );
+}
+
+#[test]
+fn the_explanation_of_a_waiting_job_has_a_reason_and_a_predicted_start() {
+    let mut world = World::new(config(1, 4));
+    world.submit(whole("a", 1, 100));
+    let id = world.submit(whole("b", 1, 60));
+    world.deliver_all();
+    let reply = world.ask(Request::Explain {
+        job: JobRef {
+            job: JobId(id),
+            task: None,
+        },
+    });
+    let Reply::Explained { table, lines } = reply else {
+        panic!("{reply:?}")
+    };
+    let start = table.number(0, JobField::PredictedStart);
+    assert_eq!(start, Some((world.now + Span::from_secs(100)).0));
+    assert!(lines[0].contains("first in line"), "{lines:?}");
+}
+
+#[test]
+fn restored_is_as_saved() {
+    let mut world = World::new(config(4, 4));
+    world.try_submit(spec("arr"), Some("1-20%3")).unwrap();
+    world.submit(whole("w", 4, 60));
+    world.submit(JobSpec {
+        hold: true,
+        ..spec("h")
+    });
+    world.submit(depends(DependencyKind::AfterOk, 1));
+    world.pass(7);
+    let fields = [
+        JobField::Ref,
+        JobField::State,
+        JobField::Queue,
+        JobField::Attempt,
+        JobField::Nodes,
+        JobField::Cores,
+        JobField::Submit,
+        JobField::TimeLimit,
+        JobField::Dependencies,
+    ];
+    let before = world.jobs(&fields);
+    world.crash();
+    assert_eq!(world.jobs(&fields), before);
+}

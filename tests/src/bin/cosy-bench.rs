@@ -1,0 +1,507 @@
+//! `cosy-bench`: measures a batch system through its commands, Cosy's or Slurm's, and
+//! prints medians over rounds made in turn, with ratios and floors.
+//!
+//! `cosy-bench [--rounds N] [--jobs N] [--array N]`: Cosy on a cluster of its own
+//! (`cosy dev` with 8 nodes of 16 cores), and Slurm too when `squeue` answers.
+//! `cosy-bench --inner cosy|slurm`: one round against the cluster at hand.
+//!
+//! Every figure comes from whole commands as a user starts them. CPU of daemons is read
+//! from `/proc/PID/stat`, CPU of commands from the kernel's account of ended children.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::stat::Mode;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio, exit};
+use std::time::{Duration, Instant};
+
+/// Jobs of a round must be over after so long.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum System {
+    Cosy,
+    Slurm,
+}
+
+struct Settings {
+    rounds: usize,
+    jobs: usize,
+    array: usize,
+    inner: Option<System>,
+}
+
+fn main() {
+    let settings = settings();
+    let result = match settings.inner {
+        Some(system) => inner(system, &settings),
+        None => outer(&settings),
+    };
+    if let Err(e) = result {
+        eprintln!("cosy-bench: {e}");
+        exit(1);
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings {
+        rounds: 3,
+        jobs: 1000,
+        array: 2000,
+        inner: None,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let value = args.next().unwrap_or_default();
+        let number = || value.parse().ok().filter(|n| *n > 0);
+        match (arg.as_str(), value.as_str(), number()) {
+            ("--rounds", _, Some(n)) => settings.rounds = n,
+            ("--jobs", _, Some(n)) => settings.jobs = n,
+            ("--array", _, Some(n)) => settings.array = n,
+            ("--inner", "cosy", _) => settings.inner = Some(System::Cosy),
+            ("--inner", "slurm", _) => settings.inner = Some(System::Slurm),
+            _ => {
+                eprintln!("usage: cosy-bench [--rounds N] [--jobs N] [--array N] [--inner cosy|slurm]");
+                exit(2);
+            }
+        }
+    }
+    settings
+}
+
+type Figures = BTreeMap<String, (f64, String)>;
+
+// --- several rounds in turn
+
+fn outer(settings: &Settings) -> Result<(), String> {
+    let slurm = quiet(Command::new("squeue").arg("-h"));
+    if !slurm {
+        println!("# Slurm does not answer here: only Cosy is measured");
+    }
+    let mut all: BTreeMap<(String, bool), Vec<f64>> = BTreeMap::new();
+    let mut units = BTreeMap::new();
+    for round in 0..settings.rounds {
+        for is_slurm in [false, true] {
+            if is_slurm && !slurm {
+                continue;
+            }
+            eprintln!("round {} of {}: {}", round + 1, settings.rounds, if is_slurm { "Slurm" } else { "Cosy" });
+            for (name, (value, unit)) in one_round(is_slurm, settings)? {
+                all.entry((name.clone(), is_slurm)).or_default().push(value);
+                units.insert(name, unit);
+            }
+        }
+    }
+    println!("| figure | unit | Cosy (min to max) | Slurm (min to max) | Slurm / Cosy |");
+    println!("|---|---|---|---|---|");
+    for (name, unit) in &units {
+        let cosy = all.get(&(name.clone(), false)).map(|v| spread(v));
+        let other = all.get(&(name.clone(), true)).map(|v| spread(v));
+        let show = |s: &Option<(f64, f64, f64)>| match s {
+            Some((min, median, max)) => format!("{} ({} to {})", round(*median), round(*min), round(*max)),
+            None => "-".to_owned(),
+        };
+        let ratio = match (&cosy, &other) {
+            (Some((_, a, _)), Some((_, b, _))) if *a > 0.0 => format!("{:.2}", b / a),
+            _ => "-".to_owned(),
+        };
+        println!("| {name} | {unit} | {} | {} | {ratio} |", show(&cosy), show(&other));
+    }
+    Ok(())
+}
+
+fn one_round(slurm: bool, settings: &Settings) -> Result<Figures, String> {
+    let me = std::env::current_exe().map_err(|e| e.to_string())?;
+    let me_text = me.to_string_lossy().into_owned();
+    let mut command = if slurm {
+        let mut c = Command::new(&me);
+        c.args(["--inner", "slurm"]);
+        c
+    } else {
+        let cosy = me.with_file_name("cosy");
+        let mut c = Command::new(cosy);
+        c.args(["dev", "--nodes", "8", "--cores", "16", "--", &me_text, "--inner", "cosy"]);
+        c
+    };
+    command.args(["--jobs", &settings.jobs.to_string(), "--array", &settings.array.to_string()]);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("{command:?}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?} ended with {}", output.status));
+    }
+    let mut figures = Figures::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let mut words = line.splitn(3, '\t');
+        if let (Some(name), Some(value), Some(unit)) = (words.next(), words.next(), words.next())
+            && let Ok(value) = value.parse()
+        {
+            figures.insert(name.to_owned(), (value, unit.to_owned()));
+        }
+    }
+    Ok(figures)
+}
+
+fn spread(values: &[f64]) -> (f64, f64, f64) {
+    let mut v = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    (v[0], v[v.len() / 2], v[v.len() - 1])
+}
+
+fn round(x: f64) -> String {
+    if x >= 100.0 { format!("{x:.0}") } else if x >= 1.0 { format!("{x:.2}") } else { format!("{x:.3}") }
+}
+
+// --- one round
+
+struct Bench {
+    system: System,
+    dir: PathBuf,
+    controller: i32,
+    nodes: Vec<i32>,
+}
+
+/// What was used while something was measured.
+struct Used {
+    wall: f64,
+    client_cpu: f64,
+    controller_cpu: f64,
+    node_cpu: f64,
+}
+
+fn inner(system: System, settings: &Settings) -> Result<(), String> {
+    let dir = std::env::temp_dir().join(format!("cosy-bench-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
+    let (controller, nodes) = daemons(system)?;
+    let bench = Bench {
+        system,
+        dir: dir.clone(),
+        controller,
+        nodes,
+    };
+    let result = bench.run(settings);
+    let _ = fs::remove_dir_all(&dir);
+    result
+}
+
+fn daemons(system: System) -> Result<(i32, Vec<i32>), String> {
+    match system {
+        System::Slurm => {
+            let base = std::env::var("SLURM_BASE").unwrap_or_else(|_| "/tmp/slurm-baseline".into());
+            let run = Path::new(&base).join("run");
+            let pid = |p: &Path| -> Option<i32> { fs::read_to_string(p).ok()?.trim().parse().ok() };
+            let controller = pid(&run.join("ctld.pid")).ok_or("no pid of slurmctld: set SLURM_BASE")?;
+            let entries = fs::read_dir(&run).map_err(|e| e.to_string())?;
+            let nodes = entries
+                .flatten()
+                .filter(|e| e.file_name().to_string_lossy().starts_with("d."))
+                .filter_map(|e| pid(&e.path()))
+                .collect();
+            Ok((controller, nodes))
+        }
+        System::Cosy => {
+            let dir = std::env::var("COSY_DEV_DIR").map_err(|_| "run this inside 'cosy dev'")?;
+            let mut found = (0, Vec::new());
+            for entry in fs::read_dir("/proc").map_err(|e| e.to_string())?.flatten() {
+                let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+                if !words.iter().any(|w| w.starts_with(&dir)) || words.len() < 3 {
+                    continue;
+                }
+                if words[0].ends_with("cosyd") {
+                    found.0 = pid;
+                } else if words[0].ends_with("noded") && words[1] == "--config" {
+                    found.1.push(pid);
+                }
+            }
+            if found.0 == 0 { Err("no cosyd runs here".into()) } else { Ok(found) }
+        }
+    }
+}
+
+fn say(name: &str, value: f64, unit: &str) {
+    println!("{name}\t{value}\t{unit}");
+}
+
+impl Bench {
+    fn run(&self, settings: &Settings) -> Result<(), String> {
+        let script = self.dir.join("noop.sh");
+        fs::write(&script, "#!/bin/sh\ntrue\n").map_err(|e| e.to_string())?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(|e| e.to_string())?;
+        self.floors(&script)?;
+        say("memory: controller idle", rss_mib(self.controller), "MiB RSS");
+        if let Some(node) = self.nodes.first() {
+            say("memory: node daemon idle", rss_mib(*node), "MiB RSS");
+        }
+        self.sequential(settings.jobs)?;
+        self.four_clients(settings.jobs)?;
+        self.array(settings.array)?;
+        self.singles(settings.jobs)?;
+        self.first_line()?;
+        if self.system == System::Cosy {
+            self.shepherds()?;
+        }
+        Ok(())
+    }
+
+    /// What the machine itself allows.
+    fn floors(&self, script: &Path) -> Result<(), String> {
+        let n = 500;
+        let spawn = |program: &Path| {
+            let start = Instant::now();
+            for _ in 0..n {
+                let _ = Command::new(program).stdout(Stdio::null()).status();
+            }
+            n as f64 / start.elapsed().as_secs_f64()
+        };
+        say("floor: starting a program (true), one at a time", spawn(Path::new("/bin/true")), "1/s");
+        say("floor: starting the no-op shell script, one at a time", spawn(script), "1/s");
+        Ok(())
+    }
+
+    fn submit_command(&self, held: bool, extra: &[&str]) -> Command {
+        let mut c = match self.system {
+            System::Cosy => Command::new("csub"),
+            System::Slurm => Command::new("sbatch"),
+        };
+        if held {
+            c.arg("-H");
+        }
+        c.args(extra).arg("noop.sh").current_dir(&self.dir);
+        c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        c
+    }
+
+    fn measured(&self, work: impl FnOnce() -> Result<(), String>) -> Result<Used, String> {
+        let cpu = |pids: &[i32]| pids.iter().map(|p| cpu_secs(*p)).sum::<f64>();
+        let before = (children_cpu(), cpu(&[self.controller]), cpu(&self.nodes));
+        let start = Instant::now();
+        work()?;
+        Ok(Used {
+            wall: start.elapsed().as_secs_f64(),
+            client_cpu: children_cpu() - before.0,
+            controller_cpu: cpu(&[self.controller]) - before.1,
+            node_cpu: cpu(&self.nodes) - before.2,
+        })
+    }
+
+    fn submit_many(&self, n: usize, held: bool) -> Result<Vec<f64>, String> {
+        let mut times = Vec::with_capacity(n);
+        for _ in 0..n {
+            let start = Instant::now();
+            let status = self.submit_command(held, &[]).status().map_err(|e| e.to_string())?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            if !status.success() {
+                return Err(format!("a submission ended with {status}"));
+            }
+        }
+        Ok(times)
+    }
+
+    fn sequential(&self, n: usize) -> Result<(), String> {
+        let mut times = Vec::new();
+        let used = self.measured(|| {
+            times = self.submit_many(n, true)?;
+            Ok(())
+        })?;
+        times.sort_by(f64::total_cmp);
+        say("submit, one client", n as f64 / used.wall, "1/s");
+        say("submit, one client: p50", times[n / 2], "ms");
+        say("submit, one client: p99", times[n * 99 / 100], "ms");
+        say("submit: CPU of client", used.client_cpu / n as f64 * 1e3, "ms");
+        say("submit: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms");
+        say("submit: CPU of client and controller", (used.client_cpu + used.controller_cpu) / n as f64 * 1e3, "ms");
+        self.cancel_all()
+    }
+
+    fn four_clients(&self, n: usize) -> Result<(), String> {
+        let used = self.measured(|| {
+            std::thread::scope(|scope| {
+                let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| self.submit_many(n / 4, true))).collect();
+                for client in clients {
+                    client.join().map_err(|_| "a client panicked".to_owned())??;
+                }
+                Ok(())
+            })
+        })?;
+        say("submit, four clients", (n / 4 * 4) as f64 / used.wall, "1/s");
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..n / 4 {
+                        let _ = Command::new("/bin/true").status();
+                    }
+                });
+            }
+        });
+        say("floor: starting a program (true), four at a time", (n / 4 * 4) as f64 / start.elapsed().as_secs_f64(), "1/s");
+        self.cancel_all()
+    }
+
+    fn array(&self, n: usize) -> Result<(), String> {
+        let range = format!("1-{n}");
+        let option = match self.system {
+            System::Cosy => ["-a".to_owned(), range],
+            System::Slurm => ["-a".to_owned(), range],
+        };
+        let used = self.measured(|| {
+            let status = self.submit_command(false, &[&option[0], &option[1]]).status().map_err(|e| e.to_string())?;
+            if !status.success() {
+                return Err(format!("the array ended with {status}"));
+            }
+            self.wait_empty()
+        })?;
+        self.check_outputs(n)?;
+        say("array of no-op jobs", n as f64 / used.wall, "jobs/s");
+        say("array: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms per job");
+        say("array: CPU of node daemons (all)", used.node_cpu / n as f64 * 1e3, "ms per job");
+        Ok(())
+    }
+
+    fn singles(&self, n: usize) -> Result<(), String> {
+        let used = self.measured(|| {
+            self.submit_many(n, false)?;
+            self.wait_empty()
+        })?;
+        self.check_outputs(n)?;
+        say("single no-op jobs, submitted one by one", n as f64 / used.wall, "jobs/s");
+        Ok(())
+    }
+
+    /// From before the command is started to the first line of the script.
+    fn first_line(&self) -> Result<(), String> {
+        let fifo = self.dir.join("first");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).map_err(|e| e.to_string())?;
+        fs::write(self.dir.join("noop.sh"), "#!/bin/sh\necho x > first\n").map_err(|e| e.to_string())?;
+        let mut times = Vec::new();
+        for _ in 0..30 {
+            let start = Instant::now();
+            let mut child = self.submit_command(false, &["-o", "/dev/null"]).spawn().map_err(|e| e.to_string())?;
+            let mut text = String::new();
+            fs::File::open(&fifo).and_then(|mut f| f.read_to_string(&mut text)).map_err(|e| e.to_string())?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            let _ = child.wait();
+            self.wait_empty()?;
+        }
+        times.sort_by(f64::total_cmp);
+        say("submit to first line of the script: p50", times[15], "ms");
+        say("submit to first line of the script: max", times[29], "ms");
+        fs::write(self.dir.join("noop.sh"), "#!/bin/sh\ntrue\n").map_err(|e| e.to_string())
+    }
+
+    /// Memory of shepherds with jobs that sleep.
+    fn shepherds(&self) -> Result<(), String> {
+        fs::write(self.dir.join("noop.sh"), "#!/bin/sh\nsleep 60\n").map_err(|e| e.to_string())?;
+        let status = self.submit_command(false, &["-a", "1-20"]).status().map_err(|e| e.to_string())?;
+        if !status.success() {
+            return Err("sleeping jobs were refused".into());
+        }
+        let start = Instant::now();
+        let mut found = Vec::new();
+        while found.len() < 20 && start.elapsed() < Duration::from_secs(20) {
+            found = children_named(&self.nodes, "--shepherd");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if found.is_empty() {
+            return Err("no shepherds run".into());
+        }
+        let total: f64 = found.iter().map(|p| pss_mib(*p)).sum();
+        say("memory: a shepherd", total / found.len() as f64, "MiB PSS");
+        self.cancel_all()
+    }
+
+    fn cancel_all(&self) -> Result<(), String> {
+        let who = std::env::var("USER").unwrap_or_else(|_| "root".into());
+        let mut c = match self.system {
+            System::Cosy => Command::new("ccancel"),
+            System::Slurm => Command::new("scancel"),
+        };
+        quiet(c.args(["-u", &who]));
+        self.wait_empty()
+    }
+
+    fn wait_empty(&self) -> Result<(), String> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let mut c = match self.system {
+                System::Cosy => Command::new("cstat"),
+                System::Slurm => Command::new("squeue"),
+            };
+            let list = match self.system {
+                System::Cosy => c.args(["--no-header"]),
+                System::Slurm => c.args(["-h"]),
+            };
+            let output = list.output().map_err(|e| e.to_string())?;
+            if output.status.success() && output.stdout.is_empty() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err("the queue did not become empty".into())
+    }
+
+    /// Every job that ran has left its output file.
+    fn check_outputs(&self, n: usize) -> Result<(), String> {
+        let mut found = 0;
+        for entry in fs::read_dir(&self.dir).map_err(|e| e.to_string())?.flatten() {
+            if entry.file_name().to_string_lossy().ends_with(".out") {
+                found += 1;
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        if found == n { Ok(()) } else { Err(format!("{found} of {n} jobs left their output")) }
+    }
+}
+
+fn quiet(c: &mut Command) -> bool {
+    c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+fn children_cpu() -> f64 {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
+    let secs = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+    secs(usage.user_time()) + secs(usage.system_time())
+}
+
+/// User and system time of a process without its children, in seconds.
+fn cpu_secs(pid: i32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |n: usize| fields.get(n).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+fn kib_line(path: &str, name: &str) -> f64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with(name));
+    line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+fn rss_mib(pid: i32) -> f64 {
+    kib_line(&format!("/proc/{pid}/status"), "VmRSS:")
+}
+
+fn pss_mib(pid: i32) -> f64 {
+    kib_line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
+}
+
+fn children_named(parents: &[i32], word: &str) -> Vec<i32> {
+    let mut found = Vec::new();
+    for parent in parents {
+        let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        for pid in text.split_whitespace().filter_map(|p| p.parse::<i32>().ok()) {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if line.split(|b| *b == 0).any(|w| w == word.as_bytes()) {
+                found.push(pid);
+            }
+        }
+    }
+    found
+}
