@@ -7,6 +7,7 @@ use crate::config::{self, Config};
 use crate::hooks::{Hook, Reaper};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
+use crate::nursery::{Nursery, NurseryEvent};
 use crate::relay::{Relay, RelayEvent};
 use crate::spool::{self, Outcome, Spool};
 use crate::sys::{self, Reap};
@@ -19,7 +20,7 @@ use cosy_proto::frame;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -43,7 +44,9 @@ pub enum Event {
     Link(LinkEvent),
     /// At the socket for commands.
     Relay(RelayEvent),
-    /// A shepherd that is no child ended.
+    /// From the nursery of shepherds.
+    Nursery(NurseryEvent),
+    /// A shepherd of an earlier daemon or nursery ended.
     ShepherdGone(AttemptKey),
     /// What a killed shepherd left is gone.
     Swept(AttemptKey, Outcome),
@@ -195,17 +198,18 @@ fn real_node(
     let instance = spool::instance(spool.directory(), &config.name);
     let groups = groups(config, &instance);
     let lifeline = options.lifeline.as_ref().map(AsRawFd::as_raw_fd);
-    let spawner = sys::Spawner::new(Path::new("/proc/self/exe"), lifeline)?;
+    let nursery = Nursery::start(spool.directory(), lifeline, events.clone())
+        .context("cannot start the nursery of shepherds")?;
     let fixed = Fixed {
         name: config.name.clone(),
         spool,
         cgroups: groups,
-        spawner,
+        lifeline,
         controller: config.controller_key,
         instance,
         events: events.clone(),
     };
-    let mut node = Node::new(fixed, Arc::clone(config), reaper.clone());
+    let mut node = Node::new(fixed, nursery, Arc::clone(config), reaper.clone());
     node.adopt(&detect::boot_id())
         .with_context(|| format!("spool {}", config.spool_dir.display()))?;
     if node.count() > 0 {
@@ -332,6 +336,7 @@ impl Daemon {
             Event::Link(LinkEvent::Down) => self.link_down(),
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
+            Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
             Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
             Event::Hook(end) => self.real(|node| node.hook_ended(end)),
@@ -346,10 +351,9 @@ impl Daemon {
 
     fn reap(&mut self) {
         while let Reap::One(reaped) = sys::reap() {
-            let pid = reaped.pid.as_raw();
-            if !self.reaper.tell(reaped) {
-                self.real(|node| node.child_ended(pid));
-            }
+            // Others are orphans that came here, and nurseries, whose end is seen
+            // otherwise.
+            self.reaper.tell(reaped);
         }
     }
 

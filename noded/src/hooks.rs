@@ -33,12 +33,11 @@ impl Reaper {
         receiver
     }
 
-    /// Tells that a child has ended. True when somebody waited for it.
-    pub fn tell(&self, reaped: sys::Reaped) -> bool {
+    /// Tells that a child has ended, if somebody waits for it.
+    pub fn tell(&self, reaped: sys::Reaped) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match waiting.remove(&reaped.pid.as_raw()) {
-            Some(sender) => sender.send(reaped).is_ok(),
-            None => false,
+        if let Some(sender) = waiting.remove(&reaped.pid.as_raw()) {
+            let _ = sender.send(reaped);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The node daemon, and in another role of the same program the shepherd of each job.
 //!
 //! The daemon ([`daemon`], [`node`]) holds the link to the controller, keeps attempts in
-//! its spool, runs hooks and starts shepherds. A [`shepherd`] runs one job and outlives
-//! the daemon. They meet only in the [`spool`] directory, by a file lock, and by queued
+//! its spool, runs hooks and has shepherds started by its [`nursery`]. A [`shepherd`] runs
+//! one job and outlives the daemon. They meet only in the [`spool`] directory, by a file lock, and by queued
 //! signals: either may be killed at any moment, and nothing is lost.
 //!
 //! Knows nothing of queues, priorities or other nodes.
@@ -16,6 +16,7 @@ pub mod hooks;
 pub mod join;
 pub mod link;
 pub mod node;
+pub mod nursery;
 pub mod relay;
 pub mod shepherd;
 pub mod spool;

@@ -14,6 +14,8 @@ use crate::cgroup::{Cgroups, Group, Wanted};
 use crate::config::Config;
 use crate::daemon::Event;
 use crate::hooks::{Hook, Reaper};
+use crate::nursery::{Nursery, NurseryEvent};
+use crate::shepherd::nursery::Told;
 use crate::shepherd::signals::Order;
 use crate::spool::{self, Kept, Outcome, Phase, Spool, Task, Work};
 use crate::{sweep, sys};
@@ -23,8 +25,9 @@ use cosy_model::node::{
 };
 use cosy_model::{End, EndCause, OsText, Time};
 use cosy_proto::keys::PublicKey;
+use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
@@ -33,13 +36,17 @@ use tokio::sync::{Notify, mpsc};
 const SHEPHERD_TRIES: u32 = 3;
 /// An outcome that is not forgotten for so long is made to survive the machine.
 const SYNC_AFTER: Duration = Duration::from_secs(2);
+/// Before another try to start a nursery.
+const NURSERY_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a shepherd is reached.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Reach {
-    /// It is a child of this daemon, which reaps it.
-    Child(nix::unistd::Pid),
-    /// It was started by a daemon before this one.
+    /// Asked of the nursery; what it is to be told when it is there.
+    Expected(Vec<Order>),
+    /// Born in this daemon's nursery, which tells its end.
+    Child(Pid),
+    /// Of an earlier daemon or nursery.
     Adopted(Arc<OwnedFd>),
 }
 
@@ -101,8 +108,8 @@ pub struct Fixed {
     pub spool: Spool,
     /// Control groups.
     pub cgroups: Cgroups,
-    /// Starts shepherds.
-    pub spawner: sys::Spawner,
+    /// Handed on to shepherds.
+    pub lifeline: Option<RawFd>,
     /// Whose tickets are good.
     pub controller: PublicKey,
     /// Short name that is unique on this machine.
@@ -115,6 +122,7 @@ pub struct Fixed {
 pub struct Node {
     fixed: Fixed,
     config: Arc<Config>,
+    nursery: Nursery,
     reaper: Reaper,
     attempts: BTreeMap<AttemptKey, Attempt>,
     children: HashMap<i32, AttemptKey>,
@@ -124,10 +132,11 @@ pub struct Node {
 
 impl Node {
     /// A node without attempts; [`Node::adopt`] finds those in the spool.
-    pub fn new(fixed: Fixed, config: Arc<Config>, reaper: Reaper) -> Self {
+    pub fn new(fixed: Fixed, nursery: Nursery, config: Arc<Config>, reaper: Reaper) -> Self {
         Self {
             fixed,
             config,
+            nursery,
             reaper,
             attempts: BTreeMap::new(),
             children: HashMap::new(),
@@ -213,7 +222,7 @@ impl Node {
         }
     }
 
-    fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<nix::unistd::Pid>) {
+    fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<Pid>) {
         let allocation = kept.work.allocation();
         self.insert(key, &allocation.user, allocation.uid.0, Stage::Prepared);
         match (&kept.work, kept.phase, holder) {
@@ -227,7 +236,7 @@ impl Node {
     }
 
     /// Watches a shepherd that is not a child of this daemon.
-    fn follow(&mut self, key: AttemptKey, pid: nix::unistd::Pid, since: Time) {
+    fn follow(&mut self, key: AttemptKey, pid: Pid, since: Time) {
         // The lock is asked again once the process is held: numbers are used again.
         let held = sys::pidfd_open(pid).ok().filter(|_| {
             let file = self.fixed.spool.open_launch(key);
@@ -486,11 +495,16 @@ impl Node {
     }
 
     fn tell_shepherd(&mut self, key: AttemptKey, order: Order) {
-        let Some(Stage::Running { reach, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
+        let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
+        let Some(Stage::Running { reach, .. }) = stage else {
             return;
         };
         let sent = match reach {
-            Reach::Child(pid) => sys::queue_to_child(*pid, order.encode()),
+            Reach::Expected(orders) => {
+                orders.push(order);
+                Ok(())
+            }
+            Reach::Child(pid) => tell_child(*pid, self.nursery.pid(), order),
             Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
         };
         if let Err(e) = sent {
@@ -676,24 +690,88 @@ impl Node {
         if hooks && let Err(e) = self.fixed.spool.mark_prepared(key) {
             return self.failed(key, format!("cannot keep the job in the spool: {e}"));
         }
-        match self.spawn(key) {
-            Ok(()) => self.report_again(key),
-            Err(e) => self.failed(key, format!("cannot start a shepherd: {e}")),
+        self.ask_for_shepherd(key);
+        self.report_again(key);
+    }
+
+    fn ask_for_shepherd(&mut self, key: AttemptKey) {
+        let since = sys::now();
+        let reach = Reach::Expected(Vec::new());
+        self.set(key, Stage::Running { since, reach });
+        self.nursery.ask(key);
+    }
+
+    /// Something came from the nursery.
+    pub fn nursery_event(&mut self, event: NurseryEvent) {
+        match event {
+            NurseryEvent::Told(all) => {
+                for told in all {
+                    self.nursery_told(told);
+                }
+            }
+            NurseryEvent::Lost(pid) => self.nursery_lost(pid),
         }
     }
 
-    fn spawn(&mut self, key: AttemptKey) -> std::io::Result<()> {
-        let pid = self.fixed.spawner.spawn(&self.fixed.spool.path(key))?;
-        self.children.insert(pid.as_raw(), key);
-        let since = sys::now();
-        let reach = Reach::Child(pid);
-        self.set(key, Stage::Running { since, reach });
-        Ok(())
+    fn nursery_told(&mut self, told: Told) {
+        match told {
+            Told::Born(key, pid) => self.born(key, Pid::from_raw(pid)),
+            Told::Ended(pid) => {
+                if let Some(key) = self.children.remove(&pid) {
+                    self.shepherd_gone(key);
+                }
+            }
+            Told::Failed(key, errno) => {
+                let why = sys::errno_text(errno);
+                self.failed(key, format!("cannot make a shepherd: {why}"));
+            }
+        }
     }
 
-    /// A child has ended. Those that are no shepherds are orphans that came here.
-    pub fn child_ended(&mut self, pid: i32) {
-        if let Some(key) = self.children.remove(&pid) {
+    fn born(&mut self, key: AttemptKey, pid: Pid) {
+        self.children.insert(pid.as_raw(), key);
+        let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
+        if let Some(Stage::Running { reach, .. }) = stage
+            && let Reach::Expected(orders) = reach
+        {
+            let orders = std::mem::take(orders);
+            *reach = Reach::Child(pid);
+            for order in orders {
+                self.tell_shepherd(key, order);
+            }
+        }
+    }
+
+    /// Its shepherds go on; whoever was not born yet is asked for again.
+    fn nursery_lost(&mut self, pid: i32) {
+        if pid != self.nursery.pid() {
+            return;
+        }
+        tracing::error!("the nursery of shepherds was killed; starting another");
+        let (events, lifeline) = (self.fixed.events.clone(), self.fixed.lifeline);
+        match Nursery::start(self.fixed.spool.directory(), lifeline, events.clone()) {
+            Ok(nursery) => self.nursery = nursery,
+            Err(e) => {
+                tracing::error!("no nursery: {e}");
+                let again = Event::Nursery(NurseryEvent::Lost(pid));
+                tokio::spawn(async move {
+                    tokio::time::sleep(NURSERY_PAUSE).await;
+                    let _ = events.send(again).await;
+                });
+                return;
+            }
+        }
+        self.children.clear();
+        let lost: Vec<AttemptKey> = self
+            .attempts
+            .iter()
+            .filter(|(_, a)| match &a.stage {
+                Stage::Running { reach, .. } => !matches!(reach, Reach::Adopted(_)),
+                _ => false,
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for key in lost {
             self.shepherd_gone(key);
         }
     }
@@ -731,8 +809,9 @@ impl Node {
             return;
         };
         attempt.tries += 1;
-        let again = attempt.tries < SHEPHERD_TRIES;
-        if !again || self.spawn(key).is_err() {
+        if attempt.tries < SHEPHERD_TRIES {
+            self.ask_for_shepherd(key);
+        } else {
             let reason = "its shepherd on the node ended before it began".to_owned();
             self.end_unstarted(key, EndCause::LaunchFailed(reason));
         }
@@ -750,7 +829,6 @@ impl Node {
             uid: self.attempts.get(&key).map_or(0, |a| a.uid),
             groups,
             start: kept.start,
-            known_children: self.children.keys().copied().collect(),
         };
         let events = self.fixed.events.clone();
         tokio::spawn(async move {
@@ -935,6 +1013,16 @@ impl Node {
     pub fn leave(&self) {
         self.fixed.cgroups.remove_parents();
     }
+}
+
+/// The process is held before it is told; that it is the nursery's child says that the
+/// number was not used again.
+fn tell_child(pid: Pid, nursery: i32, order: Order) -> std::io::Result<()> {
+    let pidfd = sys::pidfd_open(pid)?;
+    if crate::shepherd::parent_of(pid.as_raw()) != Some(nursery) {
+        return Err(std::io::Error::other("it has just ended"));
+    }
+    sys::queue_by_pidfd(&pidfd, order.encode())
 }
 
 fn ended_now(cause: EndCause) -> Outcome {

@@ -31,8 +31,6 @@ pub struct Lost {
     pub groups: Vec<Group>,
     /// When it was started.
     pub start: Time,
-    /// Children of this daemon that are shepherds of other attempts.
-    pub known_children: BTreeSet<i32>,
 }
 
 /// Kills until nothing is found any more.
@@ -111,15 +109,9 @@ fn mark_of(pid: i32) -> Option<Vec<u8>> {
         .map(<[u8]>::to_vec)
 }
 
-/// A child of this daemon that is neither a shepherd nor a hook and is the job's user's.
+/// A child of this daemon that is neither nursery, shepherd nor hook and is the user's.
 fn is_orphan(pid: i32, lost: &Lost) -> bool {
-    if lost.known_children.contains(&pid) {
-        return false;
-    }
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse::<i32>().ok());
+    let parent = crate::shepherd::parent_of(pid);
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let own = std::env::current_exe().ok();
     parent == Some(nix::unistd::getpid().as_raw())

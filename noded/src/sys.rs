@@ -144,28 +144,6 @@ pub fn queue_by_pidfd(pidfd: &OwnedFd, value: i32) -> io::Result<()> {
     }
 }
 
-/// Sends the order signal with a value to an own child that was not yet reaped.
-///
-/// # Errors
-/// The system call's.
-pub fn queue_to_child(pid: Pid, value: i32) -> io::Result<()> {
-    let info = value_info(order_signal(), value);
-    // SAFETY: as in `queue_by_pidfd`.
-    let r = unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigqueueinfo,
-            pid.as_raw(),
-            order_signal(),
-            &raw const info,
-        )
-    };
-    if r == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 /// Sends a plain signal by number. Ignores a process that has gone; other errors are told.
 ///
 /// # Errors
@@ -197,72 +175,62 @@ pub fn shepherd_signals() -> SigSet {
     }
 }
 
-/// Spawns shepherds: everything that is alike for all of them is prepared once.
-pub struct Spawner {
-    program: CString,
-    actions: nix::spawn::PosixSpawnFileActions,
-    attributes: nix::spawn::PosixSpawnAttr,
-    lifeline: bool,
-}
-
-/// Descriptor at which a shepherd finds its lifeline.
+/// Descriptor at which nursery and shepherds find their lifeline.
 pub const SHEPHERD_LIFELINE: RawFd = 3;
+/// Descriptor at which the nursery finds its daemon.
+pub const NURSERY_SOCKET: RawFd = 4;
 
-impl Spawner {
-    /// Prepares; `lifeline` is handed on to each shepherd.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn new(program: &Path, lifeline: Option<RawFd>) -> io::Result<Self> {
-        use nix::fcntl::OFlag;
-        let null = c"/dev/null";
-        let mut actions = nix::spawn::PosixSpawnFileActions::init()?;
-        let mode = nix::sys::stat::Mode::empty();
-        actions.add_open(0, null, OFlag::O_RDWR, mode)?;
-        actions.add_dup2(0, 1)?;
-        actions.add_dup2(0, 2)?;
-        if let Some(fd) = lifeline {
-            actions.add_dup2(fd, SHEPHERD_LIFELINE)?;
-        }
-        let mut attributes = nix::spawn::PosixSpawnAttr::init()?;
-        attributes.set_sigmask(&shepherd_signals())?;
-        // POSIX_SPAWN_SETSID is not named by the library.
-        const SETSID: libc::c_int = 0x80;
-        let flags = libc::POSIX_SPAWN_SETSIGMASK | SETSID;
-        attributes.set_flags(nix::spawn::PosixSpawnFlags::from_bits_retain(
-            flags as libc::c_short as _,
-        ))?;
-        Ok(Self {
-            program: c_path(program)?,
-            actions,
-            attributes,
-            lifeline: lifeline.is_some(),
-        })
+/// Executes this program once more, as the nursery of shepherds for `directory`, in a
+/// session of its own and with the signals blocked that shepherds wait for.
+///
+/// # Errors
+/// No process can be made, or the program cannot be executed.
+pub fn spawn_nursery(directory: &Path, socket: RawFd, lifeline: Option<RawFd>) -> io::Result<Pid> {
+    use nix::fcntl::OFlag;
+    // Out of the way of the places that the descriptors get in the child, where the
+    // copies stay open at exec.
+    let above = |fd: RawFd| -> io::Result<OwnedFd> {
+        // SAFETY: the caller holds it open for the time of this call.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+        let copy = nix::fcntl::fcntl(fd, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(10))?;
+        // SAFETY: fcntl has just made it.
+        Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+    };
+    let socket = above(socket)?;
+    let lifeline = lifeline.map(above).transpose()?;
+    let mut actions = nix::spawn::PosixSpawnFileActions::init()?;
+    actions.add_open(
+        0,
+        c"/dev/null",
+        OFlag::O_RDWR,
+        nix::sys::stat::Mode::empty(),
+    )?;
+    actions.add_dup2(0, 1)?;
+    actions.add_dup2(0, 2)?;
+    if let Some(fd) = &lifeline {
+        actions.add_dup2(fd.as_raw_fd(), SHEPHERD_LIFELINE)?;
     }
-
-    /// Starts a shepherd for the attempt kept in that directory.
-    ///
-    /// # Errors
-    /// No process can be made, or the program cannot be executed.
-    pub fn spawn(&self, directory: &Path) -> io::Result<Pid> {
-        let mut argv = vec![
-            self.program.clone(),
-            c"--shepherd".to_owned(),
-            c_path(directory)?,
-        ];
-        if self.lifeline {
-            argv.push(c"--lifeline".to_owned());
-        }
-        let environment: [CString; 0] = [];
-        let pid = nix::spawn::posix_spawn(
-            self.program.as_c_str(),
-            &self.actions,
-            &self.attributes,
-            &argv,
-            &environment,
-        )?;
-        Ok(pid)
+    actions.add_dup2(socket.as_raw_fd(), NURSERY_SOCKET)?;
+    let mut attributes = nix::spawn::PosixSpawnAttr::init()?;
+    attributes.set_sigmask(&shepherd_signals())?;
+    // POSIX_SPAWN_SETSID is not named by the library.
+    let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::c_int::from(libc::POSIX_SPAWN_SETSID);
+    attributes.set_flags(nix::spawn::PosixSpawnFlags::from_bits_retain(
+        flags as libc::c_short as _,
+    ))?;
+    let mut argv = vec![
+        c"noded".to_owned(),
+        c"--nursery".to_owned(),
+        c_path(directory)?,
+    ];
+    if lifeline.is_some() {
+        argv.push(c"--lifeline".to_owned());
     }
+    let environment: [CString; 0] = [];
+    // Also right when the file was replaced meanwhile.
+    let program = c"/proc/self/exe";
+    let pid = nix::spawn::posix_spawn(program, &actions, &attributes, &argv, &environment)?;
+    Ok(pid)
 }
 
 /// A path for the C library.
@@ -430,6 +398,23 @@ pub fn reset_signals() {
         }
     }
     let _ = SigSet::empty().thread_set_mask();
+}
+
+/// Closes every descriptor from `first` on, in a process that was just forked and will
+/// use none of its parent's.
+///
+/// # Safety
+/// Nothing that owns one of them may be used or dropped any more.
+pub unsafe fn close_from(first: RawFd) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first as libc::c_uint,
+            libc::c_uint::MAX,
+            0,
+        );
+    }
 }
 
 /// Marks every descriptor from `first` on to be closed at exec.

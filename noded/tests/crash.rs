@@ -128,6 +128,25 @@ fn a_killed_shepherd_and_daemon() {
 }
 
 #[test]
+fn a_killed_nursery() {
+    let mut bench = Bench::started();
+    let job = bench.job(
+        1,
+        "echo $$ > pid\nwhile ! [ -e go ]; do sleep 0.01; done; exit 6",
+    );
+    bench.launch(&job);
+    pid_in(&bench.path("pid"));
+    let shepherd = bench.shepherd(job.allocation.key);
+    let nursery = noded::shepherd::parent_of(shepherd).unwrap();
+    unsafe { libc::kill(nursery, libc::SIGKILL) };
+    wait_gone(nursery);
+    let next = bench.job(2, "exit 5");
+    assert_eq!(bench.run(next).exit_code, 5);
+    std::fs::write(bench.path("go"), "").unwrap();
+    assert_eq!(bench.ended(1).exit_code, 6);
+}
+
+#[test]
 fn many_ends_at_random_moments() {
     let mut bench = Bench::started();
     let mut seed = 88_172_645_463_325_252_u64;

@@ -484,8 +484,7 @@ fn the_command_line_says_what_is_wrong() {
     let (code, text) = run(&["join", "--controller", "h:1", "--token", "zz"]);
     assert_eq!(code, Some(1));
     assert!(text.contains("no join token"), "{text}");
-    // A shepherd of nothing.
-    assert_eq!(run(&["--shepherd"]).0, Some(2));
-    assert_eq!(run(&["--shepherd", "/nosuch"]).0, Some(1));
-    assert_eq!(run(&["--shepherd", "/tmp"]).0, Some(1));
+    // A nursery without a daemon.
+    assert_eq!(run(&["--nursery"]).0, Some(2));
+    assert_eq!(run(&["--nursery", "/nosuch"]).0, Some(1));
 }

@@ -39,7 +39,7 @@ pub fn all_processes() -> impl Iterator<Item = i32> {
 
 /// The parent of a process, from `/proc/PID/stat` (the name in it may hold anything, so
 /// what follows its last bracket is read).
-fn parent_of(pid: i32) -> Option<i32> {
+pub fn parent_of(pid: i32) -> Option<i32> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let at = text.iter().rposition(|b| *b == b')')?;
     let rest = std::str::from_utf8(&text[at + 1..]).ok()?;

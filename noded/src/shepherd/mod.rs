@@ -1,7 +1,7 @@
 //! The shepherd: one small process for each attempt that runs a program on this node.
 //!
-//! It is this same program in another role (`noded --shepherd DIRECTORY`), in a session
-//! of its own, and outlives the daemon. It takes the attempt's lock, marks it started,
+//! It is this same program in another role (`noded --nursery`, forked once for each
+//! attempt, see [`nursery`]), in a session of its own, and outlives the daemon. It takes the attempt's lock, marks it started,
 //! makes the control groups, forks the program as the user, enforces its end, waits
 //! until nothing of it is left, writes the outcome and exits; the daemon sees the exit
 //! and reads the outcome. It never speaks to anybody else.
@@ -14,10 +14,11 @@
 
 mod child;
 mod end;
+pub mod nursery;
 pub mod signals;
 mod watch;
 
-pub use end::{all_processes, descendants as descendants_of};
+pub use end::{all_processes, descendants as descendants_of, parent_of};
 
 use crate::spool::{self, Outcome, Phase, Task, Work};
 use crate::sys;
@@ -41,6 +42,7 @@ fn supervise(directory: &Path, lifeline: bool) -> io::Result<()> {
         return Ok(());
     };
     let lifeline = match lifeline {
+        // The nursery leaves it open at this place for all that it forks.
         true => Some(sys::inherited(sys::SHEPHERD_LIFELINE)?),
         false => None,
     };

@@ -464,17 +464,12 @@ impl Bench {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// The shepherd of a job.
+    /// The shepherd of a job: whoever holds its lock.
     pub fn shepherd(&self, key: AttemptKey) -> i32 {
         let path = self.spooled(key);
-        let wanted = [b"--shepherd\0", path.to_str().unwrap().as_bytes()].concat();
         wait_for("shepherd", || {
-            let pids = fs::read_dir("/proc").unwrap().flatten();
-            pids.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
-                .find(|pid| {
-                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                    line.windows(wanted.len()).any(|w| w == wanted)
-                })
+            let file = noded::spool::open_launch(&path).ok()?;
+            Some(noded::sys::lock_holder(&file).ok()??.as_raw())
         })
     }
 

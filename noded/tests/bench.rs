@@ -1,0 +1,115 @@
+//! Figures, not checks: `cargo test --release -p noded --test bench -- --ignored --nocapture`.
+
+mod common;
+
+use common::*;
+use cosy_model::node::*;
+use cosy_model::{EndCause, OsText};
+use std::time::{Duration, Instant};
+
+/// CPU time of a process, and of its children that it has waited for.
+fn cpu(pid: i32) -> (Duration, Duration) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let rest = stat.rsplit_once(')').unwrap().1;
+    let ticks: Vec<u64> = rest
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .map(|t| t.parse().unwrap())
+        .collect();
+    let time = |t: u64| Duration::from_millis(t * 10);
+    (time(ticks[0] + ticks[1]), time(ticks[2] + ticks[3]))
+}
+
+fn rollup(pid: i32, field: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find(|l| l.starts_with(field)).unwrap();
+    line.split_whitespace()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn floor_of_a_shell() {
+    let n = 2000u32;
+    let begun = Instant::now();
+    let before = cpu(std::process::id() as i32);
+    for _ in 0..n {
+        std::process::Command::new("/bin/sh")
+            .args(["-c", ""])
+            .status()
+            .unwrap();
+    }
+    let after = cpu(std::process::id() as i32);
+    eprintln!(
+        "floor: /bin/sh alone {:?} wall, {:?} CPU in it, {:?} in its parent, each",
+        begun.elapsed() / n,
+        (after.1 - before.1) / n,
+        (after.0 - before.0) / n
+    );
+}
+
+fn jobs(extra: &str, memory: bool) {
+    let mut bench = Bench::with(extra);
+    let n = 2000u64;
+    let jobs: Vec<Launch> = (1..=n)
+        .map(|j| {
+            let mut job = bench.raw_job(j, b"#!/bin/sh\n");
+            job.stdout = OsText::from("/dev/null");
+            if memory {
+                job.allocation.memory = Some(cosy_model::MiB(64));
+            }
+            job
+        })
+        .collect();
+    let pid = bench.daemon().pid();
+    let idle = rollup(pid, "Rss");
+    let before = cpu(pid);
+    let begun = Instant::now();
+    // So many at once as a machine with that many cores would run.
+    let (mut sent, mut ended) = (0, 0);
+    while ended < n {
+        while sent < n && sent < ended + 8 {
+            bench.launch(&jobs[sent as usize]);
+            sent += 1;
+        }
+        let end = bench.expect(|r| match r {
+            NodeReport::Ended { key, end, .. } => Some((*key, end.clone())),
+            _ => None,
+        });
+        assert_eq!(end.1.cause, EndCause::Exited);
+        let node = bench.name.clone();
+        bench.order(NodeOrder::Forget { key: end.0, node });
+        ended += 1;
+        bench.backlog.clear();
+    }
+    let wall = begun.elapsed();
+    let after = cpu(pid);
+    eprintln!(
+        "{:30} {:.0} jobs/s; each {:?} CPU in noded, {:?} in shepherd and shell",
+        format!("[{extra}{}]", if memory { " memory limit" } else { "" }),
+        n as f64 / wall.as_secs_f64(),
+        (after.0 - before.0) / n as u32,
+        (after.1 - before.1) / n as u32
+    );
+    let job = bench.job(n + 1, "echo $$ > pid; sleep 1000");
+    bench.launch(&job);
+    pid_in(&bench.path("pid"));
+    let shepherd = bench.shepherd(job.allocation.key);
+    eprintln!(
+        "    noded RSS {idle} before, {} after; shepherd PSS {}, private dirty {}",
+        rollup(pid, "Rss"),
+        rollup(shepherd, "Pss"),
+        rollup(shepherd, "Private_Dirty")
+    );
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn figures() {
+    jobs("cgroup = 'none'", false);
+    jobs("", false);
+    jobs("", true);
+}
