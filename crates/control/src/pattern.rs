@@ -27,11 +27,9 @@ pub(crate) fn expand(pattern: &[u8], names: &Names<'_>) -> OsText {
             continue;
         }
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let width = std::str::from_utf8(&rest[..digits])
-            .ok()
-            .and_then(|d| d.parse::<usize>().ok())
-            .unwrap_or(0)
-            .min(MOST_DIGITS);
+        let width = rest[..digits].iter().fold(0, |width: usize, d| {
+            (width * 10 + usize::from(d - b'0')).min(MOST_DIGITS)
+        });
         match rest.get(digits).and_then(|c| value(*c, width, names)) {
             Some(text) => {
                 out.extend_from_slice(text.as_bytes());
