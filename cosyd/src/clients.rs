@@ -28,6 +28,8 @@ use tokio::sync::mpsc;
 const FRAME_TIME: Duration = Duration::from_secs(20);
 /// Connections of one user at once.
 const CONNECTIONS_PER_USER: usize = 2000;
+/// Bytes of requests of one user that are not whole yet.
+const UNFINISHED_PER_USER: usize = 64 << 20;
 /// A look-up is good for so long.
 const USER_TTL: Duration = Duration::from_secs(60);
 
@@ -47,10 +49,18 @@ pub struct Desk {
     pub public_key: PublicKey,
     /// Users looked up lately.
     pub users: Mutex<BTreeMap<Uid, (Instant, User)>>,
-    /// Connections by user.
-    pub connections: Mutex<BTreeMap<Uid, usize>>,
+    /// What users hold here now.
+    pub connections: Mutex<BTreeMap<Uid, Held>>,
     /// The reading connections to the store that are not in use.
     pub readers: Mutex<Vec<Store>>,
+}
+
+/// What one user holds.
+#[derive(Default, Debug)]
+pub struct Held {
+    connections: usize,
+    /// Bytes of requests that are not whole yet.
+    unfinished: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -94,27 +104,58 @@ impl Desk {
     fn admit(&self, uid: Uid) -> bool {
         let mut connections = lock(&self.connections);
         let mine = connections.entry(uid).or_default();
-        if *mine >= CONNECTIONS_PER_USER {
+        if mine.connections >= CONNECTIONS_PER_USER {
             return false;
         }
-        *mine += 1;
+        mine.connections += 1;
         true
     }
 
     fn leave(&self, uid: Uid) {
         let mut connections = lock(&self.connections);
         if let Some(mine) = connections.get_mut(&uid) {
-            *mine -= 1;
-            if *mine == 0 {
+            mine.connections -= 1;
+            if mine.connections == 0 {
                 connections.remove(&uid);
             }
         }
     }
 
+    /// Counts what a connection holds of requests that are not whole yet.
+    fn hold(&self, uid: Uid, before: usize, now: usize) -> Result<(), Refusal> {
+        let mut connections = lock(&self.connections);
+        let Some(mine) = connections.get_mut(&uid) else {
+            return Ok(());
+        };
+        mine.unfinished = mine.unfinished.saturating_sub(before) + now;
+        if mine.unfinished > UNFINISHED_PER_USER && now > before {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!(
+                    "user {uid} has {UNFINISHED_PER_USER} bytes of unfinished requests here already"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     async fn questions(&self, stream: &mut UnixStream, uid: Uid, gid: Gid) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
+        let result = self.each_question(stream, uid, gid, &mut decoder).await;
+        let _ = self.hold(uid, decoder.buffered(), 0);
+        result
+    }
+
+    async fn each_question(
+        &self,
+        stream: &mut UnixStream,
+        uid: Uid,
+        gid: Gid,
+        decoder: &mut Decoder,
+    ) -> Result<(), Refusal> {
         let mut chunk = vec![0u8; 16 << 10];
         loop {
+            let before = decoder.buffered();
             let body = match decoder.next_frame() {
                 Ok(Some(body)) => body,
                 Ok(None) => {
@@ -125,7 +166,9 @@ impl Desk {
                         match tokio::time::timeout(FRAME_TIME, read).await {
                             Ok(n) => n,
                             Err(_) => {
-                                return Err(Refusal::invalid("the request did not come to its end"));
+                                return Err(Refusal::invalid(
+                                    "the request did not come to its end",
+                                ));
                             }
                         }
                     };
@@ -133,11 +176,13 @@ impl Desk {
                         Ok(0) | Err(_) => return Ok(()),
                         Ok(n) => decoder.push(&chunk[..n]),
                     }
+                    self.hold(uid, before, decoder.buffered())?;
                     continue;
                 }
                 Err(e) => return Err(Refusal::invalid(e.to_string())),
             };
             let ask: Ask = frame::decode(body).map_err(|e| Refusal::invalid(e.to_string()))?;
+            let _ = self.hold(uid, before, decoder.buffered());
             decoder.shrink();
             let reply = self.ask(stream, uid, gid, ask).await;
             let Some(reply) = reply else { return Ok(()) };
@@ -215,7 +260,7 @@ impl Desk {
             request,
             facts,
         };
-        if self.core.send(Input::Event(event)).await.is_err() {
+        if self.core.send(Input::Event(Box::new(event))).await.is_err() {
             return Decided::Reply(stopping());
         }
         let reply = answer.await.unwrap_or_else(|_| stopping());
@@ -439,7 +484,7 @@ impl Drop for Forget<'_> {
         if self.armed {
             self.desk.hub.forget(self.client);
             let gone = Event::ClientGone(self.client);
-            let _ = self.desk.core.try_send(Input::Event(gone));
+            let _ = self.desk.core.try_send(Input::Event(Box::new(gone)));
         }
     }
 }

@@ -197,7 +197,7 @@ async fn reload(options: &Options, running: &Running) {
                 *cluster = config.cluster.clone();
             }
             let event = Event::Reconfigured(Box::new(config.cluster));
-            let _ = running.core.send(Input::Event(event)).await;
+            let _ = running.core.send(Input::Event(Box::new(event))).await;
             tracing::info!("the configuration was read again");
         }
         Err(faults) => {
@@ -268,7 +268,7 @@ async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<Time>) {
         let wait = at.since(clock::now()).ms().clamp(1, 5000) as u64;
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait)) => {
-                if core.send(Input::Event(Event::Ticked)).await.is_err() {
+                if core.send(Input::Event(Box::new(Event::Ticked))).await.is_err() {
                     return;
                 }
                 // Told anew after the turn; sleeps at least a little if it is slow.

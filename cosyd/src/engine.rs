@@ -45,7 +45,7 @@ const PROBE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum Input {
     /// Something happened.
-    Event(Event),
+    Event(Box<Event>),
     /// A commit of that generation failed, and why.
     CommitFailed(u64, String),
     /// Finish what is under way and stop.
@@ -158,7 +158,7 @@ impl Core {
             let now = clock::now();
             while let Some(input) = next {
                 match input {
-                    Input::Event(event) => self.controller.handle(now, event),
+                    Input::Event(event) => self.controller.handle(now, *event),
                     Input::CommitFailed(generation, why) if generation == self.generation => {
                         self.rebuild(&why);
                     }
@@ -227,14 +227,15 @@ impl Core {
         while let Ok(input) = self.inbox.try_recv() {
             dropped += 1;
             match input {
-                Input::Event(Event::Asked { client, .. }) => {
-                    self.hub.answer(client, refused.clone());
-                }
-                Input::Event(Event::LinkOpened { link, .. } | Event::LinkReported { link, .. }) => {
-                    self.hub.close_link(link);
-                }
+                Input::Event(event) => match *event {
+                    Event::Asked { client, .. } => self.hub.answer(client, refused.clone()),
+                    Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => {
+                        self.hub.close_link(link);
+                    }
+                    _ => {}
+                },
                 Input::Stop => std::process::exit(0),
-                Input::Event(_) | Input::CommitFailed(..) => {}
+                Input::CommitFailed(..) => {}
             }
         }
         if dropped > 0 {

@@ -4,9 +4,10 @@ use crate::clients::{self, Desk};
 use crate::engine::Input;
 use crate::hub::{Hub, ToLink};
 use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
-use cosy_model::OsText;
+use cosy_model::api::Reply;
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
+use cosy_model::{OsText, Refusal, RefusalCode};
 use cosy_proto::client::Ask;
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::sha256_hex;
@@ -24,6 +25,8 @@ use tokio_rustls::server::TlsStream;
 const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Handshakes under way at once.
 const HANDSHAKES: usize = 256;
+/// Longest answer that is passed on to a command on a node's host, in bytes.
+const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
@@ -124,12 +127,15 @@ impl Switchboard {
         let (link, mut orders) = self.hub.open_link();
         let peer = greeted.peer;
         let event = Event::LinkOpened { link, peer, hello };
-        if self.core.send(Input::Event(event)).await.is_ok() {
+        if self.core.send(Input::Event(Box::new(event))).await.is_ok() {
             self.after_hello(link, reader, writer, greeted.decoder, &mut orders)
                 .await;
         }
         self.hub.close_link(link);
-        let _ = self.core.send(Input::Event(Event::LinkClosed(link))).await;
+        let _ = self
+            .core
+            .send(Input::Event(Box::new(Event::LinkClosed(link))))
+            .await;
     }
 
     async fn after_hello(
@@ -202,7 +208,7 @@ impl Switchboard {
             } => self.relay(link, connection, node, uid, gid, frame),
             report => {
                 let event = Event::LinkReported { link, report };
-                let _ = self.core.send(Input::Event(event)).await;
+                let _ = self.core.send(Input::Event(Box::new(event))).await;
             }
         }
     }
@@ -229,7 +235,15 @@ impl Switchboard {
                     cosy_model::api::Reply::Refused(cosy_model::Refusal::invalid(e.to_string()))
                 }
             };
-            let frame = OsText(clients::encode(reply));
+            let mut frame = clients::encode(reply);
+            if frame.len() > RELAYED_BYTES {
+                frame = clients::encode(Reply::Refused(Refusal::new(
+                    RefusalCode::TooMany,
+                    "the answer is too long to be passed on: ask for less, or ask on the controller's host",
+                )));
+            }
+            // The body alone: the link has frames of its own.
+            let frame = OsText(frame.split_off(frame::HEADER));
             hub.order(link, &NodeOrder::RelayReply { connection, frame });
         });
     }

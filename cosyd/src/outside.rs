@@ -39,7 +39,7 @@ impl Outside {
                 self.runtime.spawn_blocking(move || {
                     let result = directory::look_up(uid, command.as_deref());
                     let event = Event::UserResolved { uid, result };
-                    let _ = core.blocking_send(Input::Event(event));
+                    let _ = core.blocking_send(Input::Event(Box::new(event)));
                 });
             }
             Effect::Plan {
@@ -55,7 +55,7 @@ impl Outside {
                         None => scheduler.plan(now, None).predictions,
                     };
                     let event = Event::Planned { plan, predictions };
-                    let _ = core.blocking_send(Input::Event(event));
+                    let _ = core.blocking_send(Input::Event(Box::new(event)));
                 });
             }
             Effect::Reload { client } => {
@@ -64,7 +64,7 @@ impl Outside {
                         let core = self.core.clone();
                         let event = Event::Reconfigured(Box::new(config));
                         self.runtime.spawn(async move {
-                            let _ = core.send(Input::Event(event)).await;
+                            let _ = core.send(Input::Event(Box::new(event))).await;
                         });
                         Reply::Done {
                             changed: 1,

@@ -100,7 +100,7 @@ impl Controller {
                 default: self.config.default_queue.as_deref() == Some(&q.spec.name),
                 waiting: q.jobs - q.running,
                 running: q.running,
-                nodes: q.nodes.count() as u32,
+                nodes: q.nodes.count(),
                 nodes_up: up,
                 cores,
                 cores_used: used,

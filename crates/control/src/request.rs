@@ -36,7 +36,7 @@ pub(crate) enum PendingPlan {
     Jobs {
         client: ClientId,
         caller: Box<Caller>,
-        filter: JobFilter,
+        filter: Box<JobFilter>,
         fields: Vec<JobField>,
         fold: bool,
     },

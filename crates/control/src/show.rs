@@ -62,7 +62,7 @@ impl Controller {
                 PendingPlan::Jobs {
                     client,
                     caller: Box::new(caller.clone()),
-                    filter,
+                    filter: Box::new(filter),
                     fields,
                     fold,
                 },

@@ -171,7 +171,7 @@ fn multiply(parts: &[Part<'_>], prefix: String, out: &mut Vec<String>) {
 /// The shortest usual host list for `names`: sorted, doubles taken out, trailing numbers
 /// of names with one prefix folded. `expand(fold(names))` gives the sorted names.
 pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
-    let mut keys: Vec<(&str, Option<(u64, usize)>, &str)> = names
+    let mut keys: Vec<Key<'_>> = names
         .iter()
         .map(|name| {
             let name = name.as_ref();
@@ -192,7 +192,7 @@ pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
         };
         let end = keys[at..]
             .iter()
-            .position(|(p, n, _)| *p != prefix || n.is_none_or(|(v, w)| !same_width(v, w, width)))
+            .position(|(p, n, _)| *p != prefix || n.is_none_or(|(_, w)| w != width))
             .map_or(keys.len(), |n| at + n);
         let numbers: Vec<u64> = keys[at..end]
             .iter()
@@ -208,10 +208,8 @@ pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
     items.join(",")
 }
 
-/// A run of one width: zero-padded names of that many digits, or unpadded names.
-fn same_width(_value: u64, width: usize, wanted: usize) -> bool {
-    width == wanted
-}
+/// Prefix, last number with its padded width, whole name.
+type Key<'a> = (&'a str, Option<(u64, usize)>, &'a str);
 
 /// The name's last number with its padded width (1 when it has no leading zero).
 fn split_number(name: &str) -> (&str, Option<(u64, usize)>) {

@@ -159,7 +159,7 @@ pub enum NodeOrder {
     RelayReply {
         /// The connection, as the node numbered it.
         connection: u64,
-        /// The frame's bytes.
+        /// The frame's body, without its header.
         frame: OsText,
     },
 }
@@ -275,7 +275,7 @@ pub enum NodeReport {
         uid: Uid,
         /// Group.
         gid: Gid,
-        /// The frame's bytes.
+        /// The frame's body, without its header.
         frame: OsText,
     },
     /// That command has gone.

@@ -122,6 +122,11 @@ impl Decoder {
         self.start == self.buffer.len()
     }
 
+    /// Bytes of frames that are not whole yet.
+    pub const fn buffered(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
     /// Gives memory of past large frames back.
     pub fn shrink(&mut self) {
         if self.is_empty() {

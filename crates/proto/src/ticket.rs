@@ -84,8 +84,8 @@ pub fn check(
     now: Time,
 ) -> Result<(), TicketError> {
     let claims = verify(&allocation.ticket, controller, now)?;
-    let named = cosy_model::expand(&claims.nodes)
-        .is_ok_and(|names| names.iter().any(|n| *n == allocation.node));
+    let named =
+        cosy_model::expand(&claims.nodes).is_ok_and(|names| names.contains(&allocation.node));
     let checks = [
         ("job", claims.key == allocation.key),
         (

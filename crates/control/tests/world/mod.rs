@@ -1,7 +1,7 @@
 //! A controller with fake nodes, a fake store and a fake clock: what the daemons do to
 //! it, without any daemon.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use cosy_control::*;
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Submission, Table};
