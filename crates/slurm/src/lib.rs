@@ -1,1 +1,17 @@
-//! placeholder
+//! Slurm's vocabulary: what its users and their tools can observe, as tables and grammars
+//! from and to Cosy's own words.
+//!
+//! Slurm's command names (`sbatch`, `squeue` ...) do not exist yet; they will be front ends
+//! to the same requests as Cosy's own commands, and everything that only they need to know
+//! belongs here: option grammar, `#SBATCH` lines, `%` formats, state names and codes,
+//! messages that tools read. So far there are the names of states and of reasons to wait.
+//!
+//! Pure: texts and values in, texts and values out. Knows nothing of sockets, files, clocks
+//! or of how anything is decided. Source: manual pages and observed behaviour of Slurm
+//! 22.05.
+
+pub mod reason;
+pub mod state;
+
+pub use reason::reason;
+pub use state::{NoState, SlurmState};

@@ -1,0 +1,157 @@
+# Cosy: what there is to make. 'make' alone tells.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint examples bench install uninstall clean need-cargo need-cc need-fmt
+
+# A toolchain that was just installed is not in PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+# More words for cargo, such as --locked or --offline.
+CARGO_FLAGS ?=
+# Words for the benchmark.
+ARGS ?=
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/release
+PROGRAMS := cosyd noded cosy
+# Short names of the commands; each is a link to cosy.
+NAMES := csub cstat ccancel chist cadm
+
+BIN := $(DESTDIR)$(PREFIX)/bin
+UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+SYSUSERS := $(DESTDIR)$(PREFIX)/lib/sysusers.d
+DOC := $(DESTDIR)$(PREFIX)/share/doc/cosy
+MAN := $(DESTDIR)$(PREFIX)/share/man/man1
+BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+help:
+	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
+	@echo "make test       build and run the whole test suite"
+	@echo "make build      build the programs: cosyd noded cosy"
+	@echo "make lint       formatting, lints of Rust and of shell scripts"
+	@echo "make examples   check the example configurations in etc/"
+	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
+	@echo "make install    install to PREFIX=$(PREFIX) (below DESTDIR= where packages are made)"
+	@echo "make uninstall  remove what install put there; configuration and state stay"
+	@echo "make clean      remove what was built"
+
+# --- what is needed
+
+need-cargo:
+	@command -v cargo >/dev/null || { \
+	  echo "A Rust toolchain (cargo, 1.90 or later) is needed and was not found in PATH."; \
+	  echo "How to get one: https://www.rust-lang.org/tools/install"; exit 1; } >&2
+
+# SQLite is compiled in, so a C compiler is needed; the demo compiles a program too.
+need-cc:
+	@command -v cc >/dev/null && exit 0; \
+	if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no C compiler: installing one"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -q && apt-get install -y -q --no-install-recommends gcc libc6-dev; \
+	else \
+	  echo "A C compiler is needed. As root: apt-get install gcc libc6-dev" >&2; exit 1; \
+	fi
+
+need-fmt: need-cargo
+	@for part in fmt clippy; do \
+	  cargo $$part --version >/dev/null 2>&1 && continue; \
+	  name=$${part/fmt/rustfmt}; \
+	  command -v rustup >/dev/null || { echo "cargo $$part is needed (component $$name)" >&2; exit 1; }; \
+	  rustup component add $$name; \
+	done
+
+# --- build, try, check
+
+build: need-cargo need-cc
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy
+
+demo: build
+	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
+
+# The runner's own closing lines come last.
+test: need-cargo need-cc
+	cargo build $(CARGO_FLAGS) --workspace --bins
+	@if cargo nextest --version >/dev/null 2>&1; then \
+	  set -x; \
+	  cargo test -q $(CARGO_FLAGS) --workspace --doc; \
+	  cargo nextest run $(CARGO_FLAGS) --workspace --no-fail-fast; \
+	else \
+	  set -x; \
+	  cargo test $(CARGO_FLAGS) --workspace --no-fail-fast; \
+	fi
+
+SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job) $(shell find plugins -type f ! -name "*.md" 2>/dev/null)
+
+lint: need-fmt need-cc
+	cargo fmt --all --check
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	@if ! command -v shellcheck >/dev/null && [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no shellcheck: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends shellcheck; } || true; \
+	fi
+	@if command -v shellcheck >/dev/null; then \
+	  echo shellcheck $(SCRIPTS); shellcheck $(SCRIPTS); \
+	else \
+	  echo "shellcheck is not there: scripts were not checked"; \
+	fi
+
+# The example configurations, as they are and with every key that they only tell of.
+examples: need-cargo need-cc
+	@cargo build -q $(CARGO_FLAGS) -p cosyd -p noded
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	for pair in cosyd:cosy noded:noded; do \
+	  file=etc/$${pair#*:}.toml; \
+	  "$(TARGET)/debug/$${pair%:*}" --check --config $$file; \
+	  sed 's/^#\([a-z_]* = \)/\1/' $$file > "$$work/$${file##*/}"; \
+	  "$(TARGET)/debug/$${pair%:*}" --check --config "$$work/$${file##*/}" >/dev/null; \
+	done
+
+bench: build
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
+
+# --- install
+
+# Does not build when the programs are there, so that 'sudo make install' needs no cargo.
+install:
+	@for p in $(PROGRAMS); do \
+	  [[ -x "$(RELEASE)/$$p" ]] || { echo "$$p is not built: run 'make build' first" >&2; exit 1; }; \
+	done
+	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)" "$(MAN)"
+	install -d "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"
+	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
+	for n in $(NAMES); do ln -sf cosy "$(BIN)/$$n"; done
+	for u in cosyd noded; do \
+	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|g' systemd/$$u.service > "$(UNITS)/$$u.service"; \
+	  chmod 644 "$(UNITS)/$$u.service"; \
+	done
+	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
+	install -m 644 etc/cosy.toml etc/noded.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
+	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	"$(RELEASE)/cosy" generate man "$$work/man"; \
+	"$(RELEASE)/cosy" generate completions "$$work/completions"; \
+	install -m 644 "$$work"/man/*.1 "$(MAN)"; \
+	for f in "$$work"/completions/bash/*.bash; do \
+	  name=$${f##*/}; install -m 644 "$$f" "$(BASH_COMPLETIONS)/$${name%.bash}"; \
+	done; \
+	install -m 644 "$$work"/completions/zsh/_* "$(ZSH_COMPLETIONS)"; \
+	install -m 644 "$$work"/completions/fish/*.fish "$(FISH_COMPLETIONS)"
+
+uninstall:
+	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
+	rm -f "$(UNITS)/cosyd.service" "$(UNITS)/noded.service" "$(SYSUSERS)/cosy.conf"
+	rm -rf "$(DOC)"
+	for n in cosy $(NAMES); do \
+	  rm -f "$(MAN)/$$n.1" "$(BASH_COMPLETIONS)/$$n" "$(ZSH_COMPLETIONS)/_$$n" "$(FISH_COMPLETIONS)/$$n.fish"; \
+	done
+	rm -f "$(MAN)"/cosy-*.1
+
+clean: need-cargo
+	cargo clean
