@@ -592,6 +592,7 @@ impl Daemon {
             use_cgroups: old.use_cgroups,
             ..new
         };
+        let described = self.describe();
         if self.options.log.is_none()
             && let Err(e) = (self.set_log)(&merged.log)
         {
@@ -600,8 +601,9 @@ impl Daemon {
         self.config = Arc::new(merged);
         let config = Arc::clone(&self.config);
         self.real(|node| node.reconfigure(config));
-        if let Some(link) = self.link.clone() {
-            self.register(link);
+        if described != self.describe() {
+            // Without its sender the link ends; the next one tells what is new.
+            self.link = None;
         }
         self.check_health();
         tracing::info!("configuration read again");

@@ -300,9 +300,9 @@ impl Node {
     pub fn repeat_reports(&mut self) {
         let keys: Vec<AttemptKey> = self.attempts.keys().copied().collect();
         for key in keys {
-            match self.attempts.get(&key).map(|a| &a.stage) {
-                Some(Stage::Ended { .. } | Stage::Failed(_)) => self.report_again(key),
-                _ => {}
+            let stage = self.attempts.get(&key).map(|a| &a.stage);
+            if let Some(Stage::Ended { .. } | Stage::Failed(_)) = stage {
+                self.report_again(key);
             }
         }
     }

@@ -387,16 +387,20 @@ pub fn set_uid(uid: u32) -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) }).map(drop)
 }
 
-/// All signals back to their default action, none blocked.
-pub fn reset_signals() {
+/// All signals back to their default action.
+pub fn default_actions() {
     // SAFETY: zero is SIG_DFL with an empty mask; signals that cannot be set give an
     // error that means nothing here.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
-        for signal in 1..32 {
+        for signal in 1..=64 {
             libc::sigaction(signal, &raw const default, std::ptr::null_mut());
         }
     }
+}
+
+/// Blocks no signal any more.
+pub fn unblock_signals() {
     let _ = SigSet::empty().thread_set_mask();
 }
 

@@ -1,5 +1,8 @@
 //! Ends of daemons and shepherds at any moment: nothing is lost, nothing runs twice.
 
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

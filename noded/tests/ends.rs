@@ -1,5 +1,8 @@
 //! How jobs end: limits, signals, orders, memory; and that nothing of them stays.
 
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

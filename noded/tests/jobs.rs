@@ -1,5 +1,8 @@
 //! Real jobs under a real noded: start, end, limits, strays, identity, bad input.
 
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,8 @@
 //! What a node does around jobs: identity, tickets, hooks, commands, virtual nodes.
 
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;
@@ -11,8 +14,10 @@ use cosy_proto::keys::JoinToken;
 use cosy_proto::link::{Hello, HelloReply};
 use nix::libc;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 fn executable(bench: &Bench, name: &str, text: &str) -> String {
@@ -270,15 +275,47 @@ fn a_node_describes_itself() {
     assert!(node.amounts.disk.0 > 0);
     assert_eq!(node.features, ["fast"]);
     assert_eq!(node.only_uid.is_none(), is_root());
-    // A new configuration is told without a new link.
+    // A new configuration is told on a new link.
     bench.extra = "cores = 3\nmemory = '5G'\nfeatures = ['slow']".into();
     bench.write_config();
     bench.daemon().signal(libc::SIGHUP);
-    let nodes = bench.expect(|r| match r {
-        NodeReport::Register { nodes, .. } => Some(nodes.clone()),
-        _ => None,
-    });
+    let (nodes, _) = bench.accept();
     assert_eq!(nodes[0].features, ["slow"]);
+}
+
+#[test]
+fn readiness_is_told_once_welcomed() {
+    let mut bench = Bench::new();
+    let (reading, writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap();
+    let config = bench.write_config();
+    let (fd, lifeline) = (
+        writing.as_raw_fd(),
+        nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).unwrap(),
+    );
+    let lifeline_fd = lifeline.0.as_raw_fd();
+    let mut command = Command::new(NODED);
+    command
+        .arg("--config")
+        .arg(config)
+        .args(["--ready-fd", "201", "--lifeline-fd", "200"]);
+    unsafe {
+        command.pre_exec(move || {
+            (libc::dup2(fd, 201) == 201 && libc::dup2(lifeline_fd, 200) == 200)
+                .then_some(())
+                .ok_or_else(std::io::Error::last_os_error)
+        });
+    }
+    let mut child = command.spawn().unwrap();
+    drop(writing);
+    bench.accept();
+    let mut text = String::new();
+    std::fs::File::from(reading)
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(text, "ready\n");
+    drop(lifeline);
+    assert!(child.wait().unwrap().success());
+    assert!(!bench.path("spool").exists());
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl Plan {
             None => duplicate(1, 2),
         }
         .map_err(at(Step::Stderr))?;
-        sys::reset_signals();
+        sys::unblock_signals();
         sys::close_at_exec_from(3);
         Err(at(Step::Exec)(self.exec()))
     }

@@ -92,6 +92,8 @@ pub fn run_and_exit(directory: &Path, lifeline: bool) -> ! {
 
 fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
     let mut socket = UnixStream::from(sys::inherited(sys::NURSERY_SOCKET)?);
+    // Jobs inherit default actions from here; so none of them has to set them.
+    sys::default_actions();
     let signals = Signals::open()?;
     let _ = nix::sys::prctl::set_name(c"cosy-nursery");
     let mut waiting = Vec::new();

@@ -56,8 +56,8 @@ struct Watch<'a> {
     task: &'a Task,
     signals: &'a Signals,
     lifeline: Option<&'a OwnedFd>,
-    /// Open until the program was executed or failed to be.
-    pipe: Option<File>,
+    /// Says what failed before the program was executed; read when all is over.
+    pipe: File,
     main: Pid,
     main_end: Option<Reaped>,
     failure: Option<Failure>,
@@ -94,7 +94,7 @@ pub fn watch(
         task,
         signals,
         lifeline,
-        pipe: Some(pipe),
+        pipe,
         main,
         main_end: None,
         failure: None,
@@ -158,7 +158,7 @@ impl Watch<'_> {
             self.reap();
             self.keep_time();
         }
-        self.read_failure(true);
+        self.read_failure();
     }
 
     fn wait(&mut self) {
@@ -172,24 +172,10 @@ impl Watch<'_> {
         if let Some(lifeline) = self.lifeline.filter(|_| !self.abandoned) {
             wanted.push(PollFd::new(lifeline.as_fd(), PollFlags::POLLIN));
         }
-        if let Some(pipe) = &self.pipe {
-            wanted.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
-        }
         let _ = nix::poll::poll(&mut wanted, timeout);
-        let ready = |place: usize| {
-            let fd = wanted.get(place);
-            fd.and_then(PollFd::revents).is_some_and(|r| !r.is_empty())
-        };
-        let watches_lifeline = self.lifeline.is_some() && !self.abandoned;
-        let (lifeline, pipe) = match watches_lifeline {
-            true => (ready(1), ready(2)),
-            false => (false, ready(1)),
-        };
-        if lifeline {
+        let lifeline = wanted.get(1).and_then(PollFd::revents);
+        if lifeline.is_some_and(|r| !r.is_empty()) {
             self.abandon();
-        }
-        if pipe {
-            self.read_failure(false);
         }
     }
 
@@ -206,15 +192,11 @@ impl Watch<'_> {
         state.into_iter().chain(warn).min()
     }
 
-    /// The pipe's end is the exec. Read only when something is there to be read.
-    fn read_failure(&mut self, all_gone: bool) {
-        let Some(pipe) = self.pipe.take() else {
-            return;
-        };
-        // A program that has gone can have left nothing that still writes here.
-        debug_assert!(!all_gone || !self.children || self.given_up);
+    /// What failed before the exec, which closed the pipe. Nothing of the job is left, so
+    /// nobody can still write.
+    fn read_failure(&mut self) {
         if !self.given_up {
-            self.failure = Failure::read(&pipe);
+            self.failure = Failure::read(&self.pipe);
         }
     }
 
