@@ -1,7 +1,7 @@
 //! Prints how fast the planner is: `cargo run --release -p cosy-sched --example figures`.
 //!
 //! Jobs come from a small generator with a fixed seed, so the same work is measured each
-//! time; the last column changes when decisions change.
+//! time; the last column changes when decisions change. A word as argument picks some.
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
@@ -187,67 +187,47 @@ fn array(name: &str, demand: &Arc<Demand>, nodes: usize) {
 }
 
 fn main() {
-    play_log(
-        "log of 54,000 jobs, 128 nodes, EASY, light load",
-        Policy::EASY,
-        54_000,
-        900_000,
-    );
-    play_log(
-        "log of 54,000 jobs, 128 nodes, EASY, heavy load",
-        Policy::EASY,
-        54_000,
-        2_500_000 / 8,
-    );
-    play_log(
-        "log of 2,000 jobs, 128 nodes, conservative",
-        Policy::CONSERVATIVE,
-        2_000,
-        900_000,
-    );
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let run = |name: &str, what: &dyn Fn(&str)| {
+        if name.contains(&only) {
+            what(name);
+        }
+    };
+    let (easy, all) = (Policy::EASY, Policy::CONSERVATIVE);
+    run("log of 54,000 jobs, 128 nodes, EASY, light load", &|n| {
+        play_log(n, easy, 54_000, 1_900_000)
+    });
+    run("log of 54,000 jobs, 128 nodes, EASY, heavy load", &|n| {
+        play_log(n, easy, 54_000, 1_300_000)
+    });
+    run("log of 2,000 jobs, 128 nodes, conservative", &|n| {
+        play_log(n, all, 2_000, 1_300_000)
+    });
     let any = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
-    plan(
-        "plan of 10,000 whole-node jobs, 1,024 nodes, EASY",
-        Policy::EASY,
-        10_000,
-        60,
-        any,
-    );
-    plan(
-        "  the same, all limits different",
-        Policy::EASY,
-        10_000,
-        36_000,
-        any,
-    );
-    plan("  the same, FCFS", Policy::FCFS, 10_000, 36_000, any);
     let one = |d: &mut Dice| whole(1 + d.below(2) as u32, 1024);
-    plan(
-        "plan of 10,000 jobs of 1 or 2 nodes, EASY",
-        Policy::EASY,
-        10_000,
-        36_000,
-        one,
-    );
     let small = |d: &mut Dice| shared(1 + d.below(16) as u32, 1 + d.below(8) as u32, 1024);
-    plan(
-        "plan of 10,000 jobs that share nodes, EASY",
-        Policy::EASY,
-        10_000,
-        36_000,
-        small,
-    );
-    plan(
-        "plan of 300 whole-node jobs, conservative",
-        Policy::CONSERVATIVE,
-        300,
-        36_000,
-        any,
-    );
-    array(
-        "array of 2,000 one-core tasks, 16 nodes",
-        &shared(1, 1, 16),
-        16,
-    );
-    array("array of 2,000 whole nodes, 128 nodes", &whole(1, 128), 128);
+    run("plan of 10,000 whole-node jobs, 1,024 nodes, EASY", &|n| {
+        plan(n, easy, 10_000, 60, any)
+    });
+    run("plan of 10,000 such jobs, all limits different", &|n| {
+        plan(n, easy, 10_000, 36_000, any)
+    });
+    run("plan of 10,000 such jobs, FCFS", &|n| {
+        plan(n, Policy::FCFS, 10_000, 36_000, any)
+    });
+    run("plan of 10,000 jobs of 1 or 2 nodes, EASY", &|n| {
+        plan(n, easy, 10_000, 36_000, one)
+    });
+    run("plan of 10,000 jobs that share nodes, EASY", &|n| {
+        plan(n, easy, 10_000, 36_000, small)
+    });
+    run("plan of 300 whole-node jobs, conservative", &|n| {
+        plan(n, all, 300, 36_000, any)
+    });
+    run("array of 2,000 one-core tasks, 16 nodes", &|n| {
+        array(n, &shared(1, 1, 16), 16)
+    });
+    run("array of 2,000 whole nodes, 128 nodes", &|n| {
+        array(n, &whole(1, 128), 128)
+    });
 }

@@ -58,6 +58,8 @@ pub(crate) struct RegionRoom {
     pub cores: u64,
     /// Nodes without running jobs.
     pub idle: u32,
+    /// Open nodes.
+    pub open: u32,
 }
 
 impl Node {
@@ -89,6 +91,8 @@ pub(crate) struct Machine {
     /// A reservation or a guaranteed place is booked.
     pub ahead: NodeMask,
     regions: Vec<RegionRoom>,
+    /// For each region how many open nodes have 0, 1, 2, ... free cores.
+    by_cores: Vec<Vec<u32>>,
 }
 
 impl Machine {
@@ -101,6 +105,7 @@ impl Machine {
     /// Takes over new totals; nodes beyond the old ones are open, what is booked stays.
     pub fn resize(&mut self, totals: Vec<Amounts>) {
         let known = self.nodes.len();
+        self.nodes.iter_mut().for_each(|node| node.region = None);
         self.nodes
             .resize_with(totals.len().max(known), Node::default);
         for (at, node) in self.nodes.iter_mut().enumerate() {
@@ -115,6 +120,8 @@ impl Machine {
     /// Divides the nodes into regions, whose room is counted from now on.
     pub fn divide(&mut self, regions: &[&NodeMask]) {
         self.regions = vec![RegionRoom::default(); regions.len()];
+        let most = self.nodes.iter().map(|node| node.total.cores).max();
+        self.by_cores = vec![vec![0; most.unwrap_or(0) as usize + 1]; regions.len()];
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let id = NodeId(at as u32);
             node.region = regions.iter().position(|region| region.contains(id));
@@ -131,6 +138,13 @@ impl Machine {
     /// What is free in a region.
     pub fn room(&self, region: usize) -> RegionRoom {
         self.regions[region]
+    }
+
+    /// For numbers of free cores how many open nodes of a region have them, most first.
+    pub fn nodes_by_cores(&self, region: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let all = self.by_cores[region].iter().enumerate().rev();
+        all.filter(|(_, nodes)| **nodes > 0)
+            .map(|(cores, nodes)| (cores as u32, *nodes))
     }
 
     /// Says whether new work may start on `id`.
@@ -267,12 +281,12 @@ impl Machine {
         let points = ahead()
             .map(|b| b.start)
             .filter(|at| start < *at && *at < end);
-        let mut most = match start > now || !node.ahead.is_empty() {
-            true => {
-                sum(running().chain(ahead().filter(|b| b.overlaps(start, end) && b.start <= start)))
-            }
+        let mut most = match start > now {
+            true => sum(running()),
             false => node.used.clone(),
         };
+        let covers_start = |b: &&Booking| b.start <= start && start < b.end;
+        most.give(&sum(ahead().filter(covers_start)));
         for at in points {
             let then = running().filter(|b| expected(b, now) > at);
             raise(
@@ -315,10 +329,15 @@ impl Machine {
         let counts = RegionRoom {
             cores: if open { node.free.cores.into() } else { 0 },
             idle: u32::from(open && node.running.is_empty()),
+            open: open.into(),
         };
-        let Some(region) = node.region.and_then(|at| self.regions.get_mut(at)) else {
+        let Some(at) = node.region else {
             return;
         };
+        let by_cores = &mut self.by_cores[at];
+        by_cores[node.counted.cores as usize] -= node.counted.open;
+        by_cores[counts.cores as usize] += counts.open;
+        let region = &mut self.regions[at];
         region.cores = region.cores + counts.cores - node.counted.cores;
         region.idle = region.idle + counts.idle - node.counted.idle;
         node.counted = counts;

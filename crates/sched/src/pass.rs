@@ -138,19 +138,51 @@ impl Scheduler {
 
     /// The nodes on which the job can start now without moving a guaranteed place.
     fn picks_now(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Vec<Pick>> {
-        if self
-            .groups
-            .get(brief.group)
-            .has_failed(self.passes, brief.limit)
-        {
+        let passes = self.passes;
+        if self.groups.get(brief.group).has_failed(passes, brief.limit) {
             return None;
         }
-        let picks = self.picks_free(pass, brief)?;
+        let may = self.may_have_cores(pass, brief);
+        let picks = if may {
+            self.picks_free(pass, brief)
+        } else {
+            None
+        };
+        let Some(picks) = picks else {
+            if !may || self.lacks_room(brief) {
+                let group = self.groups.get_mut(brief.group);
+                group.set_failed(passes, Span::ZERO);
+            }
+            return None;
+        };
         if pass.pending.is_empty() {
             return Some(picks);
         }
         self.find_places(pass);
         self.picks_free(pass, brief)
+    }
+
+    /// False when a look at how many nodes have how many free cores shows that the job
+    /// cannot start.
+    fn may_have_cores(&self, pass: &Pass, brief: &Brief) -> bool {
+        let demand = &*self.groups.get(brief.group).demand;
+        if demand.exclusive || demand.per_task.cores == 0 {
+            return true;
+        }
+        let alike = self.machine.nodes_by_cores(pass.component);
+        let rooms = alike.map(|(cores, nodes)| (demand.core_capacity(cores), nodes));
+        Need::of(demand).met_by(rooms)
+    }
+
+    /// True when what is free at this moment is too little, so that no shorter limit helps.
+    fn lacks_room(&self, brief: &Brief) -> bool {
+        let group = self.groups.get(brief.group);
+        if brief.whole > 0 {
+            return group.eligible.and(&self.machine.idle).count() < brief.whole;
+        }
+        let demand = &*group.demand;
+        let free = |id| demand.capacity(&self.machine.node(id).free);
+        !Need::of(demand).met_by(group.eligible.iter().map(|id| (free(id), 1)))
     }
 
     /// The nodes on which the job can start now, given the places found so far.
@@ -356,6 +388,35 @@ impl<'a> Outlook<'a> {
 
     fn is_enough(&self) -> bool {
         self.room >= self.need
+    }
+}
+
+/// Nodes and tasks that there must be room for.
+#[derive(Clone, Copy)]
+struct Need {
+    nodes: u64,
+    tasks: u64,
+}
+
+impl Need {
+    fn of(demand: &Demand) -> Self {
+        Self {
+            nodes: demand.nodes.unwrap_or(1).max(1).into(),
+            tasks: demand.tasks.into(),
+        }
+    }
+
+    /// Whether so many nodes with room for so many tasks each could be enough.
+    fn met_by(mut self, rooms: impl Iterator<Item = (u32, u32)>) -> bool {
+        for (room, nodes) in rooms.filter(|(room, _)| *room > 0) {
+            let tasks = u64::from(room) * u64::from(nodes);
+            self.nodes = self.nodes.saturating_sub(nodes.into());
+            self.tasks = self.tasks.saturating_sub(tasks);
+            if self.nodes == 0 && self.tasks == 0 {
+                return true;
+            }
+        }
+        false
     }
 }
 
