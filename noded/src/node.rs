@@ -395,7 +395,7 @@ impl Node {
             return self.refuse(key, reason, false);
         }
         let (work, script, ..) = self.task(launch);
-        let spool = &self.fixed.spool;
+        let spool = &mut self.fixed.spool;
         let kept = match prepared {
             true => spool.replace(key, &work, script.as_deref()),
             false => spool.create(key, &work, script.as_deref()),
@@ -852,13 +852,15 @@ impl Node {
 
     /// Nothing of it runs any more: the epilog, once, then the end.
     fn end(&mut self, key: AttemptKey, mut outcome: Outcome) {
-        match (self.config.epilog.is_some(), self.fixed.spool.epilog(key)) {
-            (false, None) => self.settle(key, outcome),
-            (_, Some(failure)) => {
+        if self.config.epilog.is_none() {
+            return self.settle(key, outcome);
+        }
+        match self.fixed.spool.epilog(key) {
+            Some(failure) => {
                 outcome.drain = outcome.drain.or(failure);
                 self.settle(key, outcome);
             }
-            (true, None) => self.begin_epilog(key, Some(outcome)),
+            None => self.begin_epilog(key, Some(outcome)),
         }
     }
 

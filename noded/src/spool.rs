@@ -8,6 +8,7 @@
 //!     script               the job's script, owned by its user (0500)
 //!     outcome              how it ended: written by the shepherd before anyone is told
 //!     epilog               the epilog has run; holds why it failed
+//! SPOOL/NODE/spare.N/      a forgotten attempt's directory, for the next one
 //! ```
 //!
 //! # Who may do what
@@ -18,6 +19,15 @@
 //! (mark and lock, and the lock names the process), supervisor lost (mark, no lock, no
 //! outcome). Whoever deletes an attempt takes the lock first, and whoever gets the lock
 //! looks whether the file still has a name.
+//!
+//! # Why directories are used again
+//!
+//! A file system like ext4 does not give an inode out again for some seconds and looks
+//! through all that were freed meanwhile: a thousand short jobs a second, with four
+//! inodes each, spend most of the daemon's time there. So directory, `launch` and
+//! `outcome` of a forgotten attempt become those of a later one. The script never does:
+//! it is its user's, who may hold it open. A spare directory has a spare name, so a
+//! shepherd that was born late finds that its path no longer leads to the file it locked.
 //!
 //! # Why nothing waits for the disk
 //!
@@ -46,6 +56,10 @@ pub const SCRIPT: &str = "script";
 /// Name of the file that says how it ended.
 pub const OUTCOME: &str = "outcome";
 const EPILOG: &str = "epilog";
+const OUTCOME_NEW: &str = "outcome.new";
+const SPARE: &str = "spare.";
+/// Most spare directories.
+const SPARES: usize = 64;
 const MAGIC: &[u8; 8] = b"COSYATT1";
 const HEADER: usize = 24;
 const CHECKSUM: usize = 8;
@@ -136,6 +150,8 @@ pub struct Spool {
     directory: PathBuf,
     mode: u32,
     own_uid: u32,
+    spares: Vec<PathBuf>,
+    spares_made: u64,
     _lock: Flock<File>,
 }
 
@@ -163,12 +179,16 @@ impl Spool {
             .map_err(failed)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock)
             .map_err(|_| SpoolError::Taken(directory.clone()))?;
-        Ok(Self {
+        let spool = Self {
             directory,
             mode,
             own_uid,
+            spares: Vec::new(),
+            spares_made: 0,
             _lock: lock,
-        })
+        };
+        spool.remove_old_spares();
+        Ok(spool)
     }
 
     /// The directory of the node.
@@ -198,25 +218,58 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's; nothing is left then.
-    pub fn create(&self, key: AttemptKey, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
+    pub fn create(
+        &mut self,
+        key: AttemptKey,
+        work: &Work,
+        script: Option<&[u8]>,
+    ) -> io::Result<()> {
         let directory = self.path(key);
-        let make = || DirBuilder::new().mode(self.mode).create(&directory);
-        match make() {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                self.remove(key)?;
-                make()?;
-            }
-            other => other?,
+        if directory.exists() {
+            self.remove(key)?;
         }
-        self.fill(&directory, work, script)
-            .inspect_err(|_| drop(fs::remove_dir_all(&directory)))
+        let place = match self.spares.pop() {
+            Some(spare) => spare,
+            None => self.new_spare()?,
+        };
+        self.fill(&place, work, script)
+            .and_then(|()| fs::rename(&place, &directory))
+            .inspect_err(|_| drop(fs::remove_dir_all(&place)))
+    }
+
+    fn new_spare(&mut self) -> io::Result<PathBuf> {
+        let path = self.spare_name();
+        DirBuilder::new().mode(self.mode).create(&path)?;
+        Ok(path)
+    }
+
+    fn spare_name(&mut self) -> PathBuf {
+        self.spares_made += 1;
+        self.directory.join(format!("{SPARE}{}", self.spares_made))
+    }
+
+    fn remove_old_spares(&self) {
+        for entry in fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if entry.file_name().to_string_lossy().starts_with(SPARE) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// Puts a program in the place of an allocation that was only held so far.
     ///
     /// # Errors
     /// The file system's; the attempt is gone then.
-    pub fn replace(&self, key: AttemptKey, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
+    pub fn replace(
+        &mut self,
+        key: AttemptKey,
+        work: &Work,
+        script: Option<&[u8]>,
+    ) -> io::Result<()> {
         self.remove(key)?;
         self.create(key, work, script)?;
         self.mark_prepared(key)
@@ -230,12 +283,7 @@ impl Spool {
         bytes[..8].copy_from_slice(MAGIC);
         rmp_serde::encode::write_named(&mut bytes, work).map_err(io::Error::other)?;
         seal(&mut bytes, HEADER);
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(directory.join(LAUNCH))?
-            .write_all(&bytes)
+        write_over(&directory.join(LAUNCH), &bytes)
     }
 
     /// The file belongs to its user and has its final mode before a byte is in it.
@@ -318,8 +366,26 @@ impl Spool {
     ///
     /// # Errors
     /// The file system's, or a shepherd holds it.
-    pub fn remove(&self, key: AttemptKey) -> io::Result<()> {
-        remove(&self.path(key))
+    pub fn remove(&mut self, key: AttemptKey) -> io::Result<()> {
+        let directory = self.path(key);
+        // Held until the directory has another name: see the module's text.
+        let file = match open_launch(&directory) {
+            Ok(file) if crate::sys::try_lock(&file)? => file,
+            Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
+            Err(_) => return absent_is_fine(fs::remove_dir_all(directory)),
+        };
+        if self.spares.len() >= SPARES {
+            return fs::remove_dir_all(directory);
+        }
+        file.write_all_at(&[0; HEADER], 0)?;
+        absent_is_fine(fs::remove_file(directory.join(SCRIPT)))?;
+        absent_is_fine(fs::remove_file(directory.join(EPILOG)))?;
+        let outcome = directory.join(OUTCOME);
+        absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
+        let spare = self.spare_name();
+        fs::rename(directory, &spare)?;
+        self.spares.push(spare);
+        Ok(())
     }
 
     /// Removes everything, and the root if that is then empty.
@@ -331,26 +397,24 @@ impl Spool {
     }
 }
 
-fn remove(directory: &Path) -> io::Result<()> {
-    let gone = |r: io::Result<()>| match r {
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
-    };
-    // Held until the directory is gone: see the module's text.
-    let _lock = match open_launch(directory) {
-        Ok(file) if crate::sys::try_lock(&file)? => Some(file),
-        Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
-        Err(_) => None,
-    };
-    for name in [LAUNCH, SCRIPT, OUTCOME] {
-        gone(fs::remove_file(directory.join(name)))?;
     }
-    match fs::remove_dir(directory) {
-        Err(e) if e.raw_os_error() == Some(nix::libc::ENOTEMPTY) => {
-            gone(fs::remove_dir_all(directory))
-        }
-        other => gone(other),
-    }
+}
+
+/// Writes a file that may be there with other content. Its end is cut last, and a
+/// checksum tells what is not whole.
+fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
 }
 
 /// Opens the file that a shepherd locks, in an attempt's directory.
@@ -394,12 +458,13 @@ pub fn read_launch(file: &File) -> io::Result<Kept> {
     })
 }
 
-/// True when a file that was opened still has a name.
+/// True when the path of an attempt still leads to the launch file that was opened.
 ///
 /// # Errors
 /// The file system's.
-pub fn still_named(file: &File) -> io::Result<bool> {
-    Ok(file.metadata()?.nlink() > 0)
+pub fn still_there(file: &File, directory: &Path) -> io::Result<bool> {
+    let (opened, named) = (file.metadata()?, fs::metadata(directory.join(LAUNCH)));
+    Ok(named.is_ok_and(|n| n.ino() == opened.ino() && n.dev() == opened.dev()))
 }
 
 /// Marks an attempt as taken on by a shepherd. One write: it is there or it is not.
@@ -420,15 +485,9 @@ pub fn mark_started(file: &File, start: Time) -> io::Result<()> {
 pub fn write_outcome(directory: &Path, outcome: &Outcome) -> io::Result<()> {
     let mut bytes = rmp_serde::to_vec_named(outcome).map_err(io::Error::other)?;
     seal(&mut bytes, 0);
-    let temporary = directory.join("outcome.new");
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)?
-        .write_all(&bytes)?;
-    fs::rename(temporary, directory.join(OUTCOME))
+    let new = directory.join(OUTCOME_NEW);
+    write_over(&new, &bytes)?;
+    fs::rename(new, directory.join(OUTCOME))
 }
 
 /// Reads an outcome; `None` without a whole one.
@@ -541,6 +600,50 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             assert_eq!(read_outcome(dir.path()), None);
         }
+    }
+
+    #[test]
+    fn directories_are_used_again_but_nothing_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(dir.path(), "n1").unwrap();
+        let allocation = |text: &str| {
+            let own = crate::sys::own_uid();
+            Box::new(Allocation {
+                key: key_of("7.1").unwrap(),
+                node: "n1".into(),
+                nodes: text.into(),
+                uid: own,
+                gid: cosy_model::Gid(0),
+                groups: Vec::new(),
+                user: String::new(),
+                home: String::new(),
+                shell: String::new(),
+                memory: None,
+                cores: Vec::new(),
+                gpus: Vec::new(),
+                tasks: 1,
+                limit: cosy_model::Span(1),
+                ticket: OsText::default(),
+            })
+        };
+        let (first, second) = (key_of("7.1").unwrap(), key_of("8.1").unwrap());
+        let long = Work::Hold(allocation(&"long".repeat(1000)));
+        spool.create(first, &long, None).unwrap();
+        spool.write_outcome(first, &outcome()).unwrap();
+        let late = spool.open_launch(first).unwrap();
+        let path = spool.path(first);
+        assert!(still_there(&late, &path).unwrap());
+        spool.remove(first).unwrap();
+        assert!(spool.list().unwrap().is_empty());
+        assert!(read_launch(&late).is_err() && !still_there(&late, &path).unwrap());
+        let short = Work::Hold(allocation("short"));
+        spool.create(second, &short, None).unwrap();
+        assert!(!still_there(&late, &path).unwrap());
+        assert!(still_there(&late, &spool.path(second)).unwrap());
+        assert_eq!(spool.outcome(second), None);
+        let kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
+        assert_eq!(kept.phase, Phase::Received);
+        assert_eq!(kept.work.allocation().nodes, "short");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn run_and_exit(directory: &Path, lifeline: bool) -> ! {
 
 fn supervise(directory: &Path, lifeline: bool) -> io::Result<()> {
     std::env::set_current_dir(directory)?;
-    let Some(file) = claim()? else {
+    let Some(file) = claim(directory)? else {
         return Ok(());
     };
     let lifeline = match lifeline {
@@ -60,9 +60,9 @@ fn supervise(directory: &Path, lifeline: bool) -> io::Result<()> {
 }
 
 /// Takes the attempt's lock; `None` when it is not (or no longer) there to be taken.
-fn claim() -> io::Result<Option<File>> {
+fn claim(directory: &Path) -> io::Result<Option<File>> {
     let file = spool::open_launch(Path::new("."))?;
-    let free = sys::try_lock(&file)? && spool::still_named(&file)?;
+    let free = sys::try_lock(&file)? && spool::still_there(&file, directory)?;
     Ok((free && !Path::new(spool::OUTCOME).exists()).then_some(file))
 }
 
