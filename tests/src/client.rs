@@ -1,0 +1,141 @@
+//! The protocol of commands, spoken directly.
+
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission, Table};
+use cosy_model::{JobId, Refusal};
+use cosy_proto::client::{Answer, Ask, RequestKey};
+use cosy_proto::frame;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// An answer that takes longer does not come.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest answer.
+const ANSWER_BYTES: usize = 1 << 30;
+
+/// A connection to a controller or to a node daemon that passes requests on.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+}
+
+/// A key for a request.
+///
+/// # Panics
+/// Never: there is randomness.
+pub fn new_key() -> RequestKey {
+    let hex = cosy_proto::keys::random_hex(16).expect("randomness");
+    let mut key = [0; 16];
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("two hex digits");
+    }
+    RequestKey(key)
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn connect(socket: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self { stream })
+    }
+
+    /// Asks; a request that changes something gets a new key.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn ask(&mut self, request: Request) -> io::Result<Reply> {
+        let key = request.changes().then(new_key);
+        self.ask_with(request, key)
+    }
+
+    /// Asks with a key of the caller's.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn ask_with(&mut self, request: Request, key: Option<RequestKey>) -> io::Result<Reply> {
+        let ask = Ask::new(request, key);
+        let failed = |e: frame::FrameError| io::Error::other(e.to_string());
+        frame::write(&mut self.stream, &ask, usize::MAX >> 1).map_err(failed)?;
+        let answer: Option<Answer> = frame::read(&mut self.stream, ANSWER_BYTES).map_err(failed)?;
+        answer
+            .map(|a| a.reply)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Submits; the id, or the refusal.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn submit(&mut self, submission: &Submission) -> io::Result<Result<JobId, Refusal>> {
+        self.submit_with(submission, new_key())
+    }
+
+    /// Submits with a key of the caller's.
+    ///
+    /// # Errors
+    /// The connection broke, or what came was no answer.
+    pub fn submit_with(
+        &mut self,
+        submission: &Submission,
+        key: RequestKey,
+    ) -> io::Result<Result<JobId, Refusal>> {
+        match self.ask_with(Request::Submit(Box::new(submission.clone())), Some(key))? {
+            Reply::Submitted { job, .. } => Ok(Ok(job)),
+            Reply::Refused(refusal) => Ok(Err(refusal)),
+            other => Err(io::Error::other(format!(
+                "not an answer to this: {other:?}"
+            ))),
+        }
+    }
+
+    /// One job with all fields (a row for each task of an array).
+    ///
+    /// # Errors
+    /// The connection broke, or it was refused.
+    pub fn explain(&mut self, job: JobRef) -> io::Result<(Table, Vec<String>)> {
+        match self.ask(Request::Explain { job })? {
+            Reply::Explained { table, lines } => Ok((table, lines)),
+            other => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// Jobs in memory.
+    ///
+    /// # Errors
+    /// The connection broke, or it was refused.
+    pub fn jobs(&mut self, filter: JobFilter) -> io::Result<Table> {
+        let fields = JobField::ALL.to_vec();
+        let request = Request::Jobs {
+            filter,
+            fields,
+            fold_arrays: false,
+        };
+        match self.ask(request)? {
+            Reply::Jobs(table) => Ok(table),
+            other => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// Jobs in the store.
+    ///
+    /// # Errors
+    /// The connection broke, or it was refused.
+    pub fn history(&mut self, filter: JobFilter) -> io::Result<Table> {
+        let fields = JobField::ALL.to_vec();
+        match self.ask(Request::History { filter, fields })? {
+            Reply::Jobs(table) => Ok(table),
+            other => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// The stream, for those who write what is no message.
+    pub fn stream(&mut self) -> &mut UnixStream {
+        &mut self.stream
+    }
+}

@@ -1,0 +1,611 @@
+//! A controller and some node daemons in a temporary directory.
+
+use crate::client::Client;
+use crate::daemon::{Daemon, keep_private};
+use crate::job::Row;
+use crate::run::{Output, run};
+use crate::{programs, system, wait};
+use cosy_model::api::{JobFilter, JobRef, NodeInfo, Reply, Request, Submission};
+use cosy_model::{JobId, JobState};
+use cosy_proto::keys::KeyPair;
+use nix::unistd::pipe;
+use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Short names of the one program of the commands.
+const COMMANDS: [&str; 6] = ["cosy", "csub", "cstat", "ccancel", "chist", "cadm"];
+
+/// How a cluster is configured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Cores of each node.
+    pub cores: u32,
+    /// Memory of each node.
+    pub memory: &'static str,
+    /// Lines of `[policy]`.
+    pub policy: String,
+    /// Lines of `[cluster]` and what follows it.
+    pub head: String,
+    /// Lines of `[controller]`.
+    pub controller: String,
+    /// The queues; one with all nodes without.
+    pub queues: Option<String>,
+    /// Lines of a node's entry in `cosy.toml`, by its number from 1.
+    pub entry: fn(usize) -> String,
+    /// Lines of a node's `noded.toml`; `DIR` stands for the cluster's directory.
+    pub noded: fn(usize) -> String,
+    /// Variables of cosyd.
+    pub variables: Vec<(String, String)>,
+    /// Whether node daemons play virtual nodes, and how many each.
+    pub virtual_nodes: u32,
+    /// Where the controller keeps its state, instead of its directory.
+    pub state_dir: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cores: 4,
+            memory: "2G",
+            policy: "heartbeat = \"1s\"\nnode_timeout = \"20s\"\ngrace = \"1s\"\n".into(),
+            head: String::new(),
+            controller: String::new(),
+            queues: None,
+            entry: |_| String::new(),
+            noded: |_| String::new(),
+            variables: Vec::new(),
+            virtual_nodes: 0,
+            state_dir: None,
+        }
+    }
+}
+
+/// A running cluster. When it is dropped, nothing of it is left.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The controller.
+    pub cosyd: Daemon,
+    /// The node daemons of n1, n2 ...
+    pub nodes: Vec<Daemon>,
+    keys: Vec<String>,
+    options: Options,
+    port: u16,
+    lifeline: OwnedFd,
+    lifeline_end: Option<OwnedFd>,
+    // The last field: the directory goes when everything else has gone.
+    dir: TempDir,
+}
+
+impl Cluster {
+    /// Starts a cluster of that many nodes and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(nodes: usize, options: Options) -> Self {
+        let mut cluster = Self::prepare(nodes, options);
+        cluster.start_cosyd();
+        for at in 0..nodes {
+            cluster.start_noded(at);
+        }
+        cluster.nodes.iter_mut().for_each(Daemon::await_ready);
+        cluster
+    }
+
+    /// Writes all files, starts nothing.
+    ///
+    /// # Panics
+    /// When it cannot.
+    pub fn prepare(nodes: usize, options: Options) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("cosy-e2e-")
+            .tempdir()
+            .expect("a temporary directory");
+        let path = dir.path();
+        fs::set_permissions(path, Permissions::from_mode(0o711)).expect("its own directory");
+        for name in ["bin", "run", "log", "work"] {
+            fs::create_dir(path.join(name)).expect("a folder");
+        }
+        fs::set_permissions(path.join("work"), Permissions::from_mode(0o1777)).expect("own");
+        link_programs(&path.join("bin"));
+        let (lifeline, end) = pipe().expect("a pipe");
+        keep_private(&lifeline);
+        keep_private(&end);
+        let log = |name: &str| path.join("log").join(name);
+        let bin = programs::folder();
+        let mut cosyd = Daemon::new(&bin.join("cosyd"), &path.join("cosy.toml"), &log("cosyd"));
+        cosyd.variables.clone_from(&options.variables);
+        let mut cluster = Self {
+            cosyd,
+            nodes: Vec::new(),
+            keys: Vec::new(),
+            options,
+            port: free_port(),
+            lifeline,
+            lifeline_end: Some(end),
+            dir,
+        };
+        fs::create_dir_all(cluster.state_dir()).expect("a folder");
+        new_key(&cluster.dir().join("cosyd.key"));
+        for number in 1..=nodes {
+            cluster.add_node(number);
+        }
+        cluster.write_config();
+        cluster
+    }
+
+    fn add_node(&mut self, number: usize) {
+        let folder = self.node_dir(number - 1);
+        fs::create_dir(&folder).expect("a folder");
+        self.keys.push(new_key(&folder.join("key")));
+        let bin = programs::folder();
+        let log = self.dir().join("log").join(format!("n{number}"));
+        let mut daemon = Daemon::new(&bin.join("noded"), &folder.join("noded.toml"), &log);
+        if self.options.virtual_nodes > 0 {
+            let count = self.options.virtual_nodes.to_string();
+            daemon.args.extend(["--virtual".into(), count]);
+        }
+        self.nodes.push(daemon);
+    }
+
+    /// Adds a node to the configuration files; its daemon is not started and the
+    /// controller not told.
+    pub fn grow(&mut self) {
+        self.add_node(self.nodes.len() + 1);
+        self.write_config();
+    }
+
+    /// Changes the options and writes the configuration files anew; nobody is told.
+    pub fn reconfigure(&mut self, change: impl FnOnce(&mut Options)) {
+        change(&mut self.options);
+        self.write_config();
+    }
+
+    /// Writes `cosy.toml` and every `noded.toml`.
+    ///
+    /// # Panics
+    /// When it cannot.
+    pub fn write_config(&self) {
+        fs::write(self.dir().join("cosy.toml"), self.controller_config()).expect("cosy.toml");
+        for at in 0..self.nodes.len() {
+            let file = self.node_dir(at).join("noded.toml");
+            fs::write(file, self.node_config(at)).expect("noded.toml");
+        }
+    }
+
+    fn node_name(&self, at: usize) -> String {
+        match self.options.virtual_nodes {
+            0 => format!("n{}", at + 1),
+            count => format!("v{}x[1-{count}]", at + 1),
+        }
+    }
+
+    fn controller_config(&self) -> String {
+        let o = &self.options;
+        let dir = self.dir().display();
+        let state = self.state_dir();
+        let mut text = format!(
+            "[cluster]\nname = \"test\"\n{}\n[controller]\nstate_dir = \"{}\"\n\
+             key = \"{dir}/cosyd.key\"\nsocket = \"{}\"\nlisten = \"127.0.0.1:{}\"\n{}\n\
+             [policy]\n{}\n",
+            o.head,
+            state.display(),
+            self.socket().display(),
+            self.port,
+            o.controller,
+            o.policy,
+        );
+        for (at, key) in self.keys.iter().enumerate() {
+            let name = self.node_name(at);
+            let more = (o.entry)(at + 1);
+            let _ = writeln!(
+                text,
+                "[[node]]\nnames = \"{name}\"\nkey = \"{key}\"\n{more}"
+            );
+        }
+        let names: Vec<String> = (0..self.keys.len()).map(|at| self.node_name(at)).collect();
+        let all = format!(
+            "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"{}\"\n",
+            names.join(",")
+        );
+        text.push_str(o.queues.as_deref().unwrap_or(&all));
+        text.replace("DIR", &dir.to_string())
+    }
+
+    fn node_config(&self, at: usize) -> String {
+        let o = &self.options;
+        let folder = self.node_dir(at);
+        let folder = folder.display();
+        let name = match o.virtual_nodes {
+            0 => format!("n{}", at + 1),
+            _ => format!("v{}x", at + 1),
+        };
+        let key = fs::read(self.dir().join("cosyd.key")).expect("the controller's key");
+        let key = KeyPair::from_pkcs8(&key).expect("a key").public();
+        let text = format!(
+            "name = \"{name}\"\ncontroller = \"127.0.0.1:{}\"\ncontroller_key = \"{key}\"\n\
+             key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\ncores = {}\n\
+             memory = \"{}\"\n{}\n",
+            self.port,
+            o.cores,
+            o.memory,
+            (o.noded)(at + 1),
+        );
+        text.replace("DIR", &self.dir().display().to_string())
+    }
+
+    /// Starts the controller and waits until it is ready. Nodes find it again.
+    ///
+    /// # Panics
+    /// When it does not become ready.
+    pub fn start_cosyd(&mut self) {
+        self.cosyd.start(self.lifeline.as_fd());
+        self.cosyd.await_ready();
+    }
+
+    /// Starts a node daemon (counted from 0); does not wait until it is ready.
+    pub fn start_noded(&mut self, at: usize) {
+        self.nodes[at].start(self.lifeline.as_fd());
+    }
+
+    /// Starts the controller without waiting.
+    pub fn start_cosyd_only(&mut self) {
+        self.cosyd.start(self.lifeline.as_fd());
+    }
+
+    /// The reading end of the lifeline, for other daemons of a test.
+    pub fn lifeline(&self) -> &OwnedFd {
+        &self.lifeline
+    }
+
+    /// Where everything is.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where jobs work.
+    pub fn work(&self) -> PathBuf {
+        self.dir().join("work")
+    }
+
+    /// Where the controller keeps its state.
+    pub fn state_dir(&self) -> PathBuf {
+        let usual = || self.dir().join("state");
+        self.options.state_dir.clone().unwrap_or_else(usual)
+    }
+
+    /// A node daemon's folder (counted from 0).
+    pub fn node_dir(&self, at: usize) -> PathBuf {
+        self.dir().join(format!("node{}", at + 1))
+    }
+
+    /// The socket for commands.
+    pub fn socket(&self) -> PathBuf {
+        self.dir().join("run/cosyd.sock")
+    }
+
+    /// Where the controller listens for nodes.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The controller's key.
+    ///
+    /// # Panics
+    /// Never: it was written.
+    pub fn controller_key(&self) -> KeyPair {
+        read_key(&self.dir().join("cosyd.key"))
+    }
+
+    /// A node's key (counted from 0).
+    ///
+    /// # Panics
+    /// Never: it was written.
+    pub fn node_key(&self, at: usize) -> KeyPair {
+        read_key(&self.node_dir(at).join("key"))
+    }
+
+    /// Copies the commands into the cluster's folder, where every user can run them.
+    ///
+    /// # Panics
+    /// When they cannot be copied.
+    pub fn open_commands(&self) {
+        let bin = self.dir().join("bin");
+        let copy = bin.join("copy");
+        fs::copy(programs::folder().join("cosy"), &copy).expect("a copy");
+        fs::set_permissions(&copy, Permissions::from_mode(0o755)).expect("own");
+        for name in COMMANDS {
+            fs::remove_file(bin.join(name)).expect("a link");
+            fs::hard_link(&copy, bin.join(name)).expect("a link");
+        }
+    }
+
+    /// A command line such as `csub --wait -- true`, to be run in the work folder.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.dir().join("bin").join(words[0]));
+        command
+            .args(&words[1..])
+            .current_dir(self.work())
+            .env("COSY_SOCKET", self.socket());
+        command
+    }
+
+    /// Runs a command line.
+    #[track_caller]
+    pub fn run(&self, words: &[&str]) -> Output {
+        run(&mut self.command(words))
+    }
+
+    /// A connection to the controller.
+    ///
+    /// # Panics
+    /// When there is none within a minute.
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        wait::until("the controller takes a connection", || {
+            Client::connect(&self.socket()).ok()
+        })
+    }
+
+    /// Asks on a connection of its own.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    #[track_caller]
+    pub fn ask(&self, request: Request) -> Reply {
+        match self.client().ask(request) {
+            Ok(reply) => reply,
+            Err(e) => panic!("no answer: {e}\n{}", self.cosyd.last_words(10)),
+        }
+    }
+
+    /// Submits.
+    ///
+    /// # Panics
+    /// When it is refused.
+    #[track_caller]
+    pub fn submit(&self, submission: &Submission) -> JobId {
+        match self.client().submit(submission) {
+            Ok(Ok(job)) => job,
+            Ok(Err(refusal)) => panic!("refused: {refusal}"),
+            Err(e) => panic!("no answer: {e}\n{}", self.cosyd.last_words(10)),
+        }
+    }
+
+    /// Ends a job.
+    ///
+    /// # Panics
+    /// When it is refused.
+    #[track_caller]
+    pub fn cancel(&self, job: JobId) {
+        let reply = self.ask(Request::Cancel {
+            filter: only(job),
+            signal: None,
+            script_only: false,
+        });
+        assert!(
+            matches!(&reply, Reply::Done { changed: 1, .. }),
+            "{reply:?}"
+        );
+    }
+
+    /// All rows of a job, when it is known and the controller is there.
+    pub fn rows(&self, job: JobRef) -> Option<Vec<Row>> {
+        let mut client = Client::connect(&self.socket()).ok()?;
+        let (table, _) = client.explain(job).ok()?;
+        Some(Row::all(&table))
+    }
+
+    /// A job as it is now.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    pub fn row(&self, job: JobId) -> Row {
+        wait::until("the job is there", || self.try_row(job))
+    }
+
+    fn try_row(&self, job: JobId) -> Option<Row> {
+        self.rows(JobRef { job, task: None })?.into_iter().next()
+    }
+
+    /// Waits until a job's row is as wanted.
+    ///
+    /// # Panics
+    /// When it does not become so in time.
+    #[track_caller]
+    pub fn until(&self, job: JobId, what: &str, good: impl Fn(&Row) -> bool) -> Row {
+        let start = std::time::Instant::now();
+        loop {
+            let row = self.try_row(job);
+            if let Some(row) = row.as_ref().filter(|r| good(r)) {
+                return row.clone();
+            }
+            if start.elapsed() > wait::PATIENCE {
+                panic!("job {job} is still not {what}: {row:?}\n{}", self.logs());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until a job is in that state.
+    #[track_caller]
+    pub fn until_state(&self, job: JobId, state: JobState) -> Row {
+        self.until(job, state.word(), |r| r.state == state || r.state.is_end())
+            .expect_state(state)
+    }
+
+    /// Waits until a job has ended.
+    #[track_caller]
+    pub fn until_end(&self, job: JobId) -> Row {
+        self.until(job, "ended", |r| r.state.is_end())
+    }
+
+    /// The nodes.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    #[track_caller]
+    pub fn node_infos(&self) -> Vec<NodeInfo> {
+        match self.ask(Request::Nodes) {
+            Reply::Nodes(nodes) => nodes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until a node's state is as wanted.
+    #[track_caller]
+    pub fn until_node(&self, name: &str, what: &str, good: impl Fn(&NodeInfo) -> bool) -> NodeInfo {
+        wait::until(&format!("node {name} is {what}"), || {
+            let nodes = match Client::connect(&self.socket()).ok()?.ask(Request::Nodes) {
+                Ok(Reply::Nodes(nodes)) => nodes,
+                Ok(_) | Err(_) => return None,
+            };
+            nodes.into_iter().find(|n| n.name == name && good(n))
+        })
+    }
+
+    /// All processes of this cluster.
+    pub fn processes(&self) -> Vec<system::Process> {
+        system::processes_with(&self.dir().display().to_string())
+    }
+
+    /// Shepherds and what they started: processes of this cluster that are no daemon.
+    pub fn job_processes(&self) -> Vec<system::Process> {
+        let daemon =
+            |p: &system::Process| p.command.contains(" --config ") || p.name == system::NURSERY;
+        self.processes()
+            .into_iter()
+            .filter(|p| !daemon(p))
+            .collect()
+    }
+
+    /// The shepherds.
+    pub fn shepherds(&self) -> Vec<system::Process> {
+        let mut all = self.processes();
+        all.retain(|p| p.name.starts_with("cosy:"));
+        all
+    }
+
+    /// Waits until no job has any process left.
+    #[track_caller]
+    pub fn until_no_job_processes(&self) {
+        let start = std::time::Instant::now();
+        loop {
+            let left = self.job_processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < wait::PATIENCE, "processes left: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The ends of all logs.
+    pub fn logs(&self) -> String {
+        let mut text = format!("--- cosyd\n{}\n", self.cosyd.last_words(15));
+        for (at, node) in self.nodes.iter().enumerate() {
+            let _ = writeln!(text, "--- n{}\n{}", at + 1, node.last_words(10));
+        }
+        text
+    }
+}
+
+impl Row {
+    /// Itself, when it is in that state.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn expect_state(self, state: JobState) -> Self {
+        assert_eq!(self.state, state, "{self:?}");
+        self
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
+        for node in &self.nodes {
+            node.signal(nix::sys::signal::Signal::SIGCONT);
+        }
+        self.cosyd.signal(nix::sys::signal::Signal::SIGCONT);
+        self.lifeline_end = None;
+        let patience = Duration::from_secs(10);
+        self.nodes.iter_mut().for_each(|n| n.end_within(patience));
+        self.cosyd.end_within(patience);
+        let start = std::time::Instant::now();
+        while !self.processes().is_empty() {
+            if start.elapsed() > patience {
+                let left = self.processes();
+                left.iter()
+                    .for_each(|p| p.kill(nix::sys::signal::Signal::SIGKILL));
+                if !std::thread::panicking() {
+                    panic!("the end of the lifeline left processes: {left:?}");
+                }
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// A filter for one job.
+pub fn only(job: JobId) -> JobFilter {
+    JobFilter {
+        ids: vec![JobRef { job, task: None }],
+        ..JobFilter::default()
+    }
+}
+
+fn link_programs(bin: &Path) {
+    let from = programs::folder();
+    for name in COMMANDS {
+        symlink(from.join("cosy"), bin.join(name)).expect("a link");
+    }
+    for name in ["cosyd", "noded"] {
+        symlink(from.join(name), bin.join(name)).expect("a link");
+    }
+}
+
+/// Makes a key; its public half in digits.
+///
+/// # Panics
+/// When the file cannot be written.
+pub fn new_key(path: &Path) -> String {
+    let pair = KeyPair::generate().expect("a key");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .expect("a new file");
+    file.write_all(pair.pkcs8()).expect("a short file");
+    pair.public().to_string()
+}
+
+fn read_key(path: &Path) -> KeyPair {
+    KeyPair::from_pkcs8(&fs::read(path).expect("a key file")).expect("a key")
+}
+
+/// A port that the controller can take again after each restart: below those that the
+/// kernel gives out by itself, or a node that connects to it while the controller is
+/// down could end up connected to itself.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let from = std::process::id() * 37 + NEXT.fetch_add(1, Ordering::Relaxed) * 7;
+    (0..1000)
+        .map(|n| 12_000 + u16::try_from((from + n) % 18_000).expect("less than 18,000"))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("one of a thousand ports is free")
+}

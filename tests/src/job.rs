@@ -1,0 +1,119 @@
+//! Jobs to submit, and jobs as they are.
+
+use cosy_model::api::{JobField, Submission, Table};
+use cosy_model::job::{MailRequest, OpenMode, ResourceRequest};
+use cosy_model::{JobId, JobSpec, JobState, OsText, Program, Span};
+use std::path::Path;
+
+/// A job that runs a shell script in `workdir`; an hour at most.
+pub fn script(workdir: &Path, text: &str) -> Submission {
+    let program = Program::Script {
+        name: "test.sh".into(),
+        args: Vec::new(),
+    };
+    let text = format!("#!/bin/sh\n{text}\n");
+    submission(workdir, program, text.into())
+}
+
+/// A job that runs a command in `workdir`; an hour at most.
+pub fn command(workdir: &Path, argv: &[&str]) -> Submission {
+    let program = Program::Command {
+        argv: argv.iter().map(|a| OsText::from(*a)).collect(),
+    };
+    submission(workdir, program, OsText::default())
+}
+
+fn submission(workdir: &Path, program: Program, script: OsText) -> Submission {
+    let spec = JobSpec {
+        name: "test".into(),
+        queue: None,
+        account: None,
+        comment: String::new(),
+        program,
+        request: ResourceRequest::default(),
+        time_limit: Some(Span::from_minutes(60)),
+        begin: None,
+        hold: false,
+        nice: 0,
+        dependencies: Vec::new(),
+        requeue: true,
+        workdir: workdir.to_string_lossy().into_owned().into(),
+        stdout: None,
+        stderr: None,
+        stdin: None,
+        open_mode: OpenMode::Truncate,
+        environment: "PATH=/usr/local/bin:/usr/bin:/bin".into(),
+        login_environment: false,
+        umask: 0o022,
+        rlimits: Vec::new(),
+        warn: None,
+        mail: MailRequest::default(),
+    };
+    Submission {
+        spec,
+        script,
+        array: None,
+    }
+}
+
+/// A row of a list of jobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Id.
+    pub id: JobId,
+    /// Id as users name it.
+    pub name: String,
+    /// State.
+    pub state: JobState,
+    /// Why it waits or ended so.
+    pub reason: String,
+    /// Exit code.
+    pub exit_code: Option<i64>,
+    /// Signal.
+    pub signal: Option<i64>,
+    /// Last attempt.
+    pub attempt: i64,
+    /// Nodes.
+    pub nodes: String,
+    /// Start in milliseconds.
+    pub start: Option<i64>,
+    /// End in milliseconds.
+    pub end: Option<i64>,
+    /// Uid.
+    pub uid: i64,
+}
+
+impl Row {
+    /// All rows of a table that was asked for with all fields.
+    ///
+    /// # Panics
+    /// When the table is not whole.
+    pub fn all(table: &Table) -> Vec<Self> {
+        assert!(table.is_sound());
+        (0..table.rows).map(|row| Self::of(table, row)).collect()
+    }
+
+    fn of(table: &Table, row: usize) -> Self {
+        let number = |field| table.number(row, field);
+        let text = |field| table.text(row, field).to_owned();
+        let id = number(JobField::Id).expect("every job has an id");
+        Self {
+            id: JobId(id.try_into().expect("ids are positive")),
+            name: text(JobField::Ref),
+            state: text(JobField::State).parse().expect("a state word"),
+            reason: text(JobField::Reason),
+            exit_code: number(JobField::ExitCode),
+            signal: number(JobField::Signal),
+            attempt: number(JobField::Attempt).unwrap_or(0),
+            nodes: text(JobField::Nodes),
+            start: number(JobField::Start),
+            end: number(JobField::End),
+            uid: number(JobField::Uid).unwrap_or(-1),
+        }
+    }
+
+    /// State and exit code.
+    pub fn outcome(&self) -> (JobState, i64) {
+        (self.state, self.exit_code.unwrap_or(0))
+    }
+}

@@ -1,0 +1,94 @@
+//! What the machine is and what runs on it.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+use std::fs;
+use std::path::Path;
+
+/// What a node daemon's helper that forks shepherds calls itself.
+pub const NURSERY: &str = "cosy-nursery";
+
+/// True when the tests run as root.
+pub fn is_root() -> bool {
+    Uid::effective().is_root()
+}
+
+/// Says why a test shows nothing here.
+pub fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// True as root; otherwise says that the test is skipped.
+pub fn root_or_skip() -> bool {
+    if !is_root() {
+        skip("needs root");
+    }
+    is_root()
+}
+
+/// A process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// What it calls itself (shepherds: `cosy:JOB.ATTEMPT`).
+    pub name: String,
+    /// Its command line, words separated by spaces.
+    pub command: String,
+}
+
+impl Process {
+    /// Kills it with that signal; one that has gone is no fault.
+    pub fn kill(&self, signal: Signal) {
+        let _ = kill(Pid::from_raw(self.pid), signal);
+    }
+}
+
+/// All processes that have `text` in their command line or environment (as far as it may
+/// be read). Ended ones that nobody has collected are not listed.
+pub fn processes_with(text: &str) -> Vec<Process> {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+    let me = std::process::id().cast_signed();
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| *pid != me)
+        .filter_map(|pid| {
+            let proc = Path::new("/proc").join(pid.to_string());
+            let command = fs::read(proc.join("cmdline")).ok()?;
+            let environment = fs::read(proc.join("environ")).unwrap_or_default();
+            let name = fs::read_to_string(proc.join("comm")).unwrap_or_default();
+            (has(&command) || has(&environment)).then(|| Process {
+                pid,
+                name: name.trim().to_owned(),
+                command: String::from_utf8_lossy(&command).replace('\0', " "),
+            })
+        })
+        .collect()
+}
+
+/// Resident memory of a process in KiB; 0 when it has gone.
+pub fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .and_then(|l| l.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Number of open file descriptors of a process.
+pub fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// True while a process is there and has not ended.
+pub fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim().chars().next());
+    state.is_some_and(|s| s != 'Z' && s != 'X')
+}

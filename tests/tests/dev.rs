@@ -1,0 +1,178 @@
+//! `cosy dev`: a private cluster for one command, of which nothing is left.
+
+use cosy_tests::{programs, run, system, wait};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// `cosy dev` in a directory that does not exist yet.
+struct Dev {
+    above: tempfile::TempDir,
+}
+
+impl Dev {
+    fn new() -> Self {
+        let above = tempfile::Builder::new().prefix("cosy-e2e-dev-").tempdir();
+        Self {
+            above: above.unwrap(),
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.above.path().join("cluster")
+    }
+
+    fn command(&self, options: &[&str], words: &[&str]) -> Command {
+        let mut command = Command::new(programs::folder().join("cosy"));
+        command
+            .args(["dev", "--dir"])
+            .arg(self.dir())
+            .args(options)
+            .arg("--")
+            .args(words)
+            .current_dir(self.above.path());
+        command
+    }
+
+    fn nothing_is_left(&self) {
+        let mark = self.dir().display().to_string();
+        wait::until_true("no process is left", || {
+            system::processes_with(&mark).is_empty()
+        });
+        wait::until_true("no file is left", || !self.dir().exists());
+    }
+}
+
+#[test]
+fn exit_codes() {
+    let check = |words: &[&str], want| {
+        let dev = Dev::new();
+        let output = run::run(&mut dev.command(&["--nodes", "2", "-q"], words));
+        assert_eq!(output.code, want, "{words:?}: {output:?}");
+        dev.nothing_is_left();
+    };
+    check(&["true"], 0);
+    check(&["sh", "-c", "exit 42"], 42);
+    check(&["sh", "-c", "kill -TERM $$"], 143);
+    check(&["/no/such/program"], 127);
+    check(&["/etc/passwd"], 126);
+    check(&["sh", "-c", "csub --wait -- sh -c 'exit 9'"], 9);
+}
+
+#[test]
+fn a_directory_that_is_in_use_is_refused() {
+    let dev = Dev::new();
+    fs::create_dir(dev.dir()).unwrap();
+    fs::write(dev.dir().join("mine"), "precious").unwrap();
+    let output = run::run(&mut dev.command(&["-q"], &["true"]));
+    assert_eq!(output.code, 125, "{output:?}");
+    let text = fs::read_to_string(dev.dir().join("mine"));
+    assert_eq!(text.unwrap(), "precious");
+}
+
+const MIX: &str = "for i in 1 2 3; do csub --parsable -- sleep 1000; done\n\
+    csub --parsable -- sh -c 'setsid sleep 1001 & sleep 1002'\n\
+    until [ \"$(cstat --no-header --format id -s running | wc -l)\" = 4 ]; do :; done\n\
+    : > $COSY_DEV_DIR/../up\nsleep 1003";
+
+#[test]
+fn front_killed_with_9() {
+    let dev = Dev::new();
+    let mut front = run::spawn(&mut dev.command(&["--nodes", "3", "-c", "4"], &["sh", "-c", MIX]));
+    let up = dev.above.path().join("up");
+    wait::until_true("jobs run", || {
+        up.exists() || front.try_wait().unwrap().is_some()
+    });
+    assert!(up.exists(), "{:?}", run::finish(front, b"", run::TIMEOUT));
+    let mark = dev.dir().display().to_string();
+    assert!(system::processes_with(&mark).len() > 8);
+    kill(Pid::from_raw(front.id().cast_signed()), Signal::SIGKILL).unwrap();
+    front.wait().unwrap();
+    let mark = dev.dir().display().to_string();
+    wait::until_true("no process is left", || {
+        system::processes_with(&mark).is_empty()
+    });
+    wait::until_true("no directory is left", || !dev.dir().exists());
+}
+
+#[test]
+fn supervisor_killed_with_9() {
+    let dev = Dev::new();
+    let mut front = run::spawn(&mut dev.command(&["--nodes", "2", "-c", "8"], &["sh", "-c", MIX]));
+    let up = dev.above.path().join("up");
+    wait::until_true("jobs run", || {
+        up.exists() || front.try_wait().unwrap().is_some()
+    });
+    let children = format!("/proc/{0}/task/{0}/children", front.id());
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let Some(supervisor) = children.split_whitespace().next() else {
+        panic!("the front has a child: the supervisor");
+    };
+    kill(Pid::from_raw(supervisor.parse().unwrap()), Signal::SIGKILL).unwrap();
+    let output = run::finish(front, b"", run::TIMEOUT);
+    assert_ne!(output.code, 0, "{output:?}");
+    dev.nothing_is_left();
+}
+
+#[test]
+fn four_side_by_side() {
+    let script = "csub --wait -Q -N 2 -- sh -c 'exit 0' && \
+        [ \"$(cstat --no-header --format id -E | wc -l)\" = 1 ] && echo alone";
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let dev = Dev::new();
+                let mut command = dev.command(&["--nodes", "2", "-q"], &["sh", "-c", script]);
+                let output = run::run(&mut command).expect(0);
+                assert_eq!(output.out, "alone\n", "{output:?}");
+                dev.nothing_is_left();
+            });
+        }
+    });
+}
+
+#[test]
+fn commands_without_environment() {
+    let dev = Dev::new();
+    let inner = "env -i PATH=/usr/bin:/bin $COSY_DEV_DIR/bin/cstat --no-header --format id > seen";
+    let script = format!(
+        "csub --wait -- sh -c '{inner}' && cat seen && \
+         env -i PATH=/usr/bin:/bin $COSY_DEV_DIR/bin/csub --wait -Q --env NONE -- \
+         $COSY_DEV_DIR/bin/cstat --no-header --format ref"
+    );
+    let output = run::run(&mut dev.command(&["-q"], &["sh", "-c", &script])).expect(0);
+    let words: Vec<&str> = output.out.split_whitespace().collect();
+    assert_eq!(words.last(), Some(&"1"), "{output:?}");
+    let log = fs::read_to_string(dev.above.path().join("cosy-2.out")).unwrap();
+    assert_eq!(log.trim(), "2");
+    dev.nothing_is_left();
+}
+
+#[test]
+fn kept_directory() {
+    let dev = Dev::new();
+    run::run(&mut dev.command(&["--keep", "-q"], &["csub", "--wait", "-Q", "--", "true"]))
+        .expect(0);
+    assert!(dev.dir().join("state/cosy.db").exists());
+    assert!(dev.dir().join("log/cosyd.log").exists());
+    let mark = dev.dir().display().to_string();
+    wait::until_true("no process is left", || {
+        system::processes_with(&mark).is_empty()
+    });
+}
+
+#[test]
+fn virtual_nodes() {
+    let dev = Dev::new();
+    let script = "csub --wait -Q -N 500 --env COSY_VIRTUAL_SECONDS=0 -- true && \
+        cstat nodes --no-header | wc -l";
+    let output = run::run(&mut dev.command(&["--virtual", "500", "-q"], &["sh", "-c", script]));
+    let output = output.expect(0);
+    assert!(
+        output.out.trim().parse::<u32>().is_ok_and(|n| n >= 500),
+        "{output:?}"
+    );
+    dev.nothing_is_left();
+}

@@ -1,0 +1,185 @@
+//! Jobs outlive daemons (rule 4 of the design): what runs while a daemon is killed with
+//! -9 is not touched, and its end arrives.
+
+use cosy_model::{JobId, JobState};
+use cosy_tests::{Cluster, Options, script, system, wait};
+use nix::sys::signal::Signal;
+use std::fs;
+use std::path::PathBuf;
+
+struct Scene {
+    cluster: Cluster,
+    go: PathBuf,
+    pid: i32,
+    job: JobId,
+}
+
+/// One running job that ends with exit code 7 when a file is there.
+fn scene() -> Scene {
+    let cluster = Cluster::start(1, Options::default());
+    let (go, pid_file) = (cluster.work().join("go"), cluster.work().join("pid"));
+    let text = format!(
+        "echo $$ > pid.new; mv pid.new {}\nwhile ! [ -e {} ]; do sleep 0.05; done\nexit 7",
+        pid_file.display(),
+        go.display()
+    );
+    let job = cluster.submit(&script(&cluster.work(), &text));
+    let pid = wait::until("the job runs", || fs::read_to_string(&pid_file).ok());
+    cluster.until_state(job, JobState::Running);
+    Scene {
+        cluster,
+        go,
+        pid: pid.trim().parse().unwrap(),
+        job,
+    }
+}
+
+impl Scene {
+    fn still_runs(&self) {
+        assert!(system::is_alive(self.pid), "the job was touched");
+        let row = self.cluster.until_state(self.job, JobState::Running);
+        assert_eq!(row.attempt, 1);
+    }
+
+    fn let_end(&self) {
+        fs::write(&self.go, "").unwrap();
+    }
+
+    fn ended_with_7(&self) {
+        let row = self.cluster.until_end(self.job);
+        assert_eq!(row.outcome(), (JobState::Failed, 7), "{row:?}");
+        assert_eq!(row.attempt, 1, "{row:?}");
+        self.cluster.until_no_job_processes();
+    }
+
+    fn restart_noded(&mut self) {
+        self.cluster.start_noded(0);
+        self.cluster.nodes[0].await_ready();
+    }
+}
+
+#[test]
+fn cosyd_killed() {
+    let mut s = scene();
+    s.cluster.cosyd.kill();
+    s.cluster.start_cosyd();
+    s.still_runs();
+    s.cluster.until_node("n1", "up", |n| n.state == "mixed");
+    s.let_end();
+    s.ended_with_7();
+}
+
+#[test]
+fn job_ends_while_cosyd_is_down() {
+    let mut s = scene();
+    s.cluster.cosyd.kill();
+    s.let_end();
+    wait::until_true("the job has ended", || !system::is_alive(s.pid));
+    s.cluster.start_cosyd();
+    s.ended_with_7();
+}
+
+#[test]
+fn noded_killed() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    s.still_runs();
+    s.restart_noded();
+    s.still_runs();
+    s.let_end();
+    s.ended_with_7();
+}
+
+#[test]
+fn job_ends_while_noded_is_down() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    s.let_end();
+    wait::until_true("the job has ended", || !system::is_alive(s.pid));
+    s.restart_noded();
+    s.ended_with_7();
+}
+
+#[test]
+fn both_killed() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    s.cluster.cosyd.kill();
+    assert!(system::is_alive(s.pid));
+    s.cluster.start_cosyd();
+    s.restart_noded();
+    s.still_runs();
+    s.let_end();
+    s.ended_with_7();
+}
+
+#[test]
+fn both_killed_and_the_job_ends_meanwhile() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    s.cluster.cosyd.kill();
+    s.let_end();
+    wait::until_true("the job has ended", || !system::is_alive(s.pid));
+    s.cluster.start_cosyd();
+    s.restart_noded();
+    s.ended_with_7();
+}
+
+#[test]
+fn cancelled_while_noded_is_down() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    s.cluster.cancel(s.job);
+    s.restart_noded();
+    let row = s.cluster.until_end(s.job);
+    assert_eq!(row.state, JobState::Cancelled, "{row:?}");
+    s.cluster.until_no_job_processes();
+    assert!(!system::is_alive(s.pid));
+}
+
+fn kill_shepherd(s: &Scene) {
+    let shepherds = s.cluster.shepherds();
+    assert_eq!(shepherds.len(), 1, "{shepherds:?}");
+    shepherds[0].kill(Signal::SIGKILL);
+}
+
+fn cleaned_up_and_reported(s: &Scene) {
+    let row = s.cluster.until_end(s.job);
+    assert_eq!(row.state, JobState::Failed, "{row:?}");
+    assert!(!row.reason.is_empty(), "it says why: {row:?}");
+    s.cluster.until_no_job_processes();
+    assert!(!system::is_alive(s.pid), "the job was cleaned up");
+    let next = s.cluster.submit(&script(&s.cluster.work(), "exit 0"));
+    assert_eq!(s.cluster.until_end(next).state, JobState::Completed);
+}
+
+#[test]
+fn shepherd_killed() {
+    let s = scene();
+    kill_shepherd(&s);
+    cleaned_up_and_reported(&s);
+}
+
+#[test]
+fn shepherd_killed_while_noded_is_down() {
+    let mut s = scene();
+    s.cluster.nodes[0].kill();
+    kill_shepherd(&s);
+    s.restart_noded();
+    cleaned_up_and_reported(&s);
+}
+
+#[test]
+fn nursery_killed() {
+    let s = scene();
+    let mut nurseries = s.cluster.processes();
+    nurseries.retain(|p| p.name == system::NURSERY);
+    assert_eq!(nurseries.len(), 1, "{nurseries:?}");
+    nurseries[0].kill(Signal::SIGKILL);
+    s.still_runs();
+    let next = s.cluster.submit(&script(&s.cluster.work(), "exit 0"));
+    assert_eq!(s.cluster.until_end(next).state, JobState::Completed);
+    s.still_runs();
+    s.let_end();
+    s.ended_with_7();
+}
