@@ -205,6 +205,8 @@ pub struct Cgroups {
     processors: Vec<u32>,
     /// The configured cores are real ones.
     real: bool,
+    /// Jobs are kept to their cores.
+    limit_cores: bool,
 }
 
 /// What an attempt is to be held to.
@@ -226,11 +228,17 @@ impl Cgroups {
 
     /// Looks what there is and makes the parents of all groups, called `instance`.
     /// Gives also what does not work, for the log.
-    pub fn detect(instance: &str, cores: u32, processors: Vec<u32>) -> (Self, Vec<String>) {
+    pub fn detect(
+        instance: &str,
+        cores: u32,
+        limit_cores: bool,
+        processors: Vec<u32>,
+    ) -> (Self, Vec<String>) {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mut found = Self {
             real: cores as usize <= processors.len(),
+            limit_cores,
             processors,
             ..Self::default()
         };
@@ -248,7 +256,7 @@ impl Cgroups {
                 "cannot limit memory by control groups: memory limits are not enforced".to_owned(),
             );
         }
-        if !found.limits_cores() {
+        if limit_cores && !found.limits_cores() {
             missing
                 .push("cannot limit cores by control groups: jobs may use other cores".to_owned());
         }
@@ -326,7 +334,10 @@ impl Cgroups {
     }
 
     /// The groups that an attempt needs.
-    pub fn groups_for(&self, wanted: Wanted<'_>) -> Vec<Group> {
+    pub fn groups_for(&self, mut wanted: Wanted<'_>) -> Vec<Group> {
+        if !self.limit_cores {
+            wanted.cores = &[];
+        }
         let mut groups = Vec::new();
         if let Some(parent) = &self.unified {
             groups.push(self.unified_group(parent, wanted));
@@ -590,6 +601,7 @@ mod tests {
             cpuset: Some("/x".into()),
             processors: vec![4, 5, 9],
             real: true,
+            limit_cores: true,
             ..Cgroups::default()
         };
         assert_eq!(groups.cpus(&[0, 2]).as_deref(), Some("4,9"));
@@ -608,6 +620,7 @@ mod tests {
             },
             processors: vec![0],
             real: false,
+            limit_cores: true,
             ..Cgroups::default()
         };
         let got = groups.groups_for(Wanted {

@@ -27,6 +27,19 @@ pub struct HookCommand {
     pub argv: Vec<String>,
 }
 
+/// What control groups are used for, where there are some.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CgroupUse {
+    /// Finding processes, limits of memory and of cores.
+    #[default]
+    Everything,
+    /// Finding processes and limits of memory: several nodes share one machine's cores,
+    /// so that numbers of cores mean nothing.
+    Memory,
+    /// Nothing.
+    Nothing,
+}
+
 /// The configuration of one daemon.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -64,8 +77,8 @@ pub struct Config {
     pub hook_timeout: Duration,
     /// Between two health checks.
     pub health_interval: Duration,
-    /// Use control groups where there are some.
-    pub use_cgroups: bool,
+    /// What control groups are used for.
+    pub cgroups: CgroupUse,
     /// What to log.
     pub log: String,
 }
@@ -174,7 +187,7 @@ struct Draft {
     health_check: Option<HookCommand>,
     hook_timeout: Option<Duration>,
     health_interval: Option<Duration>,
-    no_cgroups: bool,
+    cgroups: CgroupUse,
     log: Option<String>,
 }
 
@@ -356,9 +369,10 @@ impl Reader<'_> {
     fn cgroup(&mut self, value: &Value<'_>) {
         match self.string("cgroup", value).as_deref() {
             Some("auto") | None => {}
-            Some("none") => self.draft.no_cgroups = true,
+            Some("memory") => self.draft.cgroups = CgroupUse::Memory,
+            Some("none") => self.draft.cgroups = CgroupUse::Nothing,
             Some(other) => {
-                let text = format!("cgroup is 'auto' or 'none', not '{other}'");
+                let text = format!("cgroup is 'auto', 'memory' or 'none', not '{other}'");
                 self.fault(&value.span(), text);
             }
         }
@@ -402,7 +416,7 @@ impl Reader<'_> {
                     health_check: draft.health_check,
                     hook_timeout: draft.hook_timeout.unwrap_or(Duration::from_secs(60)),
                     health_interval: draft.health_interval.unwrap_or(Duration::from_secs(300)),
-                    use_cgroups: !draft.no_cgroups,
+                    cgroups: draft.cgroups,
                     log: draft.log.unwrap_or_else(|| "info".into()),
                 })
             }
@@ -471,7 +485,7 @@ mod tests {
         assert_eq!(config.memory, Some(MiB(2048)));
         assert_eq!(config.other.get("fpga"), 2);
         assert_eq!(config.hook_timeout, Duration::from_secs(5));
-        assert!(!config.use_cgroups);
+        assert_eq!(config.cgroups, CgroupUse::Nothing);
         assert_eq!(config.spool_dir, Path::new(DEFAULT_SPOOL));
     }
 

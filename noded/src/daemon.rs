@@ -3,7 +3,7 @@
 //!
 //! Nothing in here waits but the loop itself. What a node does is in [`crate::node`].
 
-use crate::config::{self, Config};
+use crate::config::{self, CgroupUse, Config};
 use crate::hooks::{Hook, Reaper};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
@@ -219,12 +219,17 @@ fn real_node(
 }
 
 fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
-    if !config.use_cgroups {
+    if config.cgroups == CgroupUse::Nothing {
         tracing::info!("no control groups, as configured: memory limits are not enforced");
         return cgroup::Cgroups::none();
     }
     let cores = detect::amounts(config).cores;
-    let (groups, missing) = cgroup::Cgroups::detect(instance, cores, detect::processors());
+    let (groups, missing) = cgroup::Cgroups::detect(
+        instance,
+        cores,
+        config.cgroups == CgroupUse::Everything,
+        detect::processors(),
+    );
     for text in missing {
         tracing::warn!("{text}");
     }
@@ -576,7 +581,7 @@ impl Daemon {
             && old.key == new.key
             && old.spool_dir == new.spool_dir
             && old.socket == new.socket
-            && old.use_cgroups == new.use_cgroups;
+            && old.cgroups == new.cgroups;
         if !same {
             tracing::warn!(
                 "name, controller, keys, spool, socket and cgroup change only with a restart"
@@ -589,7 +594,7 @@ impl Daemon {
             key: old.key.clone(),
             spool_dir: old.spool_dir.clone(),
             socket: old.socket.clone(),
-            use_cgroups: old.use_cgroups,
+            cgroups: old.cgroups,
             ..new
         };
         let described = self.describe();

@@ -182,6 +182,8 @@ pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result
         ("spool_dir", path("spool")?),
         ("cores", i64::from(plan.cores).into()),
         ("memory", format!("{}M", plan.memory_mib).into()),
+        // All nodes share this machine's cores: numbers of cores mean nothing.
+        ("cgroup", "memory".into()),
     ];
     let whole: Table = entries
         .into_iter()
