@@ -406,7 +406,7 @@ impl Bench {
         let start = Instant::now();
         let mut found = Vec::new();
         while found.len() < 20 && start.elapsed() < Duration::from_secs(20) {
-            found = children_named(&self.nodes, "--shepherd");
+            found = shepherds_of(&self.nodes);
             std::thread::sleep(Duration::from_millis(50));
         }
         if found.is_empty() {
@@ -492,16 +492,29 @@ fn pss_mib(pid: i32) -> f64 {
     kib_line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
 }
 
-fn children_named(parents: &[i32], word: &str) -> Vec<i32> {
+/// Processes of the node daemon's program that have a job's process as a child.
+fn shepherds_of(nodes: &[i32]) -> Vec<i32> {
+    let exe = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let Some(noded) = nodes.first().and_then(|n| exe(*n)) else {
+        return Vec::new();
+    };
+    let children = |pid: i32| -> Vec<i32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let text = text.unwrap_or_default();
+        text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
+    };
     let mut found = Vec::new();
-    for parent in parents {
-        let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-        for pid in text.split_whitespace().filter_map(|p| p.parse::<i32>().ok()) {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if line.split(|b| *b == 0).any(|w| w == word.as_bytes()) {
+    let mut open: Vec<i32> = nodes.to_vec();
+    while let Some(pid) = open.pop() {
+        for child in children(pid) {
+            if exe(child) == Some(noded.clone()) {
+                open.push(child);
+            } else {
                 found.push(pid);
             }
         }
     }
+    found.sort_unstable();
+    found.dedup();
     found
 }
