@@ -69,8 +69,14 @@ need-fmt: need-cargo
 
 # --- build, try, check
 
+# The commands are linked statically where the system's C library can be: starting one
+# then takes a quarter less CPU (docs/BENCHMARKS.md).
+STATIC := -C target-feature=+crt-static -C relocation-model=static
+
 build: need-cargo need-cc
-	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded
+	cargo rustc --release $(CARGO_FLAGS) -p cosy --bin cosy -- $(STATIC) \
+	  || cargo build --release $(CARGO_FLAGS) -p cosy
 
 demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
