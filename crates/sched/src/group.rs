@@ -228,3 +228,32 @@ fn hash(queue: QueueId, demand: &Demand) -> u64 {
     (queue, demand).hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(tasks: u32) -> Arc<Demand> {
+        Arc::new(Demand {
+            tasks,
+            ..Demand::default()
+        })
+    }
+
+    #[test]
+    fn equal_demands_are_one_group_and_unused_ones_go() {
+        let mut groups = Groups::default();
+        let kept = groups.join(QueueId(0), &demand(7));
+        assert_eq!(groups.join(QueueId(0), &demand(7)), kept);
+        assert_ne!(groups.join(QueueId(1), &demand(7)), kept);
+        for tasks in 100..100 + 3 * UNUSED as u32 {
+            let id = groups.join(QueueId(0), &demand(tasks));
+            groups.leave(id);
+        }
+        assert!(groups.groups.len() < 2 * UNUSED, "{}", groups.groups.len());
+        assert_eq!(groups.join(QueueId(0), &demand(7)), kept);
+        groups.leave(kept);
+        groups.leave(kept);
+        assert_eq!(groups.get(kept).demand.tasks, 7);
+    }
+}

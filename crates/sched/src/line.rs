@@ -208,3 +208,81 @@ impl Line {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{AccessLevel, JobId, Time};
+    use std::collections::BTreeMap;
+
+    fn key(at: u64) -> OrderKey {
+        OrderKey {
+            queue_priority: 0,
+            level: AccessLevel::Allow,
+            nice: 0,
+            submit: Time(at as i64),
+            job: JobId(at),
+        }
+    }
+
+    fn brief(dice: u64) -> Brief {
+        let shares = dice.is_multiple_of(3);
+        Brief {
+            group: GroupId((dice / 400 % 5) as u32),
+            limit: Span((dice / 7 % 50) as i64 + 1),
+            whole: if shares {
+                0
+            } else {
+                1 + (dice / 11 % 30) as u32
+            },
+            cores: if shares { dice / 13 % 100 } else { 0 },
+        }
+    }
+
+    fn found(line: &Line, room: Option<&Room>, hopeless: u32) -> Vec<u64> {
+        let (mut cursor, mut jobs) = (Cursor::default(), Vec::new());
+        let given_up = |group: GroupId, limit| group.0 == hopeless && limit > Span(9);
+        while let Some((key, _)) = line.next(&mut cursor, room, given_up) {
+            jobs.push(key.job.0);
+        }
+        jobs
+    }
+
+    /// Thousands of jobs come and go; searches find what a look at each of them finds.
+    #[test]
+    fn finds_what_a_full_search_finds() {
+        let (mut line, mut all) = (Line::default(), BTreeMap::new());
+        let mut dice = 88_172_645_463_325_252u64;
+        for step in 0..6000 {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            let at = dice % 2000;
+            if all.remove(&at).is_some() {
+                assert!(line.remove(&key(at)));
+            } else {
+                assert!(!line.remove(&key(at)));
+                line.insert(key(at), brief(dice));
+                all.insert(at, brief(dice));
+            }
+            if step % 50 > 0 {
+                continue;
+            }
+            let room = Room {
+                idle: (dice % 8) as u32,
+                lasting: (dice % 3) as u32,
+                slack: Span((dice / 5 % 40) as i64),
+                cores: dice / 3 % 9,
+            };
+            let fits = |b: &Brief| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
+            let wanted = all.iter().filter(|(_, b)| fits(b)).map(|(at, _)| *at);
+            assert_eq!(found(&line, Some(&room), 2), wanted.collect::<Vec<_>>());
+            assert_eq!(
+                found(&line, None, 2),
+                all.keys().copied().collect::<Vec<_>>()
+            );
+            assert_eq!(line.first(), all.keys().next().map(|at| key(*at)).as_ref());
+            assert_eq!(line.is_empty(), all.is_empty());
+        }
+    }
+}

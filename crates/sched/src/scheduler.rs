@@ -112,7 +112,8 @@ impl Scheduler {
 
     /// Takes over new nodes, amounts and queues. Jobs, reservations and what was said about
     /// nodes and queues stay. Nodes are only ever appended: one that is missing at the end
-    /// keeps its place without any resources.
+    /// keeps its place without any resources. The demands of waiting jobs keep the node sets
+    /// they were made with: to let them use new nodes, they are entered anew.
     pub fn reconfigure(&mut self, policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) {
         self.policy = policy;
         self.machine.resize(nodes);

@@ -8,9 +8,10 @@
 //! 4. tightest fit: few free GPUs, then few free cores, then little free memory;
 //! 5. the node's index.
 //!
-//! A job gets the set of nodes that comes first in the order of ranks among all sets of the
-//! right size with room for its tasks. With an open number of nodes that size is the
-//! smallest that uses up better tiers before worse ones.
+//! Among all sets of the right size with room for its tasks, a job gets the one with the
+//! most nodes of the better tiers, and among these the one that comes first in the order of
+//! ranks. With an open number of nodes the size is the smallest that uses up better tiers
+//! before worse ones.
 //!
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
@@ -104,7 +105,7 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
         candidates
     } else {
         candidates.sort_unstable();
-        first_set(candidates, nodes, demand.tasks.into())?
+        best_set(&candidates, nodes, demand.tasks.into())?
     };
     chosen.sort_unstable_by_key(|c| c.node);
     let chosen: Vec<_> = chosen.iter().map(|c| (c.node, c.capacity)).collect();
@@ -126,32 +127,82 @@ fn fewest(demand: &Demand, candidates: &mut [Candidate]) -> Option<usize> {
     None
 }
 
-/// The first set of `nodes` candidates, in the order of ranks, with room for `tasks`.
-/// `candidates` are sorted by rank.
-fn first_set(candidates: Vec<Candidate>, nodes: usize, tasks: u64) -> Option<Vec<Candidate>> {
-    let mut largest: Vec<usize> = (0..candidates.len()).collect();
-    largest.sort_by_key(|at| Reverse(candidates[*at].capacity));
-    let best_after = |at: usize, count: usize| -> u64 {
-        let later = largest.iter().filter(|other| **other > at).take(count);
-        later.map(|at| u64::from(candidates[*at].capacity)).sum()
+/// The best set of `nodes` candidates with room for `tasks`. `candidates` are sorted by rank.
+fn best_set(candidates: &[Candidate], nodes: usize, tasks: u64) -> Option<Vec<Candidate>> {
+    let tiers: Vec<&[Candidate]> = candidates.chunk_by(|a, b| a.tier == b.tier).collect();
+    let quotas = quotas(&tiers, nodes, tasks)?;
+    let most = tiers.iter().zip(&quotas);
+    let most: Vec<u64> = most.map(|(tier, quota)| largest(tier)[*quota]).collect();
+    let mut later: u64 = most.iter().sum();
+    let (mut chosen, mut room) = (Vec::with_capacity(nodes), 0);
+    for ((tier, quota), most) in tiers.iter().zip(quotas).zip(most) {
+        later -= most;
+        let part = first_of_tier(tier, quota, tasks.saturating_sub(room + later));
+        room += capacity(&part);
+        chosen.extend(part);
+    }
+    Some(chosen)
+}
+
+/// How many nodes to take of each tier: as many of the better ones as leaves room for
+/// `tasks`, and all that are required.
+fn quotas(tiers: &[&[Candidate]], nodes: usize, tasks: u64) -> Option<Vec<usize>> {
+    let mut quotas = Vec::with_capacity(tiers.len());
+    let (mut left, mut room) = (nodes, 0);
+    for (at, tier) in tiers.iter().enumerate() {
+        let own = largest(tier);
+        let later = largest(&tiers[at + 1..].concat());
+        let enough = |quota: &usize| {
+            let rest = later.get(left - quota);
+            rest.is_some_and(|rest| room + own[*quota] + rest >= tasks)
+        };
+        let quota = (0..=tier.len().min(left)).rev().find(enough)?;
+        if tier[0].tier == 0 && quota < tier.len() {
+            return None;
+        }
+        left -= quota;
+        room += own[quota];
+        quotas.push(quota);
+    }
+    Some(quotas)
+}
+
+/// The room of the largest 0, 1, 2, ... candidates.
+fn largest(candidates: &[Candidate]) -> Vec<u64> {
+    let mut rooms: Vec<u64> = candidates.iter().map(|c| c.capacity.into()).collect();
+    rooms.sort_unstable_by_key(|room| Reverse(*room));
+    let sum = |sum: &mut u64, room| {
+        *sum += room;
+        Some(*sum)
     };
-    let mut chosen = Vec::with_capacity(nodes);
+    std::iter::once(0)
+        .chain(rooms.into_iter().scan(0, sum))
+        .collect()
+}
+
+/// The first `quota` of a tier, in the order of ranks, with room for `tasks`: a candidate is
+/// passed over only if the largest after it could not make up for it.
+fn first_of_tier(tier: &[Candidate], quota: usize, tasks: u64) -> Vec<Candidate> {
+    let mut by_size: Vec<usize> = (0..tier.len()).collect();
+    by_size.sort_by_key(|at| Reverse(tier[*at].capacity));
+    let best_after = |at: usize, count: usize| -> u64 {
+        let later = by_size.iter().filter(|other| **other > at).take(count);
+        later.map(|at| u64::from(tier[*at].capacity)).sum()
+    };
+    let mut chosen = Vec::with_capacity(quota);
     let mut room = 0;
-    for (at, candidate) in candidates.iter().enumerate() {
-        let more = nodes - chosen.len();
+    for (at, candidate) in tier.iter().enumerate() {
+        let more = quota - chosen.len();
         if more == 0 {
             break;
         }
         let with = room + u64::from(candidate.capacity);
-        let enough = candidates.len() - at >= more;
-        if enough && with + best_after(at, more - 1) >= tasks {
+        if tier.len() - at >= more && with + best_after(at, more - 1) >= tasks {
             room = with;
             chosen.push(candidate.clone());
-        } else if candidate.tier == 0 {
-            return None;
         }
     }
-    (chosen.len() == nodes && room >= tasks).then_some(chosen)
+    chosen
 }
 
 /// The choice among nodes that are alike, all entirely free and with room for `capacity`

@@ -8,7 +8,11 @@ use cosy_model::{JobId, Time};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(2000), // PROPTEST_CASES asks for more
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Everything at once: ends in any order, nodes that go down, reservations, overruns.
     #[test]

@@ -73,15 +73,11 @@ proptest! {
             let head = pair.scheduler.plan(Time(now), None);
             let head = head.predictions.into_iter().find(|p| p.start.is_some());
             for request in &later {
-                pair.now += 0;
                 pair.step(&Step::Submit(whole(plain(request))));
             }
-            let mut running = Vec::new();
-            for taken in pair.scheduler.running_jobs() {
-                running.push(taken);
-            }
             let mut starts = BTreeMap::new();
-            let mut ends: Vec<(i64, JobId)> = running.iter().map(|(job, end)| (end.0, *job)).collect();
+            let running = pair.scheduler.running_jobs();
+            let mut ends: Vec<(i64, JobId)> = running.map(|(job, end)| (end.0, job)).collect();
             let limits: BTreeMap<JobId, i64> =
                 pair.scheduler.waiting_in_order().map(|j| (j.key.job, j.limit.0)).collect();
             for at in now..now + 800 {

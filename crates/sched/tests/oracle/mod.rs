@@ -132,10 +132,10 @@ impl World {
             .collect();
         rooms.sort_unstable();
         let required: Vec<usize> = demand.required.iter().map(NodeId::index).collect();
-        let tiers = demand.tiers.len() + 1;
+        let last = demand.tiers.len() + 1;
         let total =
             |tier: usize| -> u32 { rooms.iter().filter(|r| r.0.0 <= tier).map(|r| r.1).sum() };
-        let worst = (0..=tiers).find(|tier| total(*tier) >= demand.tasks)?;
+        let worst = (0..=last).find(|tier| total(*tier) >= demand.tasks)?;
         let fits = |set: &Vec<(Rank, u32)>| {
             let has = |node: &usize| set.iter().any(|r| r.0.6 == *node);
             let best_first = rooms.iter().filter(|r| r.0.0 < worst).all(|r| has(&r.0.6))
@@ -154,9 +154,9 @@ impl World {
             })
             .collect();
         sets.retain(fits);
-        let set = sets
-            .into_iter()
-            .min_by_key(|set| (set.len(), set.clone()))?;
+        let tiers = |set: &[(Rank, u32)]| set.iter().map(|r| r.0.0).collect::<Vec<_>>();
+        let order = |set: &Vec<(Rank, u32)>| (set.len(), tiers(set), set.clone());
+        let set = sets.into_iter().min_by_key(order)?;
         Some(self.spread(demand, set))
     }
 
