@@ -166,11 +166,15 @@ enum Size {
     Number(u64),
 }
 
+/// Most faults that are told of entries that do not fit.
+const FAULTS: usize = 100;
+
 /// Collects faults with their lines.
 struct Check<'a> {
     file: &'a Path,
     text: &'a str,
-    faults: Vec<String>,
+    /// With their lines.
+    faults: Vec<(usize, String)>,
 }
 
 impl Check<'_> {
@@ -183,8 +187,14 @@ impl Check<'_> {
 
     fn fault(&mut self, at: usize, what: impl std::fmt::Display) {
         let line = self.line(at);
-        self.faults
-            .push(format!("{}:{line}: {what}", self.file.display()));
+        let told = format!("{}:{line}: {what}", self.file.display());
+        self.faults.push((line, told));
+    }
+
+    /// All faults in the order of their lines.
+    fn told(mut self) -> Faults {
+        self.faults.sort();
+        Faults(self.faults.into_iter().map(|(_, told)| told).collect())
     }
 
     fn parse<T: std::str::FromStr>(&mut self, text: &Spanned<String>) -> Option<T>
@@ -261,12 +271,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         text,
         faults: Vec::new(),
     };
-    let file: File = match toml::from_str(text) {
-        Ok(file) => file,
-        Err(e) => {
-            check.fault(e.span().map_or(0, |s| s.start), e.message());
-            return Err(Faults(check.faults));
-        }
+    let Some(file) = understood(&mut check) else {
+        return Err(check.told());
     };
     let nodes = nodes(&mut check, &file.node);
     let known: BTreeSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
@@ -287,8 +293,33 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     if check.faults.is_empty() {
         Ok(Config { daemon, cluster })
     } else {
-        Err(Faults(check.faults))
+        Err(check.told())
     }
+}
+
+/// The file as far as it can be understood: an entry that does not fit is told and then
+/// passed over, so that all faults are told at once. `None` when nothing can be made of
+/// the rest.
+fn understood(check: &mut Check<'_>) -> Option<File> {
+    let mut text = check.text.to_owned();
+    while check.faults.len() < FAULTS {
+        let e = match toml::from_str(&text) {
+            Ok(file) => return Some(file),
+            Err(e) => e,
+        };
+        let at = e.span().map_or(0, |s| s.start);
+        check.fault(at, e.message());
+        let start = text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
+        let end = text.get(at..)?.find('\n').map_or(text.len(), |n| at + n);
+        let line = text.get(start..end)?.trim_start();
+        if line.starts_with('[') || !line.contains('=') {
+            return None;
+        }
+        // Blanks keep all other places where they are.
+        text.replace_range(start..end, &" ".repeat(end - start));
+        toml::from_str::<toml::Table>(&text).ok()?;
+    }
+    None
 }
 
 fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
@@ -664,6 +695,26 @@ users = { bob = "deny" }
 [[queue]]
 name = "night"
 "#;
+
+    #[test]
+    fn entries_that_do_not_fit_are_all_told() {
+        let check = |more: &str, lines: &[usize]| {
+            let text = format!("{GOOD}{more}");
+            let faults = parse(Path::new("x"), &text).unwrap_err().0;
+            let base = GOOD.lines().count();
+            let want: Vec<String> = lines.iter().map(|n| format!("x:{}:", base + n)).collect();
+            assert_eq!(faults.len(), want.len(), "{more}: {faults:?}");
+            for (fault, want) in faults.iter().zip(&want) {
+                assert!(fault.starts_with(want), "{more}: {faults:?}");
+            }
+        };
+        check("shape = 1\nmax_time = 'soon'\nsize = 2\n", &[1, 2, 3]);
+        check("max_jobs = 'x'\ncolour = 1", &[1, 2]);
+        check("[[node]]\nx = 1\n", &[1, 2]);
+        check("nodes = [\n'a'\n]\n", &[1]);
+        check("a = = 1\nb = 2\n", &[1, 2]);
+        check("[[queue", &[1]);
+    }
 
     #[test]
     fn good() {
