@@ -1,0 +1,489 @@
+//! Who may see and do what: other users' jobs, access lists, limits of queues,
+//! administrators, and requests that node daemons pass on.
+
+use cosy_model::api::{Reply, Request};
+use cosy_model::node::{NodeOrder, NodeReport, NodeSelf};
+use cosy_model::{Gid, JobId, JobState, OsText, RefusalCode, Uid};
+use cosy_proto::client::{Answer, Ask};
+use cosy_proto::frame;
+use cosy_proto::link::{Hello, HelloReply};
+use cosy_tests::cluster::only;
+use cosy_tests::{Cluster, Options, Output, run, script, system};
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::time::Duration;
+
+const ANN: u32 = 54_321;
+const BOB: u32 = 54_322;
+const CAT: u32 = 54_323;
+const GROUP: u32 = 54_300;
+
+const USERS: &str = "root:0:0:/root:/bin/sh:0=root\n\
+    ann:54321:54300:/tmp:/bin/sh:54300=users,54301=ops\n\
+    bob:54322:54300:/tmp:/bin/sh:54300=users\n\
+    cat:54323:54300:/tmp:/bin/sh:54300=users,54303=guests\n";
+
+const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-2]\"\n\
+    [[queue]]\nname = \"ops\"\nnodes = \"n[1-2]\"\n\
+    [queue.access]\nusers = { bob = \"defer\" }\n\
+    groups = { ops = \"prefer\", guests = \"deny\" }\nothers = \"allow\"\n\
+    [[queue]]\nname = \"small\"\nnodes = \"n[1-2]\"\nmax_time = \"10m\"\nmax_nodes = 1\n\
+    max_memory = \"100M\"\nmax_jobs_per_user = 2\n\
+    [[queue]]\nname = \"shut\"\nnodes = \"n1\"\nstate = \"drained\"\n";
+
+fn cluster() -> Cluster {
+    let options = Options {
+        head: "admins = [\"cat\"]\n".into(),
+        controller: "[users]\nlookup_command = [\"DIR/lookup\"]\n".into(),
+        queues: Some(QUEUES.into()),
+        noded: |_| "socket = \"DIR/relayN.sock\"".into(),
+        entry: |at| if at == 1 { "login = true" } else { "" }.into(),
+        ..Options::default()
+    };
+    let mut c = Cluster::prepare(2, options);
+    let dir = c.dir().display().to_string();
+    for at in 1..=2 {
+        let file = c.node_dir(at - 1).join("noded.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("relayN", &format!("relay{at}"))).unwrap();
+    }
+    let lookup = c.dir().join("lookup");
+    fs::write(c.dir().join("users"), USERS).unwrap();
+    let text = format!("#!/bin/sh\ngrep \"^[^:]*:$1:\" {dir}/users || exit 2\n");
+    fs::write(&lookup, text).unwrap();
+    fs::set_permissions(&lookup, fs::Permissions::from_mode(0o755)).unwrap();
+    c.open_commands();
+    c.start_cosyd();
+    (0..2).for_each(|at| c.start_noded(at));
+    c.nodes.iter_mut().for_each(|n| n.await_ready());
+    c
+}
+
+fn as_user(c: &Cluster, uid: u32, words: &[&str]) -> Output {
+    run::run(c.command(words).uid(uid).gid(GROUP))
+}
+
+/// The same on a host where only a node daemon's socket is.
+fn through(c: &Cluster, node: u32, uid: u32, words: &[&str]) -> Output {
+    let socket = c.dir().join(format!("relay{node}.sock"));
+    run::run(
+        c.command(words)
+            .uid(uid)
+            .gid(GROUP)
+            .env("COSY_SOCKET", socket),
+    )
+}
+
+#[test]
+fn other_users_jobs() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    let words = [
+        "csub",
+        "--parsable",
+        "--comment",
+        "secret",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let id = as_user(&c, ANN, &words).expect(0).out.trim().to_owned();
+    let job = JobId(id.parse().unwrap());
+    c.until_state(job, JobState::Running);
+    assert!(
+        as_user(&c, ANN, &["cstat", "--no-header"])
+            .expect(0)
+            .out
+            .contains("sleep")
+    );
+    for words in [
+        &["cstat", "--no-header"][..],
+        &[
+            "cstat",
+            "-A",
+            "--no-header",
+            "--format",
+            "comment,command,workdir",
+        ],
+        &["chist", "-A", "--no-header", "--format", "comment,command"],
+    ] {
+        let seen = as_user(&c, BOB, words);
+        assert!(
+            !seen.out.contains("secret") && !seen.out.contains("1000"),
+            "{words:?}: {seen:?}"
+        );
+    }
+    for words in [
+        &["cstat", &id][..],
+        &["cstat", "--script", &id],
+        &["ccancel", &id],
+        &["ccancel", "--signal", "USR1", &id],
+        &["cosy", "requeue", &id],
+        &["cosy", "hold", &id],
+        &["cosy", "change", &id, "--name", "x"],
+        &["cosy", "wait", &id],
+        &["chist", &id, "--format", "comment", "--no-header"],
+    ] {
+        let output = as_user(&c, BOB, words);
+        assert!(!output.out.contains("secret"), "{words:?}: {output:?}");
+        assert!(
+            output.code != 0 || output.out.trim().is_empty(),
+            "{words:?}: {output:?}"
+        );
+    }
+    as_user(&c, BOB, &["ccancel", "-u", "ann"]);
+    let row = c.row(job);
+    assert_eq!(
+        (row.state, row.attempt),
+        (JobState::Running, 1),
+        "not touched"
+    );
+    // Cat is an administrator.
+    as_user(&c, CAT, &["ccancel", &id]).expect(0);
+    assert_eq!(c.until_end(job).state, JobState::Cancelled);
+}
+
+#[test]
+fn administrators_only() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    for words in [
+        &["cadm", "node", "drain", "n1", "--reason", "x"][..],
+        &["cadm", "node", "resume", "n1"],
+        &["cadm", "node", "down", "n1", "--reason", "x"],
+        &["cadm", "node", "token", "n1"],
+        &["cadm", "queue", "close", "main"],
+        &["cadm", "queue", "open", "main"],
+        &["cadm", "reload"],
+        &["cadm", "events"],
+    ] {
+        as_user(&c, BOB, words).expect_refusal("dministrator");
+    }
+    let nice = as_user(&c, BOB, &["csub", "--nice", "-5", "--", "true"]);
+    assert_ne!(nice.code, 0, "{nice:?}");
+    assert!(c.node_infos().iter().all(|n| n.state == "idle"));
+    as_user(&c, CAT, &["cadm", "node", "drain", "n1", "--reason", "x"]).expect(0);
+    as_user(&c, CAT, &["cadm", "node", "resume", "n1"]).expect(0);
+}
+
+#[test]
+fn access_levels() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    // Held back by a full machine, then let go: ann (prefer) before root (allow) before
+    // bob (defer), whatever the order of submission.
+    let full = as_user(
+        &c,
+        ANN,
+        &[
+            "csub",
+            "--parsable",
+            "-N",
+            "2",
+            "--exclusive",
+            "--",
+            "sleep",
+            "1000",
+        ],
+    );
+    let full = JobId(full.expect(0).out.trim().parse().unwrap());
+    c.until_state(full, JobState::Running);
+    let submit = |uid| {
+        let words = [
+            "csub",
+            "--parsable",
+            "-q",
+            "ops",
+            "-N",
+            "2",
+            "--exclusive",
+            "-t",
+            "10",
+            "--",
+            "true",
+        ];
+        let output = as_user(&c, uid, &words).expect(0);
+        JobId(output.out.trim().parse().unwrap())
+    };
+    let (bob, root, ann) = (submit(BOB), submit(0), submit(ANN));
+    let denied = as_user(&c, CAT, &["csub", "-q", "ops", "--", "true"]);
+    denied.expect_refusal("ops");
+    c.cancel(full);
+    let starts = [ann, root, bob].map(|job| c.until_end(job).start.unwrap());
+    assert!(
+        starts[0] <= starts[1] && starts[1] <= starts[2],
+        "{starts:?}"
+    );
+    let ends = [ann, root].map(|job| c.row(job).end.unwrap());
+    assert!(
+        ends[0] <= starts[1] && ends[1] <= starts[2],
+        "one after the other"
+    );
+}
+
+#[test]
+fn limits_of_queues() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    let refused = |words: &[&str], text: &str| {
+        let mut all = vec!["csub"];
+        all.extend(words);
+        all.extend(["--", "true"]);
+        as_user(&c, BOB, &all).expect_refusal(text);
+    };
+    refused(&["-q", "small", "-t", "11"], "small");
+    refused(&["-q", "small", "-t", "5", "-N", "2"], "small");
+    refused(&["-q", "small", "-t", "5", "--mem", "200M"], "small");
+    refused(&["-q", "shut"], "shut");
+    refused(&["-q", "nowhere"], "nowhere");
+    refused(&["-N", "3"], "node");
+    refused(&["--mem", "9T"], "memory");
+    refused(&["--disk", "900T"], "disk");
+    refused(&["--gpus", "1"], "");
+    refused(&["-C", "nosuch"], "nosuch");
+    refused(&["--sets", "nosuch"], "nosuch");
+    refused(&["--avoid", "n[1-2]"], "");
+    refused(&["--require", "n9"], "n9");
+    let fine = ["csub", "-q", "small", "-t", "5", "--hold", "--", "true"];
+    as_user(&c, BOB, &fine).expect(0);
+    as_user(&c, BOB, &fine).expect(0);
+    as_user(&c, BOB, &fine).expect_refusal("2");
+    as_user(&c, ANN, &fine).expect(0);
+}
+
+#[test]
+fn relays() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    // A login node passes everyone on, a compute node nobody without a job there.
+    let words = [
+        "csub",
+        "--parsable",
+        "--require",
+        "n2",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let id = through(&c, 1, ANN, &words).expect(0).out.trim().to_owned();
+    let job = JobId(id.parse().unwrap());
+    assert_eq!(c.until_state(job, JobState::Running).uid, i64::from(ANN));
+    through(&c, 2, BOB, &["cstat"]).expect_refusal("n2");
+    through(&c, 2, BOB, &["chist"]).expect_refusal("n2");
+    through(&c, 2, BOB, &["csub", "--", "true"]).expect_refusal("n2");
+    assert!(
+        through(&c, 2, ANN, &["cstat", "--no-header"])
+            .expect(0)
+            .out
+            .contains(&id)
+    );
+    through(&c, 2, ANN, &["csub", "--", "true"]).expect(0);
+    // Root of a compute node is not the controller's.
+    let foreign = through(&c, 2, 0, &["cadm", "node", "drain", "n1", "--reason", "x"]);
+    assert_ne!(foreign.code, 0, "{foreign:?}");
+    let foreign = through(&c, 2, 0, &["ccancel", &id]);
+    assert_ne!(foreign.code, 0, "{foreign:?}");
+    assert_eq!(c.row(job).state, JobState::Running);
+    through(&c, 1, ANN, &["ccancel", &id]).expect(0);
+    c.until_end(job);
+    let gone = through(&c, 2, ANN, &["cstat"]);
+    assert_ne!(gone.code, 0, "the job has ended: {gone:?}");
+    // The relay goes on after a restart of the controller.
+    let mut c = c;
+    c.cosyd.kill();
+    c.start_cosyd();
+    c.until_node("n1", "back", |n| n.state == "idle");
+    through(&c, 1, BOB, &["csub", "--wait", "-Q", "--", "true"]).expect(0);
+}
+
+/// A node daemon's link, spoken by hand with that node's own key.
+struct Link(rustls::StreamOwned<rustls::ClientConnection, TcpStream>);
+
+impl Link {
+    fn open(c: &Cluster, node: usize) -> Self {
+        let config =
+            cosy_proto::tls::client_config(&c.node_key(node), c.controller_key().public()).unwrap();
+        let tls = rustls::ClientConnection::new(config, cosy_proto::tls::server_name()).unwrap();
+        let tcp = TcpStream::connect(c.address()).unwrap();
+        tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut link = Self(rustls::StreamOwned::new(tls, tcp));
+        link.say(&Hello::Node {
+            version: cosy_proto::PROTOCOL,
+        });
+        let reply: Option<HelloReply> = frame::read(&mut link.0, 1 << 20).unwrap();
+        assert!(
+            matches!(reply, Some(HelloReply::Welcome { .. })),
+            "{reply:?}"
+        );
+        link
+    }
+
+    fn say<T: serde::Serialize>(&mut self, message: &T) {
+        let bytes = frame::encode(message, 1 << 20).unwrap();
+        self.0.write_all(&bytes).unwrap();
+        self.0.flush().unwrap();
+    }
+
+    fn register(&mut self, names: &[&str]) {
+        let nodes = names.iter().map(|name| NodeSelf {
+            name: (*name).into(),
+            amounts: cosy_model::Amounts {
+                cores: 4,
+                memory: cosy_model::MiB(2048),
+                ..Default::default()
+            },
+            features: Vec::new(),
+            boot_id: "b".into(),
+            version: "0".into(),
+            only_uid: None,
+        });
+        self.say(&NodeReport::Register {
+            nodes: nodes.collect(),
+            inventory: Vec::new(),
+        });
+    }
+
+    /// Asks on behalf of a user; the answer, `None` when the link is cut.
+    fn relay(&mut self, node: &str, uid: u32, request: Request) -> Option<Reply> {
+        let ask = frame::encode(&Ask::new(request, None), 1 << 20).unwrap();
+        self.say(&NodeReport::RelayRequest {
+            connection: 1,
+            node: node.into(),
+            uid: Uid(uid),
+            gid: Gid(GROUP),
+            frame: OsText(ask[frame::HEADER..].to_vec()),
+        });
+        loop {
+            let order: NodeOrder = frame::read(&mut self.0, 16 << 20).ok()??;
+            if let NodeOrder::RelayReply { frame: bytes, .. } = order {
+                let body = &bytes.0;
+                let whole: Result<Answer, _> = frame::decode(body);
+                let answer = whole.or_else(|_| frame::decode(&body[frame::HEADER..]));
+                return Some(answer.unwrap().reply);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_speaks_only_for_itself() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let mut c = cluster();
+    let job = c.submit(&{
+        let mut s = script(&c.work(), "sleep 1000");
+        s.spec.request.require = vec!["n1".into()];
+        s
+    });
+    c.until_state(job, JobState::Running);
+    // Somebody has taken n2's host over, with its key.
+    c.nodes[1].kill();
+    let mut link = Link::open(&c, 1);
+    link.register(&["n1", "n2"]);
+    c.until_node("n2", "registered", |n| {
+        n.version == "0" || n.state != "idle"
+    });
+    // n1 is a login node: in its name everyone's requests would be answered.
+    for node in ["n1", "n2", "nobody", ""] {
+        let cancel = Request::Cancel {
+            filter: only(job),
+            signal: None,
+            script_only: false,
+        };
+        for request in [Request::Ping, cancel] {
+            match link.relay(node, 0, request.clone()) {
+                Some(Reply::Refused(r)) => assert_eq!(r.code, RefusalCode::Forbidden, "{r:?}"),
+                Some(other) => panic!("for {node:?}: {request:?}: {other:?}"),
+                None => link = Link::open(&c, 1),
+            }
+        }
+    }
+    // Nor does its word about another node's job count.
+    let end = cosy_model::End {
+        cause: cosy_model::EndCause::Exited,
+        exit_code: 0,
+        signal: 0,
+        start: None,
+        end: cosy_model::Time(0),
+        user_cpu_us: 0,
+        system_cpu_us: 0,
+        peak_memory_bytes: 0,
+    };
+    let key = cosy_model::node::AttemptKey {
+        job,
+        attempt: cosy_model::Attempt(1),
+    };
+    link.say(&NodeReport::Ended {
+        key,
+        node: "n1".into(),
+        end,
+        drain: Some("boo".into()),
+    });
+    let _ = link.relay("n2", 0, Request::Ping);
+    assert_eq!(c.row(job).state, JobState::Running);
+    let n1 = c.until_node("n1", "there", |_| true);
+    assert!(!n1.state.contains("drain"), "{n1:?}");
+    c.start_noded(1);
+}
+
+#[test]
+fn a_key_that_nobody_knows() {
+    let c = Cluster::start(1, Options::default());
+    cosy_tests::cluster::new_key(&c.dir().join("other.key"));
+    let bytes = fs::read(c.dir().join("other.key")).unwrap();
+    let pair = cosy_proto::keys::KeyPair::from_pkcs8(&bytes).unwrap();
+    let config = cosy_proto::tls::client_config(&pair, c.controller_key().public()).unwrap();
+    let tls = rustls::ClientConnection::new(config, cosy_proto::tls::server_name()).unwrap();
+    let tcp = TcpStream::connect(c.address()).unwrap();
+    tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut stream = rustls::StreamOwned::new(tls, tcp);
+    let hello = Hello::Node {
+        version: cosy_proto::PROTOCOL,
+    };
+    stream
+        .write_all(&frame::encode(&hello, 4096).unwrap())
+        .unwrap();
+    let reply: Option<HelloReply> = frame::read(&mut stream, 1 << 20).unwrap();
+    assert!(
+        matches!(reply, Some(HelloReply::Refused { .. })),
+        "{reply:?}"
+    );
+}
+
+#[test]
+fn the_socket_is_for_everyone_and_the_state_for_nobody() {
+    let c = Cluster::start(1, Options::default());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&c.socket()), 0o666);
+    for name in ["cosy.db", "cosy.db-wal"] {
+        assert_eq!(mode(&c.state_dir().join(name)) & 0o077, 0, "{name}");
+    }
+    // A private key that others can read is refused.
+    let mut c = c;
+    c.cosyd.kill();
+    let key = c.dir().join("cosyd.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    c.start_cosyd_only();
+    assert!(!c.cosyd.try_ready());
+    c.cosyd.await_end();
+    assert!(
+        c.cosyd.last_words(3).contains("read by others"),
+        "{}",
+        c.cosyd.log()
+    );
+}
