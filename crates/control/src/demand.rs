@@ -45,6 +45,7 @@ impl Controller {
         let (per_task, per_node) = amounts(request, queue)?;
         let demand = Demand {
             nodes,
+            max_nodes: queue.spec.max_nodes,
             tasks,
             tasks_per_node: tasks_cap(request, queue, &per_task, &per_node),
             per_task,

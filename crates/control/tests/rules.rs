@@ -235,6 +235,46 @@ fn memory_per_core_keeps_within_the_queues_memory_per_node() {
 }
 
 #[test]
+fn tasks_do_not_spread_over_more_nodes_than_the_queue_allows() {
+    let mut c = config(4, 4);
+    c.queues[0].max_nodes = Some(2);
+    let mut world = World::new(c);
+    let tasks = |tasks: u32| JobSpec {
+        request: ResourceRequest {
+            tasks: Some(tasks),
+            ..ResourceRequest::default()
+        },
+        ..spec("t")
+    };
+    let refused = refusal(&mut world, tasks(9));
+    assert_eq!(refused.code, RefusalCode::NeverFits, "{refused}");
+    for node in ["n1", "n2", "n3"] {
+        let request = ResourceRequest {
+            require: vec![node.into()],
+            ..ResourceRequest::default()
+        };
+        world.submit(JobSpec {
+            request,
+            ..spec("one")
+        });
+    }
+    let wide = world.submit(tasks(8));
+    assert!(
+        world.queue().contains(&format!("{wide}:waiting/resources")),
+        "{}",
+        world.queue()
+    );
+    world.pass(11);
+    assert_eq!(world.queue(), format!("{wide}:running"));
+    assert_eq!(
+        world
+            .jobs(&[JobField::NodeCount])
+            .number(0, JobField::NodeCount),
+        Some(2)
+    );
+}
+
+#[test]
 fn access_lists() {
     let mut c = config(1, 4);
     c.queues[0].users.insert("u1000".into(), AccessLevel::Deny);

@@ -11,6 +11,8 @@ use cosy_model::{Amounts, MiB};
 pub struct Demand {
     /// Exact number of nodes; `None` is as few as the tasks need.
     pub nodes: Option<u32>,
+    /// Without an exact number: no more nodes than this.
+    pub max_nodes: Option<u32>,
     /// All tasks together, at least one for each node.
     pub tasks: u32,
     /// Most tasks on one node.

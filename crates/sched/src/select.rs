@@ -91,7 +91,10 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
     let nodes = match demand.nodes {
         _ if found < required => return None,
         Some(nodes) => nodes as usize,
-        None => fewest(demand, &mut candidates)?,
+        None => {
+            let most = demand.max_nodes.unwrap_or(u32::MAX) as usize;
+            fewest(demand, &mut candidates)?.min(most)
+        }
     };
     if nodes < required.max(1) || nodes > candidates.len() || nodes > demand.tasks as usize {
         return None;
@@ -217,7 +220,11 @@ pub(crate) fn select_alike(
     let nodes = demand
         .nodes
         .unwrap_or(demand.tasks.div_ceil(capacity.max(1)));
+    let most = demand.nodes.or(demand.max_nodes).unwrap_or(u32::MAX);
     let room = u64::from(nodes) * u64::from(capacity);
+    if nodes > most {
+        return None;
+    }
     if nodes == 0 || nodes > demand.tasks || room < demand.tasks.into() || nodes > clear.count() {
         return None;
     }

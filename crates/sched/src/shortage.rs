@@ -55,7 +55,7 @@ impl Scheduler {
             let what = words(&demand.share(1));
             return Shortage::LargeNodes { wanted, have, what };
         }
-        let nodes = demand.nodes.unwrap_or(have);
+        let nodes = demand.nodes.or(demand.max_nodes).unwrap_or(have);
         rooms.sort_unstable_by_key(|(required, room)| Reverse((*required, *room)));
         let chosen = rooms.iter().take(nodes as usize);
         Shortage::Tasks {

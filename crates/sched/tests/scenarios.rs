@@ -209,6 +209,7 @@ impl<'a> Play<'a> {
             .map(|sets| sets.split('/').map(mask).collect());
         let demand = Demand {
             nodes,
+            max_nodes: words.number("max_nodes"),
             tasks: words.number("tasks").or(nodes).unwrap_or(1),
             tasks_per_node: words.number("per_node"),
             per_task: words.amounts(),

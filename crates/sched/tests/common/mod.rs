@@ -46,6 +46,7 @@ pub struct Request {
     pub level: u8,
     pub nice: i64,
     pub nodes: Option<u32>,
+    pub max_nodes: Option<u32>,
     pub tasks: u32,
     pub tasks_per_node: Option<u32>,
     pub cores: u32,
@@ -112,6 +113,7 @@ pub fn requests() -> impl Strategy<Value = Request> {
         0u64..=3,
         prop_oneof![2 => Just((0, 0, 0)), 1 => (0u64..=4, 0u32..=1, 0u32..=1)],
         any::<bool>(),
+        prop_oneof![4 => Just(None), 1 => (1u32..=3).prop_map(Some)],
     );
     let place = (
         prop_oneof![3 => Just(0), 1 => 0u32..64],
@@ -121,12 +123,13 @@ pub fn requests() -> impl Strategy<Value = Request> {
     let order = (0u16..QUEUES as u16, 0u8..3, -1i64..=1);
     let limit = prop_oneof![20 => 1i64..30, 1 => Just(0), 1 => Just(i64::MAX)];
     (order, shape, place, limit).prop_map(|(order, shape, place, limit)| {
-        let (nodes, extra, tasks_per_node, cores, memory, per_node, exclusive) = shape;
+        let (nodes, extra, tasks_per_node, cores, memory, per_node, exclusive, max_nodes) = shape;
         Request {
             queue: order.0,
             level: order.1,
             nice: order.2,
             nodes,
+            max_nodes,
             tasks: nodes.map_or(extra, |n| n + extra / 2),
             tasks_per_node,
             cores,
@@ -234,6 +237,7 @@ impl Pair {
         per_node.disk = MiB(memory * 100);
         let demand = Demand {
             nodes: request.nodes,
+            max_nodes: request.max_nodes,
             tasks: request.tasks,
             tasks_per_node: request.tasks_per_node,
             per_task: Amounts {

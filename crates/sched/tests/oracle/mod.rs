@@ -136,16 +136,16 @@ impl World {
         let total =
             |tier: usize| -> u32 { rooms.iter().filter(|r| r.0.0 <= tier).map(|r| r.1).sum() };
         let worst = (0..=last).find(|tier| total(*tier) >= demand.tasks)?;
-        let fits = |set: &Vec<(Rank, u32)>| {
+        let fits = |set: &Vec<(Rank, u32)>, exact: Option<u32>| {
             let has = |node: &usize| set.iter().any(|r| r.0.6 == *node);
             let best_first = rooms.iter().filter(|r| r.0.0 < worst).all(|r| has(&r.0.6))
                 && set.iter().all(|r| r.0.0 <= worst);
             required.iter().all(has)
                 && set.len() <= demand.tasks as usize
                 && set.iter().map(|r| r.1).sum::<u32>() >= demand.tasks
-                && demand.nodes.map_or(best_first, |n| set.len() == n as usize)
+                && exact.map_or(best_first, |n| set.len() == n as usize)
         };
-        let mut sets: Vec<Vec<(Rank, u32)>> = (1u32..1 << rooms.len())
+        let sets: Vec<Vec<(Rank, u32)>> = (1u32..1 << rooms.len())
             .map(|bits| {
                 (0..rooms.len())
                     .filter(|n| bits >> n & 1 == 1)
@@ -153,10 +153,17 @@ impl World {
                     .collect()
             })
             .collect();
-        sets.retain(fits);
         let tiers = |set: &[(Rank, u32)]| set.iter().map(|r| r.0.0).collect::<Vec<_>>();
         let order = |set: &Vec<(Rank, u32)>| (set.len(), tiers(set), set.clone());
-        let set = sets.into_iter().min_by_key(order)?;
+        let best = |exact| {
+            let good = sets.iter().filter(|set| fits(set, exact));
+            good.min_by_key(|set| order(set)).cloned()
+        };
+        let mut set = best(demand.nodes)?;
+        let most = demand.max_nodes.filter(|_| demand.nodes.is_none());
+        if most.is_some_and(|most| set.len() > most as usize) {
+            set = best(most)?;
+        }
         Some(self.spread(demand, set))
     }
 
