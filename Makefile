@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint examples bench install uninstall clean need-cargo need-cc need-fmt
+.PHONY: help build demo test lint formatting clippy shellcheck examples bench install uninstall clean need-cargo need-cc need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -95,9 +95,15 @@ test: need-cargo need-cc
 
 SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job) $(shell find plugins -type f ! -name "*.md" 2>/dev/null)
 
-lint: need-fmt need-cc
+lint: formatting clippy shellcheck
+
+formatting: need-fmt
 	cargo fmt --all --check
+
+clippy: need-fmt need-cc
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+
+shellcheck:
 	@if ! command -v shellcheck >/dev/null && [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
 	  echo "no shellcheck: installing it"; \
 	  export DEBIAN_FRONTEND=noninteractive; \
