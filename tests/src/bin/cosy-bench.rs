@@ -64,7 +64,9 @@ fn settings() -> Settings {
             ("--inner", "cosy", _) => settings.inner = Some(System::Cosy),
             ("--inner", "slurm", _) => settings.inner = Some(System::Slurm),
             _ => {
-                eprintln!("usage: cosy-bench [--rounds N] [--jobs N] [--array N] [--inner cosy|slurm]");
+                eprintln!(
+                    "usage: cosy-bench [--rounds N] [--jobs N] [--array N] [--inner cosy|slurm]"
+                );
                 exit(2);
             }
         }
@@ -88,7 +90,12 @@ fn outer(settings: &Settings) -> Result<(), String> {
             if is_slurm && !slurm {
                 continue;
             }
-            eprintln!("round {} of {}: {}", round + 1, settings.rounds, if is_slurm { "Slurm" } else { "Cosy" });
+            eprintln!(
+                "round {} of {}: {}",
+                round + 1,
+                settings.rounds,
+                if is_slurm { "Slurm" } else { "Cosy" }
+            );
             for (name, (value, unit)) in one_round(is_slurm, settings)? {
                 all.entry((name.clone(), is_slurm)).or_default().push(value);
                 units.insert(name, unit);
@@ -101,14 +108,20 @@ fn outer(settings: &Settings) -> Result<(), String> {
         let cosy = all.get(&(name.clone(), false)).map(|v| spread(v));
         let other = all.get(&(name.clone(), true)).map(|v| spread(v));
         let show = |s: &Option<(f64, f64, f64)>| match s {
-            Some((min, median, max)) => format!("{} ({} to {})", round(*median), round(*min), round(*max)),
+            Some((min, median, max)) => {
+                format!("{} ({} to {})", round(*median), round(*min), round(*max))
+            }
             None => "-".to_owned(),
         };
         let ratio = match (&cosy, &other) {
             (Some((_, a, _)), Some((_, b, _))) if *a > 0.0 => format!("{:.2}", b / a),
             _ => "-".to_owned(),
         };
-        println!("| {name} | {unit} | {} | {} | {ratio} |", show(&cosy), show(&other));
+        println!(
+            "| {name} | {unit} | {} | {} | {ratio} |",
+            show(&cosy),
+            show(&other)
+        );
     }
     Ok(())
 }
@@ -123,10 +136,17 @@ fn one_round(slurm: bool, settings: &Settings) -> Result<Figures, String> {
     } else {
         let cosy = me.with_file_name("cosy");
         let mut c = Command::new(cosy);
-        c.args(["dev", "--nodes", "8", "--cores", "16", "--", &me_text, "--inner", "cosy"]);
+        c.args([
+            "dev", "--nodes", "8", "--cores", "16", "--", &me_text, "--inner", "cosy",
+        ]);
         c
     };
-    command.args(["--jobs", &settings.jobs.to_string(), "--array", &settings.array.to_string()]);
+    command.args([
+        "--jobs",
+        &settings.jobs.to_string(),
+        "--array",
+        &settings.array.to_string(),
+    ]);
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -154,7 +174,13 @@ fn spread(values: &[f64]) -> (f64, f64, f64) {
 }
 
 fn round(x: f64) -> String {
-    if x >= 100.0 { format!("{x:.0}") } else if x >= 1.0 { format!("{x:.2}") } else { format!("{x:.3}") }
+    if x >= 100.0 {
+        format!("{x:.0}")
+    } else if x >= 1.0 {
+        format!("{x:.2}")
+    } else {
+        format!("{x:.3}")
+    }
 }
 
 // --- one round
@@ -195,7 +221,8 @@ fn daemons(system: System) -> Result<(i32, Vec<i32>), String> {
             let base = std::env::var("SLURM_BASE").unwrap_or_else(|_| "/tmp/slurm-baseline".into());
             let run = Path::new(&base).join("run");
             let pid = |p: &Path| -> Option<i32> { fs::read_to_string(p).ok()?.trim().parse().ok() };
-            let controller = pid(&run.join("ctld.pid")).ok_or("no pid of slurmctld: set SLURM_BASE")?;
+            let controller =
+                pid(&run.join("ctld.pid")).ok_or("no pid of slurmctld: set SLURM_BASE")?;
             let entries = fs::read_dir(&run).map_err(|e| e.to_string())?;
             let nodes = entries
                 .flatten()
@@ -208,9 +235,14 @@ fn daemons(system: System) -> Result<(i32, Vec<i32>), String> {
             let dir = std::env::var("COSY_DEV_DIR").map_err(|_| "run this inside 'cosy dev'")?;
             let mut found = (0, Vec::new());
             for entry in fs::read_dir("/proc").map_err(|e| e.to_string())?.flatten() {
-                let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+                let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else {
+                    continue;
+                };
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+                let words: Vec<String> = line
+                    .split(|b| *b == 0)
+                    .map(|w| String::from_utf8_lossy(w).into_owned())
+                    .collect();
                 if !words.iter().any(|w| w.starts_with(&dir)) || words.len() < 3 {
                     continue;
                 }
@@ -220,7 +252,11 @@ fn daemons(system: System) -> Result<(i32, Vec<i32>), String> {
                     found.1.push(pid);
                 }
             }
-            if found.0 == 0 { Err("no cosyd runs here".into()) } else { Ok(found) }
+            if found.0 == 0 {
+                Err("no cosyd runs here".into())
+            } else {
+                Ok(found)
+            }
         }
     }
 }
@@ -233,9 +269,14 @@ impl Bench {
     fn run(&self, settings: &Settings) -> Result<(), String> {
         let script = self.dir.join("noop.sh");
         fs::write(&script, "#!/bin/sh\ntrue\n").map_err(|e| e.to_string())?;
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(|e| e.to_string())?;
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
+            .map_err(|e| e.to_string())?;
         self.floors(&script)?;
-        say("memory: controller idle", rss_mib(self.controller), "MiB RSS");
+        say(
+            "memory: controller idle",
+            rss_mib(self.controller),
+            "MiB RSS",
+        );
         if let Some(node) = self.nodes.first() {
             say("memory: node daemon idle", rss_mib(*node), "MiB RSS");
         }
@@ -260,8 +301,16 @@ impl Bench {
             }
             n as f64 / start.elapsed().as_secs_f64()
         };
-        say("floor: starting a program (true), one at a time", spawn(Path::new("/bin/true")), "1/s");
-        say("floor: starting the no-op shell script, one at a time", spawn(script), "1/s");
+        say(
+            "floor: starting a program (true), one at a time",
+            spawn(Path::new("/bin/true")),
+            "1/s",
+        );
+        say(
+            "floor: starting the no-op shell script, one at a time",
+            spawn(script),
+            "1/s",
+        );
         Ok(())
     }
 
@@ -274,7 +323,9 @@ impl Bench {
             c.arg("-H");
         }
         c.args(extra).arg("noop.sh").current_dir(&self.dir);
-        c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        c.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
         c
     }
 
@@ -295,7 +346,10 @@ impl Bench {
         let mut times = Vec::with_capacity(n);
         for _ in 0..n {
             let start = Instant::now();
-            let status = self.submit_command(held, &[]).status().map_err(|e| e.to_string())?;
+            let status = self
+                .submit_command(held, &[])
+                .status()
+                .map_err(|e| e.to_string())?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
             if !status.success() {
                 return Err(format!("a submission ended with {status}"));
@@ -314,23 +368,43 @@ impl Bench {
         say("submit, one client", n as f64 / used.wall, "1/s");
         say("submit, one client: p50", times[n / 2], "ms");
         say("submit, one client: p99", times[n * 99 / 100], "ms");
-        say("submit: CPU of client", used.client_cpu / n as f64 * 1e3, "ms");
-        say("submit: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms");
-        say("submit: CPU of client and controller", (used.client_cpu + used.controller_cpu) / n as f64 * 1e3, "ms");
+        say(
+            "submit: CPU of client",
+            used.client_cpu / n as f64 * 1e3,
+            "ms",
+        );
+        say(
+            "submit: CPU of controller",
+            used.controller_cpu / n as f64 * 1e3,
+            "ms",
+        );
+        say(
+            "submit: CPU of client and controller",
+            (used.client_cpu + used.controller_cpu) / n as f64 * 1e3,
+            "ms",
+        );
         self.cancel_all()
     }
 
     fn four_clients(&self, n: usize) -> Result<(), String> {
         let used = self.measured(|| {
             std::thread::scope(|scope| {
-                let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| self.submit_many(n / 4, true))).collect();
+                let clients: Vec<_> = (0..4)
+                    .map(|_| scope.spawn(|| self.submit_many(n / 4, true)))
+                    .collect();
                 for client in clients {
-                    client.join().map_err(|_| "a client panicked".to_owned())??;
+                    client
+                        .join()
+                        .map_err(|_| "a client panicked".to_owned())??;
                 }
                 Ok(())
             })
         })?;
-        say("submit, four clients", (n / 4 * 4) as f64 / used.wall, "1/s");
+        say(
+            "submit, four clients",
+            (n / 4 * 4) as f64 / used.wall,
+            "1/s",
+        );
         let start = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -341,7 +415,11 @@ impl Bench {
                 });
             }
         });
-        say("floor: starting a program (true), four at a time", (n / 4 * 4) as f64 / start.elapsed().as_secs_f64(), "1/s");
+        say(
+            "floor: starting a program (true), four at a time",
+            (n / 4 * 4) as f64 / start.elapsed().as_secs_f64(),
+            "1/s",
+        );
         self.cancel_all()
     }
 
@@ -352,7 +430,10 @@ impl Bench {
             System::Slurm => ["-a".to_owned(), range],
         };
         let used = self.measured(|| {
-            let status = self.submit_command(false, &[&option[0], &option[1]]).status().map_err(|e| e.to_string())?;
+            let status = self
+                .submit_command(false, &[&option[0], &option[1]])
+                .status()
+                .map_err(|e| e.to_string())?;
             if !status.success() {
                 return Err(format!("the array ended with {status}"));
             }
@@ -360,8 +441,16 @@ impl Bench {
         })?;
         self.check_outputs(n)?;
         say("array of no-op jobs", n as f64 / used.wall, "jobs/s");
-        say("array: CPU of controller", used.controller_cpu / n as f64 * 1e3, "ms per job");
-        say("array: CPU of node daemons (all)", used.node_cpu / n as f64 * 1e3, "ms per job");
+        say(
+            "array: CPU of controller",
+            used.controller_cpu / n as f64 * 1e3,
+            "ms per job",
+        );
+        say(
+            "array: CPU of node daemons (all)",
+            used.node_cpu / n as f64 * 1e3,
+            "ms per job",
+        );
         Ok(())
     }
 
@@ -371,7 +460,11 @@ impl Bench {
             self.wait_empty()
         })?;
         self.check_outputs(n)?;
-        say("single no-op jobs, submitted one by one", n as f64 / used.wall, "jobs/s");
+        say(
+            "single no-op jobs, submitted one by one",
+            n as f64 / used.wall,
+            "jobs/s",
+        );
         Ok(())
     }
 
@@ -379,13 +472,19 @@ impl Bench {
     fn first_line(&self) -> Result<(), String> {
         let fifo = self.dir.join("first");
         nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).map_err(|e| e.to_string())?;
-        fs::write(self.dir.join("noop.sh"), "#!/bin/sh\necho x > first\n").map_err(|e| e.to_string())?;
+        fs::write(self.dir.join("noop.sh"), "#!/bin/sh\necho x > first\n")
+            .map_err(|e| e.to_string())?;
         let mut times = Vec::new();
         for _ in 0..30 {
             let start = Instant::now();
-            let mut child = self.submit_command(false, &["-o", "/dev/null"]).spawn().map_err(|e| e.to_string())?;
+            let mut child = self
+                .submit_command(false, &["-o", "/dev/null"])
+                .spawn()
+                .map_err(|e| e.to_string())?;
             let mut text = String::new();
-            fs::File::open(&fifo).and_then(|mut f| f.read_to_string(&mut text)).map_err(|e| e.to_string())?;
+            fs::File::open(&fifo)
+                .and_then(|mut f| f.read_to_string(&mut text))
+                .map_err(|e| e.to_string())?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
             let _ = child.wait();
             self.wait_empty()?;
@@ -399,7 +498,10 @@ impl Bench {
     /// Memory of shepherds with jobs that sleep.
     fn shepherds(&self) -> Result<(), String> {
         fs::write(self.dir.join("noop.sh"), "#!/bin/sh\nsleep 60\n").map_err(|e| e.to_string())?;
-        let status = self.submit_command(false, &["-a", "1-20"]).status().map_err(|e| e.to_string())?;
+        let status = self
+            .submit_command(false, &["-a", "1-20"])
+            .status()
+            .map_err(|e| e.to_string())?;
         if !status.success() {
             return Err("sleeping jobs were refused".into());
         }
@@ -450,22 +552,35 @@ impl Bench {
     /// Every job that ran has left its output file.
     fn check_outputs(&self, n: usize) -> Result<(), String> {
         let mut found = 0;
-        for entry in fs::read_dir(&self.dir).map_err(|e| e.to_string())?.flatten() {
+        for entry in fs::read_dir(&self.dir)
+            .map_err(|e| e.to_string())?
+            .flatten()
+        {
             if entry.file_name().to_string_lossy().ends_with(".out") {
                 found += 1;
                 let _ = fs::remove_file(entry.path());
             }
         }
-        if found == n { Ok(()) } else { Err(format!("{found} of {n} jobs left their output")) }
+        if found == n {
+            Ok(())
+        } else {
+            Err(format!("{found} of {n} jobs left their output"))
+        }
     }
 }
 
 fn quiet(c: &mut Command) -> bool {
-    c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    c.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 fn children_cpu() -> f64 {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return 0.0;
+    };
     let secs = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     secs(usage.user_time()) + secs(usage.system_time())
 }
@@ -473,15 +588,27 @@ fn children_cpu() -> f64 {
 /// User and system time of a process without its children, in seconds.
 fn cpu_secs(pid: i32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |n: usize| fields.get(n).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    let fields: Vec<&str> = text
+        .rsplit(')')
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .collect();
+    let ticks = |n: usize| {
+        fields
+            .get(n)
+            .and_then(|f| f.parse::<f64>().ok())
+            .unwrap_or(0.0)
+    };
     (ticks(11) + ticks(12)) / 100.0
 }
 
 fn kib_line(path: &str, name: &str) -> f64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find(|l| l.starts_with(name));
-    line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1024.0
 }
 
 fn rss_mib(pid: i32) -> f64 {
@@ -501,7 +628,9 @@ fn shepherds_of(nodes: &[i32]) -> Vec<i32> {
     let children = |pid: i32| -> Vec<i32> {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let text = text.unwrap_or_default();
-        text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
+        text.split_whitespace()
+            .filter_map(|p| p.parse().ok())
+            .collect()
     };
     let mut found = Vec::new();
     let mut open: Vec<i32> = nodes.to_vec();
