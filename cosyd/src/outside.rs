@@ -13,6 +13,25 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
+/// A plan to make.
+pub type Plan = Box<dyn FnOnce() -> Event + Send>;
+
+/// Starts the thread that makes plans. It ends when nobody can ask it any more.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_planner(core: mpsc::Sender<Input>) -> std::io::Result<std::sync::mpsc::Sender<Plan>> {
+    let (sender, plans) = std::sync::mpsc::channel::<Plan>();
+    std::thread::Builder::new()
+        .name("planner".into())
+        .spawn(move || {
+            for plan in plans {
+                let _ = core.blocking_send(Input::Event(Box::new(plan())));
+            }
+        })?;
+    Ok(sender)
+}
+
 /// Performs slow effects.
 pub struct Outside {
     /// Where results go.
@@ -25,6 +44,8 @@ pub struct Outside {
     pub daemon: DaemonConfig,
     /// The present configuration of the cluster.
     pub cluster: Arc<Mutex<ClusterConfig>>,
+    /// Makes plans, one after another: a deep plan takes a core for a while.
+    pub planner: std::sync::mpsc::Sender<Plan>,
     /// Where blocking work runs.
     pub runtime: tokio::runtime::Handle,
 }
@@ -46,17 +67,17 @@ impl Outside {
                 plan,
                 scheduler,
                 only,
+                most,
             } => {
-                let core = self.core.clone();
-                self.runtime.spawn_blocking(move || {
+                let work = Box::new(move || {
                     let now = crate::clock::now();
                     let predictions = match only {
                         Some(job) => scheduler.predict(now, job).into_iter().collect(),
-                        None => scheduler.plan(now, None).predictions,
+                        None => scheduler.plan(now, Some(most)).predictions,
                     };
-                    let event = Event::Planned { plan, predictions };
-                    let _ = core.blocking_send(Input::Event(Box::new(event)));
+                    Event::Planned { plan, predictions }
                 });
+                let _ = self.planner.send(work);
             }
             Effect::Reload { client } => {
                 let reply = match self.reload() {

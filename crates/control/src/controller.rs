@@ -6,7 +6,7 @@ use crate::job::{Group, Job};
 use crate::nodes::{Link, Node};
 use crate::queues::Queue;
 use crate::record::Record;
-use crate::request::{KnownUser, PendingPlan, Wait};
+use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use cosy_model::api::{HistoryEvent, Reply};
 use cosy_model::{JobId, JobState, NodeId, Span, Time, Uid};
 use cosy_sched::Scheduler;
@@ -60,6 +60,7 @@ pub struct Controller {
     pub(crate) answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     pub(crate) waits: Vec<Wait>,
     pub(crate) plans: BTreeMap<u64, PendingPlan>,
+    pub(crate) last_plan: LastPlan,
     pub(crate) next_plan: u64,
     /// Jobs whose start is not in their row yet.
     pub(crate) unsaved_starts: BTreeSet<JobId>,
@@ -96,6 +97,7 @@ impl Controller {
             answers: BTreeMap::new(),
             waits: Vec::new(),
             plans: BTreeMap::new(),
+            last_plan: LastPlan::default(),
             next_plan: 1,
             unsaved_starts: BTreeSet::new(),
             dirty: BTreeSet::new(),

@@ -209,6 +209,8 @@ pub enum Effect {
         scheduler: Box<Scheduler>,
         /// Only this job's prediction is wanted.
         only: Option<JobId>,
+        /// No more than so many predictions are wanted: those of the first in line.
+        most: usize,
     },
     /// Read the configuration again: [`Event::Reconfigured`], then answer.
     Reload {

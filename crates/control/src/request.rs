@@ -25,9 +25,30 @@ pub(crate) struct Wait {
     pub done: Vec<EndedJob>,
 }
 
+/// Up to so many waiting jobs, a list with predicted starts waits for a plan of its own;
+/// with more of them it shows the last one.
+const PLAN_AT_ONCE: usize = 200;
+/// A plan is made for at most so many jobs, the first in line.
+const PLAN_MOST: usize = 1000;
+/// Plans asked for and not made yet; further requests get the last one.
+const PLANS_UNDER_WAY: usize = 16;
+/// The last plan is good for so long.
+const PLAN_GOOD: Span = Span::from_secs(5);
+
+/// The last plan.
+#[derive(Debug, Default)]
+pub(crate) struct LastPlan {
+    pub starts: BTreeMap<JobId, Prediction>,
+    at: Option<Time>,
+    /// A newer one is under way.
+    asked: bool,
+}
+
 /// An answer that needs a plan first.
 #[derive(Debug)]
 pub(crate) enum PendingPlan {
+    /// Nobody waits for it.
+    Refresh,
     Explain {
         client: ClientId,
         caller: Box<Caller>,
@@ -364,7 +385,31 @@ impl Controller {
             plan,
             scheduler,
             only,
+            most: PLAN_MOST,
         });
+    }
+
+    /// Each plan under way holds a copy of the queue: there are not many at once.
+    pub(crate) fn may_plan(&self) -> bool {
+        self.plans.len() < PLANS_UNDER_WAY
+    }
+
+    /// Whether a list with predicted starts has to wait for a plan. No request of a deep
+    /// queue ever does: it gets the last plan, and a newer one is asked for.
+    pub(crate) fn must_plan(&mut self, now: Time) -> bool {
+        let waiting = self.sched.waiting_count();
+        if waiting <= PLAN_AT_ONCE {
+            return waiting > 0 && self.may_plan();
+        }
+        let good = self
+            .last_plan
+            .at
+            .is_some_and(|at| now.since(at) < PLAN_GOOD);
+        if !good && !self.last_plan.asked {
+            self.last_plan.asked = true;
+            self.ask_plan(PendingPlan::Refresh, None);
+        }
+        false
     }
 
     pub(crate) fn planned(&mut self, now: Time, plan: u64, predictions: Vec<Prediction>) {
@@ -374,6 +419,13 @@ impl Controller {
         let starts: BTreeMap<JobId, Prediction> =
             predictions.into_iter().map(|p| (p.job, p)).collect();
         match pending {
+            PendingPlan::Refresh => {
+                self.last_plan = LastPlan {
+                    starts,
+                    at: Some(now),
+                    asked: false,
+                };
+            }
             PendingPlan::Explain {
                 client,
                 caller,

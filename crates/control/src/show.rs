@@ -57,7 +57,8 @@ impl Controller {
         fields: Vec<JobField>,
         fold: bool,
     ) -> Option<Reply> {
-        if fields.contains(&JobField::PredictedStart) && self.sched.waiting_count() > 0 {
+        let predicted = fields.contains(&JobField::PredictedStart);
+        if predicted && self.must_plan(now) {
             self.ask_plan(
                 PendingPlan::Jobs {
                     client,
@@ -70,7 +71,12 @@ impl Controller {
             );
             return None;
         }
-        let table = self.list_jobs(now, caller, &filter, &fields, fold, &Starts::new());
+        let starts = if predicted {
+            &self.last_plan.starts
+        } else {
+            &Starts::new()
+        };
+        let table = self.list_jobs(now, caller, &filter, &fields, fold, starts);
         Some(Reply::Jobs(table))
     }
 
@@ -354,8 +360,9 @@ impl Controller {
             return Err(no_job(target));
         }
         let waiting = ids.iter().copied().find(|id| self.sched.is_waiting(*id));
-        let Some(waiting) = waiting else {
-            return Ok(Some(self.explained(now, caller, target, &Starts::new())));
+        let Some(waiting) = waiting.filter(|_| self.may_plan()) else {
+            let starts = &self.last_plan.starts;
+            return Ok(Some(self.explained(now, caller, target, starts)));
         };
         self.ask_plan(
             PendingPlan::Explain {

@@ -1091,6 +1091,27 @@ fn the_explanation_of_a_waiting_job_has_a_reason_and_a_predicted_start() {
 }
 
 #[test]
+fn lists_of_a_deep_queue_do_not_wait_for_a_plan() {
+    let mut world = World::new(config(1, 4));
+    world
+        .try_submit(whole("deep", 1, 60), Some("1-300"))
+        .unwrap();
+    let fields = [JobField::Id, JobField::PredictedStart];
+    let first = world.jobs(&fields);
+    assert_eq!(first.rows, 300, "answered at once");
+    assert_eq!(
+        first.number(5, JobField::PredictedStart),
+        None,
+        "there was no plan yet"
+    );
+    let second = world.jobs(&fields);
+    assert!(
+        second.number(5, JobField::PredictedStart).is_some(),
+        "the last plan is shown"
+    );
+}
+
+#[test]
 fn restored_is_as_saved() {
     let mut world = World::new(config(4, 4));
     world.try_submit(spec("arr"), Some("1-20%3")).unwrap();

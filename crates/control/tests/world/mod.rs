@@ -363,10 +363,11 @@ impl World {
                 plan,
                 scheduler,
                 only,
+                most,
             } => {
                 let predictions = match only {
                     Some(job) => scheduler.predict(self.now, job).into_iter().collect(),
-                    None => scheduler.plan(self.now, None).predictions,
+                    None => scheduler.plan(self.now, Some(most)).predictions,
                 };
                 again.push(Event::Planned { plan, predictions });
             }
