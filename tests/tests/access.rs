@@ -1,6 +1,8 @@
 //! Who may see and do what: other users' jobs, access lists, limits of queues,
 //! administrators, and requests that node daemons pass on.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::{Reply, Request};
 use cosy_model::node::{NodeOrder, NodeReport, NodeSelf};
 use cosy_model::{Gid, JobId, JobState, OsText, RefusalCode, Uid};
@@ -291,7 +293,7 @@ fn relays() {
             .out
             .contains(&id)
     );
-    through(&c, 2, ANN, &["csub", "--", "true"]).expect(0);
+    through(&c, 2, ANN, &["csub", "--wait", "-Q", "--", "true"]).expect(0);
     // Root of a compute node is not the controller's.
     let foreign = through(&c, 2, 0, &["cadm", "node", "drain", "n1", "--reason", "x"]);
     assert_ne!(foreign.code, 0, "{foreign:?}");

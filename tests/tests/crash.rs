@@ -1,6 +1,8 @@
 //! At least 50 kill -9 of cosyd, node daemons and both at random moments, while clients
 //! submit and cancel and jobs run: nothing is lost, nothing is doubled.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::{Reply, Request};
 use cosy_model::{JobId, JobState};
 use cosy_tests::client::new_key;
@@ -248,12 +250,14 @@ fn check_events(cluster: &Cluster, ids: &BTreeSet<JobId>) {
     }
 }
 
+/// Directories of attempts; spare ones wait for the next.
 fn attempts_in(spool: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(spool) else {
         return Vec::new();
     };
     entries
         .filter_map(|e| Some(e.ok()?.path()))
-        .filter(|p| p.is_dir())
+        .filter(|p| p.is_dir() && p.extension().is_some())
+        .filter(|p| !p.display().to_string().contains("/spare."))
         .collect()
 }

@@ -1,5 +1,7 @@
 //! `cosy dev`: a private cluster for one command, of which nothing is left.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_tests::{programs, run, system, wait};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,6 +1,8 @@
 //! An answer means durable (rule 3 of the design): calls of fsync and fdatasync are
 //! counted, because kill -9 alone cannot tell whether they are made.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_tests::{Cluster, Options, script, system, wait};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! A database that cannot be written: requests are refused with the reason, nothing
 //! acknowledged is lost, and service resumes by itself.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::Reply;
 use cosy_model::{JobId, JobState, RefusalCode};
 use cosy_tests::client::new_key;

@@ -1,6 +1,8 @@
 //! Bad input: random bytes, cut frames, absurd lengths and slow writers on every socket,
 //! nonsense in every option. The daemons stay as quick and as small as before.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ArraySpec;
 use cosy_model::{OsText, RefusalCode};

@@ -1,6 +1,8 @@
 //! What jobs can ask for and how they end: limits, signals, stray processes, GPUs,
 //! arrays, dependencies, requeue, hold, hooks, several nodes, exit codes, mail.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::JobRef;
 use cosy_model::job::{ArraySpec, MemoryRequest, WarnSignal};
 use cosy_model::{Dependency, DependencyKind, JobId, JobState, MiB, Span};

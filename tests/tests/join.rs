@@ -1,6 +1,8 @@
 //! Starting, joining, reloading, stopping: configuration faults, tokens, one controller
 //! for each state directory, jobs that go on.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::JobState;
 use cosy_tests::daemon::Daemon;
 use cosy_tests::{Cluster, Options, Output, programs, run, script, system, wait};

@@ -1,6 +1,8 @@
 //! Jobs run as their user: uid, gid, all groups, mask, limits; files are the user's;
 //! a directory service that does not answer delays a job.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::JobState;
 use cosy_tests::{Cluster, Options, run, system, wait};
 use nix::libc;

@@ -1,6 +1,8 @@
 //! Loss of a node: noticed within the configured time, its jobs run again or fail as
 //! they asked; the node comes back, ends what was superseded and returns to service.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::{JobId, JobState};
 use cosy_tests::{Cluster, Options, script, system, wait};
 use nix::sys::signal::Signal;

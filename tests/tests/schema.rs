@@ -3,6 +3,8 @@
 //! To make one for a new release run
 //! `cargo test -p cosy-tests --test schema -- --ignored make_fixture`.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::api::JobRef;
 use cosy_model::job::ArraySpec;
 use cosy_model::{Dependency, DependencyKind, JobId, JobState};

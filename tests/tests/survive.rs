@@ -1,6 +1,8 @@
 //! Jobs outlive daemons (rule 4 of the design): what runs while a daemon is killed with
 //! -9 is not touched, and its end arrives.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 use cosy_model::{JobId, JobState};
 use cosy_tests::{Cluster, Options, script, system, wait};
 use nix::sys::signal::Signal;
