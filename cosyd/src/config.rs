@@ -371,7 +371,19 @@ fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
 
 /// `None` when the node is to tell what it has.
 fn node_amounts(check: &mut Check<'_>, table: &Node) -> Option<Amounts> {
-    let cores = table.cores.as_ref()?;
+    let Some(cores) = table.cores.as_ref() else {
+        if table.memory.is_some()
+            || table.disk.is_some()
+            || table.gpus.is_some()
+            || !table.other.is_empty()
+        {
+            check.fault(
+                table.names.span().start,
+                "a node with configured memory, disk, gpus or other needs cores too (or leave all out: the node tells)",
+            );
+        }
+        return None;
+    };
     if !(1..=limits::NODE_CORES).contains(cores.get_ref()) {
         check.fault(
             cores.span().start,

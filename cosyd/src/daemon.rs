@@ -2,7 +2,7 @@
 
 use crate::clients::{self, Desk};
 use crate::clock;
-use crate::config::{self, Config};
+use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
@@ -64,7 +64,7 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
     runtime.block_on(stay(options, &local))?;
     runtime.block_on(async { local.core.send(Input::Stop).await })?;
     local.engine.join();
-    let _ = fs::remove_file(&local.socket);
+    let _ = fs::remove_file(&local.daemon.socket);
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
 }
@@ -85,7 +85,7 @@ fn start_log(filter: &str) -> anyhow::Result<()> {
 struct Running {
     engine: engine::Engine,
     core: mpsc::Sender<Input>,
-    socket: PathBuf,
+    daemon: DaemonConfig,
     cluster: Arc<Mutex<ClusterConfig>>,
     _lock: Flock<File>,
 }
@@ -161,7 +161,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     Ok(Running {
         engine,
         core,
-        socket: daemon.socket,
+        daemon,
         cluster,
         _lock: lock,
     })
@@ -194,6 +194,9 @@ async fn stay(options: &Options, running: &Running) -> anyhow::Result<()> {
 async fn reload(options: &Options, running: &Running) {
     match config::read(&options.config) {
         Ok(config) => {
+            if config.daemon != running.daemon {
+                tracing::warn!("[controller], [users] and mail_command change only with a restart");
+            }
             if let Ok(mut cluster) = running.cluster.lock() {
                 *cluster = config.cluster.clone();
             }

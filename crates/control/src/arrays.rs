@@ -59,6 +59,17 @@ impl Controller {
         }
     }
 
+    /// The same by id, also for jobs that ended moments ago.
+    pub(crate) fn name_of(&self, id: JobId) -> String {
+        let ended = || {
+            let ended = self.ended.get(&id)?;
+            Some(self.ended_job(id, ended).job)
+        };
+        let job = self.jobs.get(&id).map(|job| self.ref_of(job));
+        job.or_else(ended)
+            .map_or_else(|| id.to_string(), |job| job.to_string())
+    }
+
     /// True when as many tasks of the job's array run or are about to as may.
     pub(crate) fn array_is_full(&self, job: &Job) -> bool {
         let Some(group) = self.groups.get(&job.submitted.base) else {

@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::event::Effect;
-use crate::job::{Job, Part, PartStep, Phase, Run};
+use crate::job::{Job, Part, PartStep, Phase, Run, Submitted};
 use crate::mail::News;
 use crate::pattern::{self, Names};
 use cosy_model::job::OpenMode;
@@ -244,7 +244,7 @@ impl Controller {
             .first()
             .map(|n| self.nodes[n.index()].spec.name.as_str())
             .unwrap_or_default();
-        files(job, node)
+        files(&job.submitted, job.id, job.member.map(|m| m.index), node)
     }
 
     /// The nodes of an attempt as a host list.
@@ -256,17 +256,22 @@ impl Controller {
 }
 
 /// Output, error and input file of a job that runs on `node`.
-pub(crate) fn files(job: &Job, node: &str) -> (OsText, OsText, OsText) {
-    let spec = job.spec();
+pub(crate) fn files(
+    job: &Submitted,
+    id: JobId,
+    index: Option<u32>,
+    node: &str,
+) -> (OsText, OsText, OsText) {
+    let spec = &job.spec;
     let names = Names {
-        job: job.id.0,
-        array: job.submitted.base.0,
-        index: job.member.map(|m| m.index),
+        job: id.0,
+        array: job.base.0,
+        index,
         name: &spec.name,
-        user: &job.submitted.user,
+        user: &job.user,
         node,
     };
-    let standard: &[u8] = if job.member.is_some() {
+    let standard: &[u8] = if index.is_some() {
         b"cosy-%A_%a.out"
     } else {
         b"cosy-%j.out"

@@ -314,7 +314,10 @@ impl Controller {
     ) -> (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText) {
         match run {
             Some(run) => self.files(job, run),
-            None => crate::launch::files(job, "%N"),
+            None => {
+                let index = job.member.map(|m| m.index);
+                crate::launch::files(&job.submitted, job.id, index, "%N")
+            }
         }
     }
 
@@ -554,9 +557,11 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         JobField::UserCpu => end.map_or(Cell::None, |e| number(e.user_cpu_us)),
         JobField::SystemCpu => end.map_or(Cell::None, |e| number(e.system_cpu_us)),
         JobField::PeakMemory => end.map_or(Cell::None, |e| number(e.peak_memory_bytes)),
-        JobField::Stdout => text(submitted.spec.stdout.clone().unwrap_or_default().lossy()),
-        JobField::Stderr => text(submitted.spec.stderr.clone().unwrap_or_default().lossy()),
-        JobField::Stdin => text(submitted.spec.stdin.clone().unwrap_or_default().lossy()),
+        JobField::Stdout | JobField::Stderr | JobField::Stdin => {
+            let node = parts().first().map_or("", |p| &p.node);
+            let files = crate::launch::files(submitted, row.id, row.index, node);
+            file_cell(field, files)
+        }
         _ => Cell::None,
     }
 }

@@ -62,13 +62,13 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
-                format!("job {id} has already ended"),
+                format!("job {} has already ended", self.name_of(id)),
             ));
         };
         if !self.may_touch(caller, &job.submitted) {
             return Err(Refusal::new(
                 RefusalCode::Forbidden,
-                format!("job {id} belongs to somebody else"),
+                format!("job {} belongs to somebody else", self.name_of(id)),
             ));
         }
         Ok(job)
@@ -100,7 +100,7 @@ impl Controller {
             match done {
                 Ok(()) => changed += 1,
                 Err(_) if filter.ids.is_empty() => {}
-                Err(refusal) => refused.push((id.to_string(), refusal)),
+                Err(refusal) => refused.push((self.name_of(id), refusal)),
             }
         }
         Ok(Reply::Done { changed, refused })
@@ -114,7 +114,10 @@ impl Controller {
         let Some((key, first)) = running else {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
-                format!("job {id} does not run: there is nothing to send a signal to"),
+                format!(
+                    "job {} does not run: there is nothing to send a signal to",
+                    self.name_of(id)
+                ),
             ));
         };
         self.order(first, |node| NodeOrder::Signal {
@@ -191,8 +194,9 @@ impl Controller {
         let mut changed = 0;
         for id in ids {
             if self.jobs.get(&id).is_some_and(Job::is_waiting) {
-                let why = format!("job {id} waits already");
-                refused.push((id.to_string(), Refusal::new(RefusalCode::WrongState, why)));
+                let name = self.name_of(id);
+                let why = format!("job {name} waits already");
+                refused.push((name, Refusal::new(RefusalCode::WrongState, why)));
                 continue;
             }
             let who = caller.user.name.clone();
@@ -251,16 +255,17 @@ impl Controller {
         let Chosen { ids, mut refused } = self.choose(caller, filter)?;
         let mut changed = 0;
         for id in ids {
+            let name = self.name_of(id);
             let Some(job) = self.jobs.get_mut(&id) else {
                 continue;
             };
             let done = if job.is_waiting() {
                 change(job, admin)
             } else {
-                Err(runs_already(id))
+                Err(runs_already(&name))
             };
             if let Err(refusal) = done {
-                refused.push((id.to_string(), refusal));
+                refused.push((self.name_of(id), refusal));
                 continue;
             }
             changed += 1;
@@ -299,7 +304,7 @@ impl Controller {
         for id in ids {
             match self.change_one(now, caller, id, change) {
                 Ok(()) => changed += 1,
-                Err(refusal) => refused.push((id.to_string(), refusal)),
+                Err(refusal) => refused.push((self.name_of(id), refusal)),
             }
         }
         Ok(Reply::Done { changed, refused })
@@ -342,7 +347,7 @@ impl Controller {
             {
                 return Ok(());
             }
-            return Err(runs_already(id));
+            return Err(runs_already(&self.name_of(id)));
         }
         let old = job.submitted.clone();
         let mut spec = old.spec.clone();
@@ -433,10 +438,10 @@ impl Controller {
     }
 }
 
-fn runs_already(id: JobId) -> Refusal {
+fn runs_already(name: &str) -> Refusal {
     Refusal::new(
         RefusalCode::WrongState,
-        format!("job {id} does not wait any more: only waiting jobs can be held or changed"),
+        format!("job {name} does not wait any more: only waiting jobs can be held or changed"),
     )
 }
 

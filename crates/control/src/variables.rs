@@ -33,7 +33,7 @@ impl Controller {
                 block.set("COSY_MEMORY_MIB", first.amounts.memory.0);
             }
         }
-        block.set("COSY_SUBMIT_DIR", spec.workdir.lossy());
+        block.set("COSY_WORKDIR", spec.workdir.lossy());
         let limit = job.submitted.place.limit();
         if !limit.is_unlimited() {
             block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());

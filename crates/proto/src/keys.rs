@@ -167,7 +167,7 @@ impl std::str::FromStr for JoinToken {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
-            "this is no join token: use the whole line that 'cadm node token NAME' printed"
+            "this is no join token: use the word after --token in the line that 'cadm node token NAME' printed"
                 .to_owned()
         };
         let mut parts = text.trim().splitn(3, '-');
