@@ -206,12 +206,18 @@ impl Spool {
         fs::read_to_string(self.directory.join("boot")).ok()
     }
 
-    /// Remembers the boot id.
+    /// Remembers the boot id. The file is whole at any moment: a daemon that is killed
+    /// here must not look to the next one as if the machine had been restarted.
     ///
     /// # Errors
     /// The file system's.
     pub fn set_boot(&self, boot: &str) -> io::Result<()> {
-        fs::write(self.directory.join("boot"), boot)
+        if self.last_boot().as_deref() == Some(boot) {
+            return Ok(());
+        }
+        let new = self.directory.join("boot.new");
+        fs::write(&new, boot)?;
+        fs::rename(new, self.directory.join("boot"))
     }
 
     /// Keeps a new attempt, with its script where it has one.
