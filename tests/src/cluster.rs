@@ -509,6 +509,21 @@ impl Cluster {
         }
     }
 
+    /// Copies logs to the folder that `COSY_KEEP_LOGS` names, for faults that are rare.
+    fn keep_logs(&self) {
+        let Some(folder) = std::env::var_os("COSY_KEEP_LOGS").map(PathBuf::from) else {
+            return;
+        };
+        let _ = fs::create_dir_all(&folder);
+        for entry in fs::read_dir(self.dir().join("log"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let _ = fs::copy(entry.path(), folder.join(entry.file_name()));
+        }
+    }
+
     /// The ends of all logs.
     pub fn logs(&self) -> String {
         let mut text = format!("--- cosyd\n{}\n", self.cosyd.last_words(15));
@@ -535,6 +550,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.logs());
+            self.keep_logs();
         }
         for node in &self.nodes {
             node.signal(nix::sys::signal::Signal::SIGCONT);

@@ -69,6 +69,7 @@ impl Daemon {
             .args(["--lifeline-fd", &handed[0].to_string()])
             .args(["--ready-fd", &handed[1].to_string()])
             .args(&self.args)
+            .args(log_level())
             .envs(self.variables.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a second descriptor"))
@@ -174,6 +175,12 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// `COSY_TEST_LOG=debug` makes daemons talkative.
+fn log_level() -> Vec<String> {
+    let level = std::env::var("COSY_TEST_LOG").ok();
+    level.map_or_else(Vec::new, |l| vec!["--log".into(), l])
 }
 
 /// Not inherited by other children.

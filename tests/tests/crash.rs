@@ -191,6 +191,8 @@ fn check(cluster: &Cluster, known: &[Known], marks: &Path) {
     });
     let there: BTreeSet<JobId> = rows.keys().copied().collect();
     assert_eq!(there, ids, "exactly what was acknowledged is there");
+    let again = rows.values().filter(|r| r.attempt > 1).count();
+    eprintln!("{again} jobs needed another attempt because an order got lost");
     let events = all_events(cluster);
     for k in known {
         let events = &events[&format!("job {}", k.id)];
@@ -218,7 +220,10 @@ fn check_job(known: &Known, row: &Row, marks: &Path, events: &[HistoryEvent]) {
     let text = fs::read_to_string(marks.join(known.id.to_string())).unwrap_or_default();
     let count = |word: &str| text.lines().filter(|l| l.starts_with(word)).count();
     let (starts, ends) = (count("start"), count("end"));
-    assert!(starts <= 1, "started more than once: {row:?}\n{text}");
+    assert!(
+        starts <= 1,
+        "started more than once: {row:?}\n{text}\n{events:#?}"
+    );
     // An order that got lost with its daemons may be followed by another attempt; then
     // only the last one has ever run.
     if starts == 1 {
