@@ -271,8 +271,8 @@ impl Node {
             .filter_map(|(key, attempt)| {
                 let phase = match &attempt.stage {
                     Stage::Preparing { next, .. } => match next {
-                        Next::Report | Next::Release => AttemptPhase::Prepared,
-                        Next::Run | Next::End => return None,
+                        Next::Report | Next::Release | Next::Run => AttemptPhase::Prepared,
+                        Next::End => return None,
                     },
                     Stage::Prepared | Stage::Epilog { outcome: None } => AttemptPhase::Prepared,
                     Stage::Running { since, .. } | Stage::Cleaning { since } => {

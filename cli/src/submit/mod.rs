@@ -148,7 +148,7 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         stderr: options.error.clone(),
         stdin: options.input.clone(),
         open_mode: options.open_mode.unwrap_or_default(),
-        environment: surroundings::environment(&options.env, std::env::vars_os())
+        environment: surroundings::environment(&options.env_items(), std::env::vars_os())
             .map_err(|e| anyhow!(e))?,
         login_environment: options.login,
         umask: surroundings::mask(),

@@ -254,7 +254,7 @@ fn file_args() -> [Arg; 7] {
         Arg::new("env")
             .long("env")
             .value_name("LIST")
-            .help("Environment: ALL (the default), NONE, NAME,NAME=value,...; may be repeated")
+            .help("Environment: ALL (the default; NONE with --login), NONE, NAME,NAME=value,...; may be repeated")
             .action(ArgAction::Append)
             .value_parser(env_items),
         flag("login", "Start from the login environment"),
@@ -343,6 +343,16 @@ impl Options {
             }
         };
         Ok(())
+    }
+
+    /// What of the caller's environment the job gets: with a login environment nothing
+    /// but what is named, for the rest would lie over it.
+    pub fn env_items(&self) -> Vec<EnvItem> {
+        let mut items = self.env.clone();
+        if self.login && !items.contains(&EnvItem::All) {
+            items.push(EnvItem::None);
+        }
+        items
     }
 
     fn apply_env(&mut self, m: &ArgMatches) {

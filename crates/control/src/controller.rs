@@ -64,6 +64,8 @@ pub struct Controller {
     pub(crate) next_plan: u64,
     /// Jobs whose start is not in their row yet.
     pub(crate) unsaved_starts: BTreeSet<JobId>,
+    /// Orders that wait for the user's groups: they are sent when those are known.
+    pub(crate) unordered: BTreeSet<(JobId, NodeId)>,
     /// Jobs whose row is to be written at the end of the turn, once.
     pub(crate) dirty: BTreeSet<JobId>,
     pub(crate) started_at: Time,
@@ -100,6 +102,7 @@ impl Controller {
             last_plan: LastPlan::default(),
             next_plan: 1,
             unsaved_starts: BTreeSet::new(),
+            unordered: BTreeSet::new(),
             dirty: BTreeSet::new(),
             started_at: now,
             out: Batch::default(),

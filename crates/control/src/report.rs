@@ -12,7 +12,7 @@ use crate::record::{AfterRun, Record};
 use cosy_model::api::EndedJob;
 use cosy_model::node::PrepareFailure;
 use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
-use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, WaitReason};
+use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User, WaitReason};
 
 /// A node that has not ended a job so long after its limit and grace is told again.
 const LIMIT_MARGIN: Span = Span::from_secs(30);
@@ -132,8 +132,8 @@ impl Controller {
         let uid = job.submitted.uid;
         if let Some(user) = self.fresh_user(now, uid) {
             self.order_launch(id, &user);
-        } else {
-            self.abandon(now, id, AfterRun::Requeue, None);
+        } else if let Some(first) = self.jobs[&id].run().and_then(|r| r.first()) {
+            self.unordered.insert((id, first));
         }
     }
 
@@ -607,12 +607,39 @@ impl Controller {
             return self.abandon(now, job_id, after, Some(id));
         }
         let Some(user) = self.fresh_user(now, uid) else {
-            return self.abandon(now, job_id, AfterRun::Requeue, Some(id));
+            self.unordered.insert((job_id, id));
+            return;
         };
         if first && launched {
             self.order_launch(job_id, &user);
         } else if !first {
             self.order_prepare_on(job_id, id, &user);
+        }
+    }
+
+    /// The user's groups are known: what could not be ordered without them is now.
+    pub(crate) fn order_late(&mut self, now: Time, user: &User) {
+        let late: Vec<(JobId, NodeId)> = self.unordered.iter().copied().collect();
+        for (job_id, id) in late {
+            let Some(job) = self.jobs.get(&job_id) else {
+                self.unordered.remove(&(job_id, id));
+                continue;
+            };
+            if job.submitted.uid != user.uid {
+                continue;
+            }
+            self.unordered.remove(&(job_id, id));
+            let Some(run) = job.run() else { continue };
+            let open = run.after.is_none() && run.started.is_none() && run.killed.is_none();
+            let ordered = run.part(id).is_some_and(|p| p.step == PartStep::Ordered);
+            let first = run.first() == Some(id);
+            let several = run.parts.len() > 1;
+            match (open && ordered, first) {
+                (true, true) if several => self.launch_when_ready(now, job_id),
+                (true, true) => self.order_launch(job_id, user),
+                (true, false) => self.order_prepare_on(job_id, id, user),
+                (false, _) => {}
+            }
         }
     }
 

@@ -343,8 +343,9 @@ impl Controller {
         let Ok(user) = result else {
             return; // asked again at the next tick
         };
-        known.user = user;
+        known.user = user.clone();
         known.at = now;
+        self.order_late(now, &user);
         let waiting: Vec<JobId> = self
             .jobs
             .values()
