@@ -173,7 +173,6 @@ fn ended_by_a_signal() {
 #[test]
 fn gpus() {
     let options = Options {
-        entry: |_| "gpus = 3".into(),
         noded: |_| "gpus = 3".into(),
         ..Options::default()
     };
