@@ -510,20 +510,8 @@ fn row_ref(row: &Row<'_>, id: JobId, base: JobId, index: Option<u32>) -> String 
 
 /// `1-3,7`.
 fn index_ranges(tasks: &[u32]) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut at = 0;
-    while at < tasks.len() {
-        let mut end = at;
-        while end + 1 < tasks.len() && tasks[end + 1] == tasks[end] + 1 {
-            end += 1;
-        }
-        out.push(match end - at {
-            0 => tasks[at].to_string(),
-            _ => format!("{}-{}", tasks[at], tasks[end]),
-        });
-        at = end + 1;
-    }
-    out.join(",")
+    let numbers: Vec<u64> = tasks.iter().map(|t| u64::from(*t)).collect();
+    cosy_model::hostlist::ranges(&numbers, 1)
 }
 
 /// Fields of a job that has ended, out of its row.

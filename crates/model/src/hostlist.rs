@@ -226,7 +226,8 @@ fn split_number(name: &str) -> (&str, Option<(u64, usize)>) {
     (prefix, number.parse().ok().map(|n| (n, width)))
 }
 
-fn ranges(numbers: &[u64], width: usize) -> String {
+/// Ascending numbers as ranges, `1-3,7`, with at least `width` digits each.
+pub fn ranges(numbers: &[u64], width: usize) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
     while at < numbers.len() {
