@@ -290,9 +290,28 @@ impl Scheduler {
         select(demand, nodes.iter().filter_map(candidate).collect())
     }
 
+    /// The nodes of `nodes` that something with `demand` would get for a window.
+    pub(crate) fn picks_for(
+        &self,
+        demand: &Demand,
+        nodes: &NodeMask,
+        window: (Time, Time),
+        now: Time,
+    ) -> Option<Vec<Pick>> {
+        let candidate = |node| {
+            let free = self.machine.window(node, demand, window, now, false)?;
+            Candidate::new(demand, node, &free)
+        };
+        select(demand, nodes.iter().filter_map(candidate).collect())
+    }
+
     /// What the job will hold on the nodes picked for it.
     pub(crate) fn shares(&self, group: GroupId, picks: &[Pick]) -> Vec<NodeShare> {
-        let demand = &self.groups.get(group).demand;
+        self.shares_for(&self.groups.get(group).demand, picks)
+    }
+
+    /// What something with `demand` will hold on the nodes picked for it.
+    pub(crate) fn shares_for(&self, demand: &Demand, picks: &[Pick]) -> Vec<NodeShare> {
         let share = |pick: &Pick| NodeShare {
             node: pick.node,
             tasks: pick.tasks,

@@ -397,6 +397,28 @@ impl Scheduler {
         self.waiting.len()
     }
 
+    /// The first waiting job of all queues that share nodes with `queue` and start jobs.
+    pub fn first_waiting(&self, queue: QueueId) -> Option<&OrderKey> {
+        let queue = self.queues.get(queue.index())?;
+        self.components[queue.component].line.first()
+    }
+
+    /// Where a reservation of `[start, start + length)` could be, if running jobs take their
+    /// limits: its shares, or `None` when it would be in the way of running jobs or of
+    /// accepted reservations. Waiting jobs are not looked at. `demand.allowed` says which
+    /// nodes count; nodes that are down do not.
+    pub fn place(
+        &self,
+        now: Time,
+        demand: &Demand,
+        start: Time,
+        length: Span,
+    ) -> Option<Vec<NodeShare>> {
+        let nodes = demand.allowed.and(&self.machine.open);
+        let picks = self.picks_for(demand, &nodes, (start, start + length), now)?;
+        Some(self.shares_for(demand, &picks))
+    }
+
     /// The waiting jobs in the order of service, those of closed queues among them.
     pub fn waiting_in_order(&self) -> impl Iterator<Item = &WaitingJob> {
         let mut jobs: Vec<&WaitingJob> = self.waiting.values().map(|w| &w.job).collect();

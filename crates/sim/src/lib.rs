@@ -1,10 +1,15 @@
-//! The place of the simulator: workloads replayed through the planner and the controller
-//! that also run live, with faults on the way, and the experiments of the papers again.
+//! The simulator: workloads replayed through the planner that also runs live, and the
+//! experiments of the papers again.
 //!
-//! Nothing is here yet, and no program `cosy-sim` is built. What is there already and what
-//! it will be made of: `cosy_sched::Scheduler` and `cosy_control::Controller` take the
-//! time with each call and never read a clock, so that a year passes as fast as it can be
-//! computed; the controller's own tests run it with lost messages and crashes from a seed.
-//!
-//! Will know nothing of sockets, processes or the real time. There will be no second
-//! scheduler in it.
+//! It knows nothing of sockets, daemons or processes. There is no second scheduler in it:
+//! every decision is made by `cosy_sched::Scheduler` or by `cosy_control::Controller`.
+
+pub mod compare;
+pub mod cosy;
+pub mod metrics;
+pub mod models;
+pub mod picture;
+pub mod replay;
+pub mod sacct;
+pub mod swf;
+pub mod workload;

@@ -1,0 +1,13 @@
+//! The command `cosy-sim generate`.
+
+use std::process::ExitCode;
+
+/// Its options.
+pub fn command() -> clap::Command {
+    clap::Command::new("generate")
+}
+
+/// Runs it.
+pub fn run(_options: &clap::ArgMatches) -> anyhow::Result<ExitCode> {
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,1 @@
+//! What another policy would have meant, by account, size class and queue.

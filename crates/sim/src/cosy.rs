@@ -1,0 +1,1 @@
+//! The experiments of the COSY paper, section 4.

@@ -1,0 +1,1 @@
+//! Figures of a replay: waits, slowdown, utilisation.

@@ -1,0 +1,1 @@
+//! The model of Cirne and Berman (2001).

@@ -1,0 +1,4 @@
+//! Models that workloads are drawn from.
+
+pub mod cirne;
+pub mod lublin;

@@ -1,0 +1,1 @@
+//! Pictures of a replay as SVG: Gantt chart, utilisation and backlog over time.

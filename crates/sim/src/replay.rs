@@ -1,0 +1,180 @@
+//! Replays a workload: at each instant first the ends, then the submissions (and
+//! cancellations), then one pass of the planner.
+//!
+//! What always holds: a job runs at most to its limit; nothing but the planner decides
+//! what starts; the same workload gives the same replay.
+
+use crate::workload::{Job, Workload};
+use cosy_model::{AccessLevel, Amounts, JobId, MiB, NodeShare, QueueId, Span, Time};
+use cosy_sched::{Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+/// Nodes that are alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// How many.
+    pub nodes: u32,
+    /// Processors of each. With one, every job gets whole nodes.
+    pub cores: u32,
+}
+
+/// A job that ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ran {
+    /// When it started.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+    /// A job before it in the order of service went on waiting.
+    pub backfilled: bool,
+}
+
+/// What became of a workload.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Replay {
+    /// For each job of the workload; `None` when it was cancelled before it started or
+    /// does not fit the machine.
+    pub ran: Vec<Option<Ran>>,
+    /// For each job what it held, if that was asked for.
+    pub shares: Vec<Vec<NodeShare>>,
+    /// Jobs larger than the machine.
+    pub too_large: u64,
+}
+
+/// What a replay may be asked to do beside the replay itself.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Jobs submitted after that are left out.
+    pub until: Option<Time>,
+    /// Keeps what each job held.
+    pub keep_shares: bool,
+    /// Called now and then with the number of jobs that have started.
+    pub progress: Option<&'a mut dyn FnMut(u64)>,
+}
+
+impl Machine {
+    /// The planner for an empty machine with one queue.
+    pub fn scheduler(&self, policy: Policy) -> Scheduler {
+        let node = Amounts {
+            cores: self.cores,
+            memory: MiB(1),
+            ..Amounts::default()
+        };
+        let nodes = vec![node; self.nodes as usize];
+        Scheduler::new(policy, nodes, vec![NodeMask::all(self.nodes as usize)])
+    }
+
+    /// What `job` asks of it.
+    pub fn demand(&self, job: &Job) -> Demand {
+        let whole = if self.cores == 1 {
+            Some(job.processors.max(job.nodes.unwrap_or(0)))
+        } else {
+            job.nodes
+        };
+        Demand {
+            nodes: whole,
+            tasks: whole.unwrap_or(job.processors),
+            per_task: Amounts {
+                cores: 1,
+                ..Amounts::default()
+            },
+            exclusive: whole.is_some(),
+            allowed: NodeMask::all(self.nodes as usize),
+            ..Demand::default()
+        }
+    }
+}
+
+/// Replays `workload` on `machine`.
+pub fn replay(
+    machine: Machine,
+    policy: Policy,
+    workload: &Workload,
+    mut options: Options<'_>,
+) -> Replay {
+    let jobs = &workload.jobs;
+    let known = options.until.map_or(jobs.len(), |until| {
+        jobs.partition_point(|job| job.submit <= until)
+    });
+    let jobs = &jobs[..known];
+    let mut scheduler = machine.scheduler(policy);
+    let mut demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>> = BTreeMap::new();
+    let mut replay = Replay {
+        ran: vec![None; jobs.len()],
+        shares: vec![Vec::new(); if options.keep_shares { jobs.len() } else { 0 }],
+        too_large: 0,
+    };
+    let mut ends: BinaryHeap<Reverse<(Time, u32)>> = BinaryHeap::new();
+    let mut cancels: BinaryHeap<Reverse<(Time, u32)>> = BinaryHeap::new();
+    let (mut next, mut started) = (0, 0);
+    loop {
+        let submit = jobs.get(next).map(|job| job.submit);
+        let end = ends.peek().map(|end| end.0.0);
+        let cancel = cancels.peek().map(|cancel| cancel.0.0);
+        let Some(now) = submit.into_iter().chain(end).chain(cancel).min() else {
+            return replay;
+        };
+        while let Some(Reverse((_, over))) = ends.peek().filter(|end| end.0.0 <= now) {
+            scheduler.end(JobId(u64::from(*over)));
+            ends.pop();
+        }
+        while let Some(job) = jobs.get(next).filter(|job| job.submit <= now) {
+            let shape = (job.processors, job.nodes);
+            let demand = demands.entry(shape).or_insert_with(|| {
+                let demand = machine.demand(job);
+                let fits = scheduler.could_ever_run(&demand).is_ok();
+                fits.then(|| Arc::new(demand))
+            });
+            match demand {
+                Some(demand) => scheduler.enqueue(waiting(next as u64, job, demand)),
+                None => replay.too_large += 1,
+            }
+            if let Some(at) = job.cancel {
+                cancels.push(Reverse((at, next as u32)));
+            }
+            next += 1;
+        }
+        while let Some(Reverse((_, gone))) = cancels.peek().filter(|c| c.0.0 <= now) {
+            scheduler.dequeue(JobId(u64::from(*gone)));
+            cancels.pop();
+        }
+        let starts = scheduler.schedule(now);
+        let first = scheduler.first_waiting(QueueId(0)).map(|key| key.job);
+        for start in starts {
+            let at = start.job.0 as usize;
+            let job = &jobs[at];
+            let end = now + job.run.min(job.limit).max(Span(1));
+            ends.push(Reverse((end, at as u32)));
+            replay.ran[at] = Some(Ran {
+                start: now,
+                end,
+                backfilled: first.is_some_and(|first| first < start.job),
+            });
+            if options.keep_shares {
+                replay.shares[at] = start.shares;
+            }
+            started += 1;
+        }
+        if let Some(progress) = options.progress.as_mut().filter(|_| started % 256 == 0) {
+            progress(started);
+        }
+    }
+}
+
+/// The order of service is that of the indices: first come, first served.
+fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
+    WaitingJob {
+        key: OrderKey {
+            queue_priority: 0,
+            level: AccessLevel::Allow,
+            nice: 0,
+            submit: job.submit,
+            job: JobId(at),
+        },
+        queue: QueueId(0),
+        demand: Arc::clone(demand),
+        limit: job.limit,
+    }
+}
