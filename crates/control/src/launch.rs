@@ -8,7 +8,6 @@ use crate::pattern::{self, Names};
 use cosy_model::job::OpenMode;
 use cosy_model::node::{Allocation, Launch};
 use cosy_model::{Attempt, Gid, JobId, NodeId, OsText, Span, Time, User, WaitReason};
-use cosy_sched::Start;
 
 /// A ticket outlives the job's limit by so much: nodes may be slow to end things.
 const TICKET_MARGIN: Span = Span::from_secs(86_400);
@@ -24,12 +23,11 @@ impl Controller {
                 return;
             }
             let mut again = false;
-            let ids: Vec<JobId> = starts.iter().map(|s| s.job).collect();
-            for start in starts {
-                again |= !self.start_job(now, start);
+            for id in &starts {
+                again |= !self.start_job(now, *id);
             }
             // Only now: the planner holds all of them as running already.
-            for id in ids {
+            for id in starts {
                 self.review_dependents(now, self.base_of(id));
             }
             if !again {
@@ -39,8 +37,7 @@ impl Controller {
     }
 
     /// False when the job could not be started after all and its share is free again.
-    fn start_job(&mut self, now: Time, start: Start) -> bool {
-        let id = start.job;
+    fn start_job(&mut self, now: Time, id: JobId) -> bool {
         let Some(job) = self.jobs.get(&id) else {
             self.sched.end(id);
             return false;
@@ -50,9 +47,9 @@ impl Controller {
         let Some(user) = self.fresh_user(now, uid) else {
             return self.wait_for_directory(now, id);
         };
-        let mut shares = start.shares;
-        shares.sort_by_key(|s| s.node);
-        let parts: Vec<Part> = shares
+        let parts: Vec<Part> = self
+            .sched
+            .held_by(id)
             .into_iter()
             .map(|share| self.take_share(id, share))
             .collect();

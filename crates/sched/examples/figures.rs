@@ -121,9 +121,9 @@ fn simulate(scheduler: &mut Scheduler, jobs: &[Job]) -> (u64, i64) {
         }
         passes += 1;
         for start in scheduler.schedule(now) {
-            let job = &jobs[start.job.0 as usize];
+            let job = &jobs[start.0 as usize];
             waits += now.since(job.waiting.key.submit).0;
-            ends.push(std::cmp::Reverse((now + job.runs, start.job.0)));
+            ends.push(std::cmp::Reverse((now + job.runs, start.0)));
         }
     }
 }

@@ -29,4 +29,4 @@ pub use mask::NodeMask;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};
-pub use scheduler::{Block, Scheduler, Start, WaitingJob};
+pub use scheduler::{Block, Scheduler, WaitingJob};

@@ -13,7 +13,7 @@
 use crate::group::Feasible;
 use crate::line::{Brief, Cursor, GroupId, Room};
 use crate::machine::{Booking, Owner};
-use crate::scheduler::{Scheduler, Start};
+use crate::scheduler::Scheduler;
 use crate::select::{Candidate, Pick, select};
 use crate::timeline::Timeline;
 use crate::{Demand, NodeMask, OrderKey};
@@ -45,7 +45,7 @@ pub(crate) struct Pass {
 
 impl Scheduler {
     /// Runs a pass over one component and appends what it starts.
-    pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<Start>) {
+    pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<JobId>) {
         self.passes += 1;
         self.drop_past_blocks(component, now);
         let mut pass = Pass {
@@ -105,13 +105,14 @@ impl Scheduler {
         pass: &mut Pass,
         key: OrderKey,
         brief: &Brief,
-        starts: &mut Vec<Start>,
+        starts: &mut Vec<JobId>,
     ) -> bool {
         if self.feasible(brief.group) != Feasible::Now {
             return true;
         }
         if let Some(picks) = self.picks_now(pass, brief) {
-            starts.push(self.start_waiting(key.job, &picks, pass.now));
+            self.start_waiting(key.job, &picks, pass.now);
+            starts.push(key.job);
             pass.started.push(key);
             pass.endless |= brief.limit >= ENDLESS;
             return true;

@@ -5,7 +5,7 @@
 //! [`Scheduler::schedule`] would start now.
 
 use crate::group::Feasible;
-use crate::scheduler::{Scheduler, Start};
+use crate::scheduler::Scheduler;
 use cosy_model::{JobId, NodeId, Time, WaitReason};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,11 +154,12 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn note(&mut self, starts: Vec<Start>, at: Time) {
-        for start in starts {
-            self.missing.remove(&start.job);
-            let nodes = start.shares.iter().map(|share| share.node).collect();
-            self.starts.insert(start.job, (at, nodes));
+    fn note(&mut self, starts: Vec<JobId>, at: Time) {
+        for job in starts {
+            self.missing.remove(&job);
+            let shares = self.clone.shares_of(job).iter();
+            let nodes = shares.map(|share| share.node).collect();
+            self.starts.insert(job, (at, nodes));
         }
     }
 

@@ -28,15 +28,6 @@ pub struct WaitingJob {
     pub limit: Span,
 }
 
-/// A job that starts now.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Start {
-    /// The job.
-    pub job: JobId,
-    /// What it holds, by node index. The script runs on the first node.
-    pub shares: Vec<NodeShare>,
-}
-
 /// An accepted reservation. Nothing else is started where it would be in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
@@ -359,7 +350,7 @@ impl Scheduler {
 
     /// Starts what can start now. The jobs run from now on, and are expected to end when
     /// their limits are over. `now` must not go back.
-    pub fn schedule(&mut self, now: Time) -> Vec<Start> {
+    pub fn schedule(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = Vec::new();
         for component in 0..self.components.len() {
             if self.components[component].needs_pass(now) {
@@ -427,14 +418,21 @@ impl Scheduler {
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
-    pub(crate) fn start_waiting(&mut self, job: JobId, picks: &[Pick], now: Time) -> Start {
+    pub(crate) fn start_waiting(&mut self, job: JobId, picks: &[Pick], now: Time) {
         let waiting = self.waiting.remove(&job);
         let Waiting { job: known, group } = waiting.expect("jobs in a line wait");
         let shares = self.shares(group, picks);
         self.groups.leave(group);
         let end = now + at_least_one(known.limit);
-        self.run(job, shares.clone(), end, known.demand.exclusive);
-        Start { job, shares }
+        self.run(job, shares, end, known.demand.exclusive);
+    }
+
+    /// What a running job holds, by node index; nothing when it does not run. The script
+    /// runs on the first node.
+    pub fn held_by(&self, job: JobId) -> Vec<NodeShare> {
+        let mut shares = self.shares_of(job).to_vec();
+        shares.sort_by_key(|share| share.node);
+        shares
     }
 
     /// What a running job holds.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 fn run_out(
     scheduler: &mut Scheduler,
     from: i64,
-    mut seen: impl FnMut(&Scheduler, i64, &[cosy_sched::Start]) -> Result<(), TestCaseError>,
+    mut seen: impl FnMut(&Scheduler, i64, &[JobId]) -> Result<(), TestCaseError>,
 ) -> Result<BTreeMap<JobId, i64>, TestCaseError> {
     let limits: BTreeMap<JobId, i64> = scheduler
         .waiting_in_order()
@@ -27,10 +27,8 @@ fn run_out(
         }
         let started = scheduler.schedule(Time(now));
         for start in &started {
-            starts.insert(start.job, now);
-            ends.entry(now + limits[&start.job])
-                .or_default()
-                .push(start.job);
+            starts.insert(*start, now);
+            ends.entry(now + limits[start]).or_default().push(*start);
         }
         seen(scheduler, now, &started)?;
     }
@@ -85,8 +83,8 @@ proptest! {
                     pair.scheduler.end(job);
                 }
                 for start in pair.scheduler.schedule(Time(at)) {
-                    starts.insert(start.job, at);
-                    ends.push((at + limits[&start.job], start.job));
+                    starts.insert(start, at);
+                    ends.push((at + limits[&start], start));
                 }
             }
             if let Some(head) = head {

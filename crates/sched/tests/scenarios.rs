@@ -15,7 +15,7 @@
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
 };
-use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, Start, WaitingJob};
+use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -262,13 +262,14 @@ impl<'a> Play<'a> {
         });
     }
 
-    fn start(&mut self, now: i64, start: Start) {
-        let end = now + self.runs[&start.job];
-        self.ends.entry(end).or_default().push(start.job);
-        let name = &self.names[start.job.0 as usize];
-        self.chart.draw(name, &start.shares, now, end);
+    fn start(&mut self, now: i64, job: JobId) {
+        let end = now + self.runs[&job];
+        self.ends.entry(end).or_default().push(job);
+        let name = &self.names[job.0 as usize];
+        let shares = self.scheduler.held_by(job);
+        self.chart.draw(name, &shares, now, end);
         let part = |share: &NodeShare| format!("{}x{}", share.node, share.tasks);
-        let parts: Vec<String> = start.shares.iter().map(part).collect();
+        let parts: Vec<String> = shares.iter().map(part).collect();
         writeln!(self.list, "{name} {now}-{end} on {}", parts.join(" ")).unwrap();
     }
 }

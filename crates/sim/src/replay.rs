@@ -143,17 +143,17 @@ pub fn replay(
         let starts = scheduler.schedule(now);
         let first = scheduler.first_waiting(QueueId(0)).map(|key| key.job);
         for start in starts {
-            let at = start.job.0 as usize;
+            let at = start.0 as usize;
             let job = &jobs[at];
             let end = now + job.run.min(job.limit).max(Span(1));
             ends.push(Reverse((end, at as u32)));
             replay.ran[at] = Some(Ran {
                 start: now,
                 end,
-                backfilled: first.is_some_and(|first| first < start.job),
+                backfilled: first.is_some_and(|first| first < start),
             });
             if options.keep_shares {
-                replay.shares[at] = start.shares;
+                replay.shares[at] = scheduler.held_by(start);
             }
             started += 1;
         }

@@ -8,7 +8,7 @@ pub mod oracle;
 use cosy_model::{
     AccessLevel, Amounts, JobId, MiB, NodeId, NodeShare, QueueId, ReservationId, Span, Time,
 };
-use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, Start, WaitingJob};
+use cosy_sched::{Block, Demand, Depth, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use oracle::{Decision, Taken, World};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -459,7 +459,8 @@ impl Pair {
     pub fn schedule(&mut self) -> Result<Vec<Decision>, TestCaseError> {
         let before = self.clone();
         let planned = self.scheduler.plan(Time(self.now), None);
-        let got = sorted(self.scheduler.schedule(Time(self.now)));
+        let got = self.scheduler.schedule(Time(self.now));
+        let got = holdings(&self.scheduler, got);
         let mut wanted = self.decide();
         wanted.sort_by_key(|d| d.0);
         prop_assert_eq!(&got, &wanted, "at {}: {:#?}", self.now, before.world);
@@ -494,8 +495,9 @@ impl Pair {
     }
 }
 
-pub fn sorted(starts: Vec<Start>) -> Vec<Decision> {
-    let mut starts: Vec<Decision> = starts.into_iter().map(|s| (s.job, s.shares)).collect();
-    starts.sort_by_key(|s| s.0);
-    starts
+/// What jobs that have just started hold, by job.
+pub fn holdings(scheduler: &Scheduler, mut started: Vec<JobId>) -> Vec<Decision> {
+    started.sort_unstable();
+    let holding = |job: JobId| (job, scheduler.held_by(job));
+    started.into_iter().map(holding).collect()
 }
