@@ -66,6 +66,21 @@ impl Machine {
         Scheduler::new(policy, nodes, vec![NodeMask::all(self.nodes as usize)])
     }
 
+    /// All its processors.
+    pub fn size(&self) -> u64 {
+        u64::from(self.nodes) * u64::from(self.cores)
+    }
+
+    /// How many processors `job` holds while it runs: those of whole nodes where it gets
+    /// whole nodes.
+    pub fn processors(&self, job: &Job) -> u64 {
+        match job.nodes {
+            _ if self.cores == 1 => job.processors.max(job.nodes.unwrap_or(0)).into(),
+            Some(nodes) => u64::from(nodes) * u64::from(self.cores),
+            None => job.processors.into(),
+        }
+    }
+
     /// What `job` asks of it.
     pub fn demand(&self, job: &Job) -> Demand {
         let whole = if self.cores == 1 {

@@ -5,7 +5,7 @@
 use cosy_model::{Span, Time};
 
 /// One job of a workload.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Job {
     /// Its number in the source.
     pub id: u64,
@@ -21,6 +21,8 @@ pub struct Job {
     pub nodes: Option<u32>,
     /// It leaves at that time if it still waits.
     pub cancel: Option<Time>,
+    /// How long it really waited, where the source says so.
+    pub recorded_wait: Option<Span>,
     /// Index into [`Workload::users`].
     pub user: u32,
     /// Index into [`Workload::accounts`].
