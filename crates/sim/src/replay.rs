@@ -179,7 +179,7 @@ pub fn replay(
 }
 
 /// The order of service is that of the indices: first come, first served.
-fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
+pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
     WaitingJob {
         key: OrderKey {
             queue_priority: 0,
