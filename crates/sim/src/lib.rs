@@ -6,9 +6,11 @@
 
 pub mod compare;
 pub mod cosy;
+pub mod machine;
 pub mod metrics;
 pub mod models;
 pub mod picture;
+pub mod policy;
 pub mod replay;
 pub mod sacct;
 pub mod swf;
