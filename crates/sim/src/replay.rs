@@ -52,6 +52,9 @@ pub struct Options<'a> {
     pub keep_shares: bool,
     /// Called now and then with the number of jobs that have started.
     pub progress: Option<&'a mut dyn FnMut(u64)>,
+    /// Priority of each queue by its index in the workload: the higher is served first.
+    /// Queues beyond its end have 0.
+    pub priorities: &'a [i32],
 }
 
 impl Machine {
@@ -143,7 +146,10 @@ pub fn replay(
                 fits.then(|| Arc::new(demand))
             });
             match demand {
-                Some(demand) => scheduler.enqueue(waiting(next as u64, job, demand)),
+                Some(demand) => scheduler.enqueue(WaitingJob {
+                    key: key(next, job, options.priorities),
+                    ..waiting(next as u64, job, demand)
+                }),
                 None => replay.too_large += 1,
             }
             if let Some(at) = job.cancel {
@@ -156,7 +162,7 @@ pub fn replay(
             cancels.pop();
         }
         let starts = scheduler.schedule(now);
-        let first = scheduler.first_waiting(QueueId(0)).map(|key| key.job);
+        let first = scheduler.first_waiting(QueueId(0)).copied();
         for start in starts {
             let at = start.0 as usize;
             let job = &jobs[at];
@@ -165,7 +171,7 @@ pub fn replay(
             replay.ran[at] = Some(Ran {
                 start: now,
                 end,
-                backfilled: first.is_some_and(|first| first < start),
+                backfilled: first.is_some_and(|first| first < key(at, job, options.priorities)),
             });
             if options.keep_shares {
                 replay.shares[at] = scheduler.held_by(start);
@@ -181,15 +187,20 @@ pub fn replay(
 /// The order of service is that of the indices: first come, first served.
 pub(crate) fn waiting(at: u64, job: &Job, demand: &Arc<Demand>) -> WaitingJob {
     WaitingJob {
-        key: OrderKey {
-            queue_priority: 0,
-            level: AccessLevel::Allow,
-            nice: 0,
-            submit: job.submit,
-            job: JobId(at),
-        },
+        key: key(at as usize, job, &[]),
         queue: QueueId(0),
         demand: Arc::clone(demand),
         limit: job.limit,
+    }
+}
+
+/// Within a priority the order of service is that of the indices.
+fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
+    OrderKey {
+        queue_priority: priorities.get(job.queue as usize).copied().unwrap_or(0),
+        level: AccessLevel::Allow,
+        nice: 0,
+        submit: job.submit,
+        job: JobId(at as u64),
     }
 }
