@@ -6,6 +6,7 @@
 
 pub mod compare;
 pub mod cosy;
+pub mod intake;
 pub mod machine;
 pub mod metrics;
 pub mod models;

@@ -4,6 +4,9 @@
 
 use cosy_model::{Span, Time};
 
+/// The name at index 0 of users, accounts and queues.
+pub const UNKNOWN: &str = "unknown";
+
 /// One job of a workload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Job {

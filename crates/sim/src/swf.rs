@@ -1,1 +1,0 @@
-//! Reads and writes the Standard Workload Format.
