@@ -1,1 +1,0 @@
-//! The experiments of the COSY paper, section 4.

@@ -1,0 +1,153 @@
+//! What is measured after one run.
+//!
+//! Source: COSY paper, section 4.1.
+
+use super::trial::Fate;
+use crate::replay::Machine;
+use crate::workload::Job;
+use cosy_model::{Span, Time};
+
+/// The metrics of one run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Figures {
+    /// Mean wait of the queued jobs that started (w_q).
+    pub queue_wait: Span,
+    /// Mean wait of the accepted reservations (w_a); `None` when there are none.
+    pub reserved_wait: Option<Span>,
+    /// Used part of the machine between the first submission and the last end (u).
+    pub utilisation: f64,
+    /// Used part of the machine between the first submission and the last start of a queued
+    /// job: without what comes when nothing waits any more.
+    pub utilisation_while_queued: f64,
+    /// Rejected reservations as a part of all requests (r).
+    pub rejected: f64,
+    /// Between the first submission and the last end.
+    pub makespan: Span,
+}
+
+/// A job that ran: its start and end, and the processors that it held.
+struct Ran {
+    start: Time,
+    end: Time,
+    processors: u64,
+}
+
+impl Figures {
+    /// Measures a run: `reserved` and `fates` belong to `jobs`, one by one.
+    pub fn of(machine: Machine, jobs: &[Job], reserved: &[bool], fates: &[Fate]) -> Self {
+        let began = jobs.first().map_or(Time::EPOCH, |job| job.submit);
+        let ran = ran(machine, jobs, fates);
+        let ended = ran.iter().map(|ran| ran.end).max().unwrap_or(began);
+        let queued = starts(reserved, fates, false);
+        let last_queued = queued.map(|(_, start)| start).max().unwrap_or(began);
+        let used = |until| used(machine, &ran, began, until);
+        let rejected = fates.iter().filter(|fate| **fate == Fate::Rejected);
+        let waits =
+            |kind| mean(starts(reserved, fates, kind).map(|(at, s)| s.since(jobs[at].submit)));
+        Self {
+            queue_wait: waits(false).unwrap_or(Span::ZERO),
+            reserved_wait: waits(true),
+            utilisation: used(ended),
+            utilisation_while_queued: used(last_queued),
+            rejected: rejected.count() as f64 / jobs.len().max(1) as f64,
+            makespan: ended.since(began),
+        }
+    }
+
+    /// Notice times as a multiple of the queue's wait (n), where there is such a thing.
+    pub fn measured_multiple(&self) -> Option<f64> {
+        let reserved = self.reserved_wait?;
+        let some_wait = self.queue_wait > Span::ZERO;
+        some_wait.then(|| reserved.ms() as f64 / self.queue_wait.ms() as f64)
+    }
+}
+
+fn ran(machine: Machine, jobs: &[Job], fates: &[Fate]) -> Vec<Ran> {
+    let started = jobs
+        .iter()
+        .zip(fates)
+        .filter_map(|(job, fate)| Some((job, fate.start()?)));
+    let ran = started.map(|(job, start)| Ran {
+        start,
+        end: start + job.run.min(job.limit).max(Span(1)),
+        processors: machine.processors(job),
+    });
+    ran.collect()
+}
+
+/// Which of the queued jobs or of the reservations started, and when.
+fn starts(reserved: &[bool], fates: &[Fate], kind: bool) -> impl Iterator<Item = (usize, Time)> {
+    let of_kind = reserved.iter().zip(fates).enumerate();
+    let of_kind = of_kind.filter(move |(_, (reserved, _))| **reserved == kind);
+    of_kind.filter_map(|(at, (_, fate))| Some((at, fate.start()?)))
+}
+
+fn used(machine: Machine, ran: &[Ran], began: Time, until: Time) -> f64 {
+    let held = |ran: &Ran| {
+        let time = ran.end.min(until).since(ran.start);
+        i128::from(time.ms()) * i128::from(ran.processors)
+    };
+    let held: i128 = ran.iter().map(held).sum();
+    let all = i128::from(until.since(began).ms()) * i128::from(machine.size());
+    if all == 0 {
+        0.0
+    } else {
+        held as f64 / all as f64
+    }
+}
+
+fn mean(spans: impl Iterator<Item = Span>) -> Option<Span> {
+    let (sum, count) = spans.fold((0i128, 0), |(sum, count), span| {
+        (sum + i128::from(span.ms()), count + 1)
+    });
+    let mean = sum.checked_div(count)?;
+    Some(Span(i64::try_from(mean).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(submit: i64, run: i64, processors: u32) -> Job {
+        Job {
+            submit: Time::from_secs(submit),
+            run: Span::from_secs(run),
+            limit: Span::from_secs(run),
+            processors,
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn a_run_worked_out_by_hand() {
+        let machine = Machine { nodes: 4, cores: 1 };
+        let jobs = [
+            job(100, 10, 4),
+            job(100, 20, 2),
+            job(104, 5, 1),
+            job(105, 5, 4),
+        ];
+        let reserved = [false, true, false, true];
+        let at = |secs| Fate::Started(Time::from_secs(secs));
+        let fates = [at(100), at(120), at(110), Fate::Rejected];
+        let figures = Figures::of(machine, &jobs, &reserved, &fates);
+        // (0 + 6) / 2 and 20 seconds; 40 + 40 + 5 node seconds of 4 * 40.
+        let wanted = Figures {
+            queue_wait: Span::from_secs(3),
+            reserved_wait: Some(Span::from_secs(20)),
+            utilisation: 85.0 / 160.0,
+            utilisation_while_queued: 1.0,
+            rejected: 0.25,
+            makespan: Span::from_secs(40),
+        };
+        assert_eq!(figures, wanted);
+        let multiple = figures.measured_multiple();
+        assert_eq!(multiple, Some(20.0 / 3.0));
+    }
+
+    #[test]
+    fn nothing_at_all_has_figures_too() {
+        let machine = Machine { nodes: 4, cores: 1 };
+        assert_eq!(Figures::of(machine, &[], &[], &[]), Figures::default());
+    }
+}

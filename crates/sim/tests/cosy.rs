@@ -1,0 +1,215 @@
+//! Runs with exact-start reservations: what the COSY paper promises of them, and the same
+//! workload through the planner alone, the replay and the controller.
+
+use cosy_model::{Span, Time};
+use cosy_sched::Policy;
+use cosy_sim::cosy::case::{Case, Wait};
+use cosy_sim::cosy::curve::{Multiple, Share};
+use cosy_sim::cosy::trial::{Fate, Notice, Trial};
+use cosy_sim::models::cirne::{Arrival, Settings, generate};
+use cosy_sim::replay::{Machine, Options, replay};
+use cosy_sim::workload::{Job, Workload};
+use proptest::prelude::*;
+
+const MACHINE: Machine = Machine { nodes: 8, cores: 1 };
+
+fn job(submit: i64, run: i64, limit: i64, processors: u32) -> Job {
+    Job {
+        submit: Time::from_secs(submit),
+        run: Span::from_secs(run),
+        limit: Span::from_secs(limit),
+        processors,
+        ..Job::default()
+    }
+}
+
+fn workload(seed: u64, cancellations: bool) -> Workload {
+    generate(&Settings {
+        nodes: 32,
+        jobs: 100,
+        seed,
+        arrival: Arrival::Anl,
+        load: 1.0,
+        cancellations,
+    })
+}
+
+fn run(jobs: &[Job], reserved: &[bool], notice: Notice) -> Vec<Fate> {
+    let trial = Trial {
+        machine: MACHINE,
+        policy: Policy::EASY,
+        jobs,
+    };
+    trial.run(reserved, notice)
+}
+
+fn check(jobs: &[(i64, i64, i64, u32)], reserved: &[bool], notice: Notice, wanted: &[Option<i64>]) {
+    let jobs: Vec<Job> = jobs
+        .iter()
+        .map(|(s, r, l, n)| job(*s, *r, *l, *n))
+        .collect();
+    let fates = run(&jobs, reserved, notice);
+    let started = fates.iter().map(|fate| fate.start().map(Time::secs));
+    assert_eq!(started.collect::<Vec<_>>(), wanted, "{jobs:?}");
+}
+
+#[test]
+fn reservations_hold_queued_jobs_off_their_nodes() {
+    let notice = Notice::Fixed(Span::from_secs(100));
+    // The second would run into the reservation, the third is out before it.
+    let jobs = [
+        (0, 50, 50, 8),
+        (1, 90, 100, 8),
+        (2, 80, 80, 1),
+        (3, 5, 40, 8),
+    ];
+    let reserved = [true, false, false, false];
+    check(
+        &jobs,
+        &reserved,
+        notice,
+        &[Some(100), Some(150), Some(2), Some(240)],
+    );
+    // A limit counts, not the run time behind it.
+    let jobs = [(0, 50, 50, 8), (1, 1, 100, 8), (2, 1, 98, 8)];
+    let reserved = [true, false, false];
+    check(&jobs, &reserved, notice, &[Some(100), Some(150), Some(2)]);
+    // Nodes that it does not want stay in use.
+    let jobs = [(0, 50, 50, 4), (1, 500, 500, 4), (2, 500, 500, 4)];
+    check(&jobs, &reserved, notice, &[Some(100), Some(1), Some(150)]);
+}
+
+#[test]
+fn reservations_in_the_way_of_others_are_rejected() {
+    let notice = Notice::Fixed(Span::from_secs(100));
+    let jobs = [(0, 50, 50, 5), (10, 50, 50, 4), (20, 50, 50, 3)];
+    check(&jobs, &[true; 3], notice, &[Some(100), None, Some(120)]);
+    // Of running jobs their limits count.
+    let jobs = [(0, 20, 120, 8), (10, 50, 50, 1), (30, 50, 50, 1)];
+    check(
+        &jobs,
+        &[false, true, true],
+        notice,
+        &[Some(0), None, Some(130)],
+    );
+    check(&[(0, 10, 10, 9)], &[true], notice, &[None]);
+}
+
+#[test]
+fn the_notice_time_follows_the_waits_within_the_window() {
+    let hour = Span::from_secs(3600);
+    let notice = |thousandths, window| Notice::Window(Multiple(thousandths), window);
+    // Waits until 61: 0 and 60; at 400: 0, 60 and 0, or the last alone.
+    let jobs = [
+        (0, 60, 60, 8),
+        (0, 60, 60, 8),
+        (61, 1, 1, 8),
+        (300, 9, 9, 8),
+        (400, 9, 9, 8),
+    ];
+    let reserved = [false, false, true, false, true];
+    let began = [Some(0), Some(60), Some(151), Some(300)];
+    let until = |last| began.into_iter().chain([Some(last)]).collect::<Vec<_>>();
+    check(&jobs, &reserved, notice(3000, hour), &until(460));
+    check(
+        &jobs,
+        &reserved,
+        notice(3000, Span::from_secs(100)),
+        &until(400),
+    );
+}
+
+#[test]
+fn without_reservations_a_run_is_a_replay() {
+    for (seed, cancellations) in [(1, false), (2, false), (3, true), (4, true)] {
+        let workload = workload(seed, cancellations);
+        let machine = Machine {
+            nodes: 32,
+            cores: 1,
+        };
+        for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
+            let jobs = workload.jobs.clone();
+            let case = Case::new(machine, policy, jobs, Wait::Before, seed);
+            let replay = replay(machine, policy, &workload, Options::default());
+            let starts = |at: usize| replay.ran[at].map(|ran| ran.start);
+            for (at, fate) in case.fates.iter().enumerate() {
+                assert_eq!(fate.start(), starts(at), "seed {seed}, job {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn larger_shares_have_the_reservations_of_smaller_ones() {
+    let machine = Machine {
+        nodes: 32,
+        cores: 1,
+    };
+    let jobs = workload(5, false).jobs;
+    let case = Case::new(machine, Policy::EASY, jobs, Wait::Before, 5);
+    let mut before = case.reserved(Share(0));
+    assert_eq!(before, [false; 100]);
+    for percent in [5, 10, 15, 20, 100] {
+        let reserved = case.reserved(Share::percent(percent));
+        let count = reserved.iter().filter(|reserved| **reserved).count();
+        assert_eq!(count, percent as usize);
+        assert!(before.iter().zip(&reserved).all(|(was, is)| is >= was));
+        before = reserved;
+    }
+}
+
+#[test]
+fn a_settled_notice_time_is_a_multiple_of_the_wait_that_comes_out() {
+    let machine = Machine {
+        nodes: 32,
+        cores: 1,
+    };
+    let mut close = 0;
+    for seed in 0..20 {
+        let jobs = workload(seed, false).jobs;
+        let case = Case::new(machine, Policy::EASY, jobs, Wait::Settled, seed);
+        let outcome = case.run(Share::percent(10), Multiple(2000));
+        let n = outcome.figures.measured_multiple().unwrap_or(0.0);
+        close += usize::from((n - 2.0).abs() <= 0.021);
+    }
+    // Not every workload has such a point.
+    assert!(close >= 15, "{close} of 20");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn reservations_start_on_time_and_nothing_is_overbooked(
+        jobs in prop::collection::vec((0i64..200, 1i64..50, 0i64..50, 1u32..=9, any::<bool>()), 1..40),
+        notice_secs in 0i64..200,
+    ) {
+        let mut jobs = jobs;
+        jobs.sort_by_key(|(submit, ..)| *submit);
+        let reserved: Vec<bool> = jobs.iter().map(|job| job.4).collect();
+        let jobs: Vec<Job> = jobs.iter().map(|(s, r, more, n, _)| job(*s, *r, r + more, *n)).collect();
+        let notice = Span::from_secs(notice_secs);
+        let fates = run(&jobs, &reserved, Notice::Fixed(notice));
+        let mut changes = Vec::new();
+        for ((job, fate), reserved) in jobs.iter().zip(&fates).zip(&reserved) {
+            let may = match fate {
+                Fate::Started(start) if *reserved => *start == job.submit + notice,
+                Fate::Started(start) => *start >= job.submit,
+                Fate::Rejected => *reserved,
+                Fate::TooLarge => job.processors > MACHINE.nodes,
+                Fate::Cancelled => false,
+            };
+            prop_assert!(may, "{job:?} {fate:?}");
+            if let Some(start) = fate.start() {
+                // Ends come before starts.
+                changes.push((start, i64::from(job.processors)));
+                changes.push((start + job.run, -i64::from(job.processors)));
+            }
+        }
+        changes.sort_unstable();
+        let mut used = 0;
+        for (_, change) in changes {
+            used += change;
+            prop_assert!(used <= i64::from(MACHINE.nodes));
+        }
+    }
+}
