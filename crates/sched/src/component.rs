@@ -2,9 +2,11 @@
 //! served in one order and have one set of heads. Components never hold each other back.
 
 use crate::NodeMask;
+use crate::ends::Ends;
 use crate::line::Line;
+use crate::timeline::Timeline;
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// One component.
 #[derive(Clone, Default, Debug)]
@@ -14,15 +16,22 @@ pub(crate) struct Component {
     /// Its waiting jobs whose queues start jobs.
     pub line: Line,
     /// Expected ends of the jobs that run on its nodes, as announced.
-    pub ends: BTreeSet<(Time, JobId)>,
+    pub ends: Ends,
+    /// How many of these jobs do not hold their nodes as a whole.
+    pub listed: u32,
     /// Starts and ends of reservations on its nodes.
     pub bounds: BTreeSet<(Time, ReservationId)>,
+    /// The nodes of reservations over time, up to date during a pass.
+    pub reserved: Timeline,
+    /// A reservation has come or gone since `reserved` was made.
+    pub reserved_is_old: bool,
     /// Something has changed since the last pass.
     pub dirty: bool,
     /// From then on the passing of time may change a decision.
     pub due: Time,
     /// The jobs that the last pass has given a guaranteed place, or that stopped it.
-    pub heads: BTreeMap<JobId, WaitReason>,
+    /// By job.
+    pub heads: Vec<(JobId, WaitReason)>,
 }
 
 impl Component {
@@ -36,17 +45,28 @@ impl Component {
     /// end, that is at once.
     pub fn next_due(&self, now: Time) -> Time {
         let soon = Time(now.0.saturating_add(1));
-        let overdue = self.ends.first().is_some_and(|(end, _)| *end <= now);
-        let end = self.ends.first().map_or(Time::FAR, |(end, _)| *end);
+        let end = self.ends.first().map_or(Time::FAR, |end| end.at);
         let after = (soon, ReservationId(0));
         let bound = self.bounds.range(after..).next().map_or(Time::FAR, |b| b.0);
-        if overdue { soon } else { end.min(bound) }
+        if end <= now { soon } else { end.min(bound) }
     }
 
     /// True when something on its nodes has no planned end.
     pub fn has_endless(&self) -> bool {
-        let end = self.ends.last().is_some_and(|(end, _)| *end == Time::FAR);
+        let end = self.ends.last().is_some_and(|end| end.at == Time::FAR);
         end || self.bounds.last().is_some_and(|b| b.0 == Time::FAR)
+    }
+
+    /// The first end of a reservation or of one of `places` after `at`.
+    pub fn next_booked(&self, places: &Timeline, at: Time) -> Option<Time> {
+        let ends = [self.reserved.next_end(at), places.next_end(at)];
+        ends.into_iter().flatten().min()
+    }
+
+    /// Why a job waits that the last pass has stopped at.
+    pub fn reason_of(&self, job: JobId) -> Option<&WaitReason> {
+        let found = self.heads.binary_search_by_key(&job, |(head, _)| *head);
+        found.ok().map(|at| &self.heads[at].1)
     }
 }
 

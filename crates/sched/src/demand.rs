@@ -56,14 +56,6 @@ impl Demand {
         tasks as u32
     }
 
-    /// How many tasks `cores` free cores of one node are enough for; the rest is not looked
-    /// at. Only for tasks that take cores.
-    pub(crate) fn core_capacity(&self, cores: u32) -> u32 {
-        let most = self.tasks_per_node.unwrap_or(u32::MAX).min(self.tasks);
-        let left = cores.checked_sub(self.per_node.cores);
-        left.map_or(0, |left| (left / self.per_task.cores.max(1)).min(most))
-    }
-
     /// What `tasks` tasks hold of one node.
     pub(crate) fn share(&self, tasks: u32) -> Amounts {
         let mut held = self.per_node.clone();

@@ -4,8 +4,10 @@
 //! jobs are dropped in bulk once there are many.
 
 use crate::line::{Brief, GroupId};
-use crate::machine::{Machine, Window};
+use crate::machine::Machine;
 use crate::select::{Candidate, select};
+use crate::shape::Shape;
+use crate::table::Table;
 use crate::{Demand, NodeMask};
 use cosy_model::{QueueId, Span, Time};
 use std::collections::BTreeMap;
@@ -13,6 +15,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 const UNUSED: usize = 1024;
+
+/// Bits of the set of groups that runs of the line keep.
+pub(crate) const BITS: usize = 64;
 
 /// Whether the nodes could hold a job of the group if nothing else ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,15 +30,22 @@ pub(crate) enum Feasible {
     Never,
 }
 
+/// The place of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ShapeId(u32);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub demand: Arc<Demand>,
     /// Open nodes that may be chosen.
     pub eligible: NodeMask,
+    /// These are all nodes of the component, and all of them are open.
+    pub everywhere: bool,
     pub feasible: Feasible,
     /// How many tasks an empty node takes, when all that may be chosen are alike and the
     /// demand does not tell nodes apart.
     pub alike: Option<u32>,
+    pub shape: ShapeId,
     queue: QueueId,
     jobs: usize,
     /// Of the machine that `eligible` and `feasible` were found for.
@@ -71,30 +83,25 @@ impl Group {
         self.failed.0 == pass && self.failed.1 <= limit
     }
 
-    pub fn set_failed(&mut self, pass: u64, limit: Span) {
-        if !self.has_failed(pass, limit) {
-            self.failed = (pass, limit);
+    /// Notes that a job has failed. True when from now on every job of the group does.
+    pub fn set_failed(&mut self, pass: u64, limit: Span) -> bool {
+        if self.has_failed(pass, limit) {
+            return false;
         }
+        self.failed = (pass, limit);
+        limit <= Span::ZERO
     }
 
-    /// True when `eligible` and `feasible` are up to date.
-    pub fn is_current(&self, epoch: u64) -> bool {
-        self.epoch == epoch
-    }
-
-    /// True when it is known that no job of the group can run on the open nodes.
-    pub fn is_out(&self, epoch: u64) -> bool {
-        self.epoch == epoch && self.feasible != Feasible::Now
-    }
-
-    /// Brings `eligible` and `feasible` up to date.
-    pub fn refresh(&mut self, epoch: u64, machine: &Machine, queue_nodes: &NodeMask) {
+    /// Brings `eligible` and `feasible` up to date. `nodes` are those of the queue and of
+    /// its component.
+    pub fn refresh(&mut self, epoch: u64, machine: &Machine, nodes: (&NodeMask, &NodeMask)) {
         if self.epoch == epoch {
             return;
         }
         self.epoch = epoch;
-        let allowed = self.demand.allowed.and(queue_nodes);
+        let allowed = self.demand.allowed.and(nodes.0);
         self.eligible = allowed.and(&machine.open);
+        self.everywhere = self.eligible == *nodes.1;
         self.alike = alike(machine, &self.demand, &self.eligible);
         self.feasible = if fits_empty(machine, &self.demand, &self.eligible) {
             Feasible::Now
@@ -104,13 +111,18 @@ impl Group {
             Feasible::Never
         };
     }
+
+    /// True when `eligible` and `feasible` are up to date.
+    pub fn is_current(&self, epoch: u64) -> bool {
+        self.epoch == epoch
+    }
 }
 
 fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
     if !demand.required.is_empty() || !demand.tiers.is_empty() {
         return None;
     }
-    let mut totals = nodes.iter().map(|id| &machine.node(id).total);
+    let mut totals = nodes.iter().map(|id| machine.total(id));
     let first = totals.next()?;
     totals
         .all(|other| other == first)
@@ -124,25 +136,53 @@ pub(crate) fn fits_empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -
 
 /// All of `nodes` that could take a task when they are empty.
 pub(crate) fn empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Vec<Candidate> {
-    let known = nodes.iter().filter_map(|id| Some((id, machine.get(id)?)));
-    let candidate = |(id, node): (_, &crate::machine::Node)| {
-        let window = Window {
-            free: node.total.clone(),
-            since: Time::EPOCH,
-            until: Time::FAR,
-        };
-        Candidate::new(demand, id, &window)
-    };
+    let known = nodes.iter().filter(|id| machine.knows(*id));
+    let gap = (Time::EPOCH, Time::FAR);
+    let candidate = |id| Candidate::new(demand, id, machine.total(id), gap);
     known.filter_map(candidate).collect()
 }
 
 /// All groups.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
     vacant: Vec<GroupId>,
+    /// Of groups, by queue and demand.
     by_hash: BTreeMap<u64, Vec<GroupId>>,
+    /// By the place in memory of a group's own demand.
+    by_place: Table<(QueueId, usize), GroupId>,
     unused: usize,
+    /// With how many waiting groups each bit stands for.
+    waiting: [u32; BITS],
+    shapes: Vec<Shape>,
+    /// Of shapes, by queue, nodes that may be chosen and what a task takes.
+    shape_by_hash: BTreeMap<u64, Vec<ShapeOf>>,
+    /// For each shape how many of its groups have waiting jobs.
+    shape_groups: Vec<u32>,
+}
+
+/// A shape and the jobs that it is for, beside what it knows itself.
+#[derive(Clone, Debug)]
+struct ShapeOf {
+    id: ShapeId,
+    queue: QueueId,
+    allowed: NodeMask,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self {
+            groups: Vec::new(),
+            vacant: Vec::new(),
+            by_hash: BTreeMap::new(),
+            by_place: Table::default(),
+            unused: 0,
+            waiting: [0; BITS],
+            shapes: Vec::new(),
+            shape_by_hash: BTreeMap::new(),
+            shape_groups: Vec::new(),
+        }
+    }
 }
 
 impl Groups {
@@ -156,19 +196,43 @@ impl Groups {
         group.expect("a group with jobs is kept")
     }
 
-    /// Counts one more job with `demand` in `queue`.
-    pub fn join(&mut self, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
-        let hash = hash(queue, demand);
-        let alike = self.by_hash.get(&hash).into_iter().flatten();
-        let found = alike.copied().find(|id| {
-            let group = self.get(*id);
-            group.queue == queue && group.demand == *demand
-        });
-        let id = found.unwrap_or_else(|| self.found(hash, queue, demand));
+    /// The shape of a group, up to date with the machine. The group must be.
+    pub fn shape(&mut self, id: GroupId, machine: &Machine) -> &Shape {
+        let group = self.groups[id.0 as usize].as_ref();
+        let group = group.expect("a group with jobs is kept");
+        let shape = &mut self.shapes[group.shape.0 as usize];
+        shape.refresh(group.epoch, &group.eligible, machine);
+        shape
+    }
+
+    /// The shape of a group as it was when it was last looked at.
+    pub fn known_shape(&self, id: GroupId) -> &Shape {
+        &self.shapes[self.get(id).shape.0 as usize]
+    }
+
+    /// How many groups with waiting jobs have the bit of this one.
+    pub fn sharing_bit(&self, id: GroupId) -> u32 {
+        self.waiting[id.bit()]
+    }
+
+    /// Counts one more job with `demand` in `queue`, which becomes that of the group: equal
+    /// demands are kept once.
+    pub fn join(&mut self, queue: QueueId, demand: &mut Arc<Demand>) -> GroupId {
+        let place = (queue, Arc::as_ptr(demand) as usize);
+        let id = match self.by_place.get(place) {
+            Some(id) => *id,
+            None => self.find(queue, demand),
+        };
         let group = self.get_mut(id);
         group.jobs += 1;
+        if !Arc::ptr_eq(&group.demand, demand) {
+            *demand = Arc::clone(&group.demand);
+        }
         if group.jobs == 1 {
+            let shape = group.shape.0 as usize;
             self.unused -= 1;
+            self.waiting[id.bit()] += 1;
+            self.shape_groups[shape] += 1;
         }
         id
     }
@@ -177,20 +241,40 @@ impl Groups {
     pub fn leave(&mut self, id: GroupId) {
         let group = self.get_mut(id);
         group.jobs -= 1;
-        if group.jobs == 0 {
-            self.unused += 1;
-            if self.unused > UNUSED {
-                self.sweep();
-            }
+        if group.jobs > 0 {
+            return;
         }
+        let shape = group.shape.0 as usize;
+        self.unused += 1;
+        self.waiting[id.bit()] -= 1;
+        self.shape_groups[shape] -= 1;
+        if self.shape_groups[shape] == 0 {
+            self.shapes[shape].rest();
+        }
+        if self.unused > UNUSED {
+            self.sweep();
+        }
+    }
+
+    fn find(&mut self, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
+        let hash = hash(&(queue, demand));
+        let alike = self.by_hash.get(&hash).into_iter().flatten();
+        let mut alike = alike.copied();
+        let found = alike.find(|id| {
+            let group = self.get(*id);
+            group.queue == queue && group.demand == *demand
+        });
+        found.unwrap_or_else(|| self.found(hash, queue, demand))
     }
 
     fn found(&mut self, hash: u64, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
         let group = Some(Group {
             demand: Arc::clone(demand),
             eligible: NodeMask::default(),
+            everywhere: false,
             feasible: Feasible::Never,
             alike: None,
+            shape: self.find_shape(queue, demand),
             queue,
             jobs: 0,
             epoch: 0,
@@ -201,11 +285,36 @@ impl Groups {
             GroupId(self.groups.len() as u32 - 1)
         });
         self.groups[id.0 as usize] = group;
+        let place = (queue, Arc::as_ptr(demand) as usize);
+        self.by_place.insert(place, id);
         self.by_hash.entry(hash).or_default().push(id);
         self.unused += 1;
         id
     }
 
+    fn find_shape(&mut self, queue: QueueId, demand: &Demand) -> ShapeId {
+        let task = (demand.tasks_per_node, &demand.per_task, &demand.per_node);
+        let hash = hash(&(queue, &demand.allowed, task));
+        let known = self.shape_by_hash.entry(hash).or_default();
+        let found = known.iter().find(|shape| {
+            (shape.queue, &shape.allowed) == (queue, &demand.allowed)
+                && self.shapes[shape.id.0 as usize].is_of(demand)
+        });
+        if let Some(shape) = found {
+            return shape.id;
+        }
+        let id = ShapeId(self.shapes.len() as u32);
+        self.shapes.push(Shape::new(demand));
+        self.shape_groups.push(0);
+        known.push(ShapeOf {
+            id,
+            queue,
+            allowed: demand.allowed.clone(),
+        });
+        id
+    }
+
+    /// Forgets groups without jobs; shapes, which are few, go when no group is left.
     fn sweep(&mut self) {
         for (at, slot) in self.groups.iter_mut().enumerate() {
             if slot.as_ref().is_some_and(|group| group.jobs == 0) {
@@ -219,13 +328,45 @@ impl Groups {
             !ids.is_empty()
         });
         self.unused = 0;
+        self.by_place.clear();
+        for (at, group) in self.groups.iter().enumerate() {
+            if let Some(group) = group {
+                let place = (group.queue, Arc::as_ptr(&group.demand) as usize);
+                self.by_place.insert(place, GroupId(at as u32));
+            }
+        }
+        self.sweep_shapes();
+    }
+
+    /// Forgets shapes without groups and numbers the others anew.
+    fn sweep_shapes(&mut self) {
+        let mut used = vec![None; self.shapes.len()];
+        let (mut shapes, mut counts) = (Vec::new(), Vec::new());
+        for group in self.groups.iter_mut().flatten() {
+            let old = group.shape.0 as usize;
+            let id = *used[old].get_or_insert_with(|| {
+                shapes.push(self.shapes[old].clone());
+                counts.push(self.shape_groups[old]);
+                ShapeId(shapes.len() as u32 - 1)
+            });
+            group.shape = id;
+        }
+        self.shape_by_hash.retain(|_, known| {
+            known.retain(|shape| used[shape.id.0 as usize].is_some());
+            let known_as = |shape: &mut ShapeOf| {
+                shape.id = used[shape.id.0 as usize].unwrap_or(shape.id);
+            };
+            known.iter_mut().for_each(known_as);
+            !known.is_empty()
+        });
+        (self.shapes, self.shape_groups) = (shapes, counts);
     }
 }
 
 /// The standard hasher without a random key: the same in every run.
-fn hash(queue: QueueId, demand: &Demand) -> u64 {
+fn hash(what: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (queue, demand).hash(&mut hasher);
+    what.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -243,15 +384,15 @@ mod tests {
     #[test]
     fn equal_demands_are_one_group_and_unused_ones_go() {
         let mut groups = Groups::default();
-        let kept = groups.join(QueueId(0), &demand(7));
-        assert_eq!(groups.join(QueueId(0), &demand(7)), kept);
-        assert_ne!(groups.join(QueueId(1), &demand(7)), kept);
+        let kept = groups.join(QueueId(0), &mut demand(7));
+        assert_eq!(groups.join(QueueId(0), &mut demand(7)), kept);
+        assert_ne!(groups.join(QueueId(1), &mut demand(7)), kept);
         for tasks in 100..100 + 3 * UNUSED as u32 {
-            let id = groups.join(QueueId(0), &demand(tasks));
+            let id = groups.join(QueueId(0), &mut demand(tasks));
             groups.leave(id);
         }
         assert!(groups.groups.len() < 2 * UNUSED, "{}", groups.groups.len());
-        assert_eq!(groups.join(QueueId(0), &demand(7)), kept);
+        assert_eq!(groups.join(QueueId(0), &mut demand(7)), kept);
         groups.leave(kept);
         groups.leave(kept);
         assert_eq!(groups.get(kept).demand.tasks, 7);

@@ -8,19 +8,26 @@
 //! plays the same decisions forward on a clone. Source of the policy: COSY paper,
 //! section 3.1 (first come, first served with aggressive backfill).
 
+mod changes;
 mod component;
 mod demand;
+mod ends;
 mod group;
 mod line;
 mod machine;
 mod mask;
+mod nodeset;
 mod order;
 mod pass;
 mod plan;
 mod policy;
+mod running;
 mod scheduler;
 mod select;
+mod shape;
+mod shared;
 mod shortage;
+mod table;
 mod timeline;
 mod whole;
 

@@ -1,21 +1,34 @@
 //! The waiting jobs of one component in the order of service, found without looking at
 //! each of them.
 //!
-//! Jobs lie in runs of a few dozen; each run knows the least that one of its jobs needs, so
-//! a search for a job that might start passes over runs in which none can.
+//! Jobs lie in runs of a few dozen, and runs in blocks; each knows the least that one of
+//! its jobs needs, so a search for a job that might start passes over those in which none
+//! can.
 //!
-//! What always holds: jobs are sorted within runs and across them, no run is empty, and a
-//! summary never promises less than one of its jobs needs (it may be out of date only
-//! towards looking in vain).
+//! What always holds: jobs are sorted within runs, blocks and across them, none of them is
+//! empty, and a summary never promises less than one of its jobs needs.
 
 use crate::OrderKey;
+use crate::group::BITS;
 use cosy_model::Span;
 
+/// Jobs of a run, and runs of a block: twice as many at most.
 const RUN: usize = 64;
+const BLOCK: usize = 64;
+
+/// Size classes of whole-node jobs: up to 1, 2, 4, 8, ... nodes.
+const CLASSES: usize = 20;
 
 /// A group of jobs with equal demand in the same queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct GroupId(pub u32);
+
+impl GroupId {
+    /// The bit that stands for it.
+    pub fn bit(self) -> usize {
+        self.0 as usize % BITS
+    }
+}
 
 /// What a search needs to know of a job.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +52,8 @@ pub(crate) struct Room {
     pub slack: Span,
     /// Free cores.
     pub cores: u64,
+    /// Bits of groups of which a job might start.
+    pub groups: u64,
 }
 
 impl Room {
@@ -50,36 +65,69 @@ impl Room {
     }
 }
 
+/// The class of a number of nodes.
+fn class(whole: u32) -> usize {
+    let bits = u32::BITS - whole.saturating_sub(1).leading_zeros();
+    (bits as usize).min(CLASSES - 1)
+}
+
+/// The least that any of some jobs needs.
 #[derive(Clone, Debug)]
 struct Summary {
     whole: u32,
     cores: u64,
-    limit: Span,
-    /// The group of all jobs of the run, if it is the same.
-    group: Option<GroupId>,
+    /// The least limit of whole-node jobs of each class and those below it.
+    limits: [Span; CLASSES],
+    /// Bits of the groups.
+    groups: u64,
 }
 
 impl Summary {
+    const NONE: Self = Self {
+        whole: u32::MAX,
+        cores: u64::MAX,
+        limits: [Span::UNLIMITED; CLASSES],
+        groups: 0,
+    };
+
     fn of(briefs: &[Brief]) -> Self {
-        let whole = briefs.iter().filter(|b| b.whole > 0).map(|b| b.whole).min();
-        let cores = briefs
-            .iter()
-            .filter(|b| b.whole == 0)
-            .map(|b| b.cores)
-            .min();
-        let first = briefs[0].group;
-        Self {
-            whole: whole.unwrap_or(u32::MAX),
-            cores: cores.unwrap_or(u64::MAX),
-            limit: briefs.iter().map(|b| b.limit).min().unwrap_or_default(),
-            group: briefs.iter().all(|b| b.group == first).then_some(first),
+        let mut all = Self::NONE;
+        for brief in briefs {
+            all.groups |= 1 << brief.group.bit();
+            if brief.whole == 0 {
+                all.cores = all.cores.min(brief.cores);
+                continue;
+            }
+            all.whole = all.whole.min(brief.whole);
+            let limit = &mut all.limits[class(brief.whole)];
+            *limit = (*limit).min(brief.limit);
+        }
+        for at in 1..CLASSES {
+            all.limits[at] = all.limits[at].min(all.limits[at - 1]);
+        }
+        all
+    }
+
+    fn add(&mut self, brief: &Brief) {
+        self.join(&Self::of(std::slice::from_ref(brief)));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.whole = self.whole.min(other.whole);
+        self.cores = self.cores.min(other.cores);
+        self.groups |= other.groups;
+        for (limit, other) in self.limits.iter_mut().zip(&other.limits) {
+            *limit = (*limit).min(*other);
         }
     }
 
     fn might_hold(&self, room: &Room) -> bool {
+        if self.groups & room.groups == 0 {
+            return false;
+        }
         self.cores <= room.cores
             || self.whole <= room.lasting
-            || (self.whole <= room.idle && self.limit <= room.slack)
+            || (self.whole <= room.idle && self.limits[class(room.idle)] <= room.slack)
     }
 }
 
@@ -87,23 +135,57 @@ impl Summary {
 struct Run {
     keys: Vec<OrderKey>,
     briefs: Vec<Brief>,
-    summary: Summary,
+    /// `None` when a job has gone since it was made.
+    summary: Option<Summary>,
 }
 
 impl Run {
     fn new(keys: Vec<OrderKey>, briefs: Vec<Brief>) -> Self {
-        let summary = Summary::of(&briefs);
         Self {
             keys,
             briefs,
-            summary,
+            summary: None,
         }
+    }
+
+    fn summary(&mut self) -> &Summary {
+        let briefs = &self.briefs;
+        self.summary.get_or_insert_with(|| Summary::of(briefs))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    runs: Vec<Run>,
+    /// `None` when a job has gone since it was made.
+    summary: Option<Summary>,
+}
+
+impl Block {
+    fn summary(&mut self) -> &Summary {
+        let runs = &mut self.runs;
+        self.summary.get_or_insert_with(|| {
+            let mut all = Summary::NONE;
+            runs.iter_mut().for_each(|run| all.join(run.summary()));
+            all
+        })
+    }
+
+    fn first(&self) -> &OrderKey {
+        &self.runs[0].keys[0]
+    }
+
+    /// The run in which `key` is, or would be.
+    fn run_of(&self, key: &OrderKey) -> usize {
+        let after = self.runs.partition_point(|run| run.keys[0] <= *key);
+        after.saturating_sub(1)
     }
 }
 
 /// Where a search has come to.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Cursor {
+    block: usize,
     run: usize,
     at: usize,
 }
@@ -111,7 +193,7 @@ pub(crate) struct Cursor {
 /// The line.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Line {
-    runs: Vec<Run>,
+    blocks: Vec<Block>,
     len: usize,
 }
 
@@ -121,88 +203,111 @@ impl Line {
     }
 
     pub fn first(&self) -> Option<&OrderKey> {
-        self.runs.first().map(|run| &run.keys[0])
+        self.blocks.first().map(Block::first)
+    }
+
+    /// The block in which `key` is, or would be.
+    fn block_of(&self, key: &OrderKey) -> usize {
+        let after = self.blocks.partition_point(|block| block.first() <= key);
+        after.saturating_sub(1)
     }
 
     pub fn insert(&mut self, key: OrderKey, brief: Brief) {
         self.len += 1;
-        if self.runs.is_empty() {
-            self.runs.push(Run::new(vec![key], vec![brief]));
+        if self.blocks.is_empty() {
+            let runs = vec![Run::new(vec![key], vec![brief])];
+            let summary = None;
+            self.blocks.push(Block { runs, summary });
             return;
         }
-        let after = self.runs.partition_point(|run| run.keys[0] < key);
-        let run = &mut self.runs[after.saturating_sub(1)];
+        let at_block = self.block_of(&key);
+        let block = &mut self.blocks[at_block];
+        let at_run = block.run_of(&key);
+        let run = &mut block.runs[at_run];
         let at = run.keys.partition_point(|other| *other < key);
         run.keys.insert(at, key);
         run.briefs.insert(at, brief);
-        let seen = &mut run.summary;
-        match brief.whole {
-            0 => seen.cores = seen.cores.min(brief.cores),
-            whole => seen.whole = seen.whole.min(whole),
-        }
-        seen.limit = seen.limit.min(brief.limit);
-        seen.group = seen.group.filter(|group| *group == brief.group);
+        let summaries = [&mut run.summary, &mut block.summary];
+        let known = summaries.into_iter().flatten();
+        known.for_each(|summary| summary.add(&brief));
         if run.keys.len() > 2 * RUN {
-            self.split(after.saturating_sub(1));
+            self.split(at_block, at_run);
         }
     }
 
-    fn split(&mut self, run: usize) {
-        let old = &mut self.runs[run];
-        let later = Run::new(old.keys.split_off(RUN), old.briefs.split_off(RUN));
-        old.summary = Summary::of(&old.briefs);
-        self.runs.insert(run + 1, later);
+    fn split(&mut self, at_block: usize, at_run: usize) {
+        let block = &mut self.blocks[at_block];
+        let run = &mut block.runs[at_run];
+        let later = Run::new(run.keys.split_off(RUN), run.briefs.split_off(RUN));
+        run.summary = None;
+        block.runs.insert(at_run + 1, later);
+        if block.runs.len() > 2 * BLOCK {
+            block.summary = None;
+            let runs = block.runs.split_off(BLOCK);
+            let summary = None;
+            self.blocks.insert(at_block + 1, Block { runs, summary });
+        }
     }
 
     pub fn remove(&mut self, key: &OrderKey) -> bool {
-        let after = self.runs.partition_point(|run| run.keys[0] <= *key);
-        let Some(at_run) = after.checked_sub(1) else {
+        let at_block = self.block_of(key);
+        let Some(block) = self.blocks.get_mut(at_block) else {
             return false;
         };
-        let run = &mut self.runs[at_run];
+        let at_run = block.run_of(key);
+        let run = &mut block.runs[at_run];
         let Ok(at) = run.keys.binary_search(key) else {
             return false;
         };
         run.keys.remove(at);
         run.briefs.remove(at);
+        run.summary = None;
+        block.summary = None;
         self.len -= 1;
         if run.keys.is_empty() {
-            self.runs.remove(at_run);
-        } else if run.keys.len().is_multiple_of(16) {
-            run.summary = Summary::of(&run.briefs);
+            block.runs.remove(at_run);
+        }
+        if block.runs.is_empty() {
+            self.blocks.remove(at_block);
         }
         true
     }
 
     /// The next job at or after `cursor`, which is moved behind it. With a `room`, only one
-    /// that might start in it and that is not `hopeless` (a group and a limit, of which the
-    /// answer must not get better for a longer limit).
+    /// that might start in it and that is not `hopeless` (told by group and limit).
     pub fn next(
-        &self,
+        &mut self,
         cursor: &mut Cursor,
         room: Option<&Room>,
         hopeless: impl Fn(GroupId, Span) -> bool,
     ) -> Option<(OrderKey, Brief)> {
-        while let Some(run) = self.runs.get(cursor.run) {
-            let pass_over = cursor.at == 0
-                && room.is_some_and(|room| {
-                    let seen = &run.summary;
-                    !seen.might_hold(room) || seen.group.is_some_and(|g| hopeless(g, seen.limit))
-                });
-            let from = if pass_over {
-                run.briefs.len()
-            } else {
-                cursor.at
-            };
-            for (at, brief) in run.briefs.iter().enumerate().skip(from) {
-                if room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit)) {
-                    cursor.at = at + 1;
-                    return Some((run.keys[at], *brief));
+        while let Some(block) = self.blocks.get_mut(cursor.block) {
+            let skip = room.filter(|_| (cursor.run, cursor.at) == (0, 0) && block.runs.len() > 1);
+            if skip.is_some_and(|room| !block.summary().might_hold(room)) {
+                *cursor = Cursor {
+                    block: cursor.block + 1,
+                    ..Cursor::default()
+                };
+                continue;
+            }
+            while let Some(run) = block.runs.get_mut(cursor.run) {
+                let skip = room.filter(|_| cursor.at == 0 && run.keys.len() > RUN / 4);
+                if !skip.is_some_and(|room| !run.summary().might_hold(room)) {
+                    let fits = |brief: &Brief| {
+                        room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
+                    };
+                    let mut rest = run.briefs[cursor.at..].iter();
+                    if let Some(found) = rest.position(fits) {
+                        let at = cursor.at + found;
+                        cursor.at = at + 1;
+                        return Some((run.keys[at], run.briefs[at]));
+                    }
                 }
+                (cursor.run, cursor.at) = (cursor.run + 1, 0);
             }
             *cursor = Cursor {
-                run: cursor.run + 1,
-                at: 0,
+                block: cursor.block + 1,
+                ..Cursor::default()
             };
         }
         None
@@ -239,7 +344,7 @@ mod tests {
         }
     }
 
-    fn found(line: &Line, room: Option<&Room>, hopeless: u32) -> Vec<u64> {
+    fn found(line: &mut Line, room: Option<&Room>, hopeless: u32) -> Vec<u64> {
         let (mut cursor, mut jobs) = (Cursor::default(), Vec::new());
         let given_up = |group: GroupId, limit| group.0 == hopeless && limit > Span(9);
         while let Some((key, _)) = line.next(&mut cursor, room, given_up) {
@@ -273,12 +378,13 @@ mod tests {
                 lasting: (dice % 3) as u32,
                 slack: Span((dice / 5 % 40) as i64),
                 cores: dice / 3 % 9,
+                groups: u64::MAX,
             };
             let fits = |b: &Brief| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
             let wanted = all.iter().filter(|(_, b)| fits(b)).map(|(at, _)| *at);
-            assert_eq!(found(&line, Some(&room), 2), wanted.collect::<Vec<_>>());
+            assert_eq!(found(&mut line, Some(&room), 2), wanted.collect::<Vec<_>>());
             assert_eq!(
-                found(&line, None, 2),
+                found(&mut line, None, 2),
                 all.keys().copied().collect::<Vec<_>>()
             );
             assert_eq!(line.first(), all.keys().next().map(|at| key(*at)).as_ref());

@@ -3,10 +3,16 @@
 //!
 //! What always holds: intervals are half open, `[start, end)`; a running job counts until
 //! its expected end, and past that until one millisecond after now; `used` is the sum of
-//! what running jobs hold; `idle`, `open`, `full` and `ahead` follow the nodes at once.
+//! what jobs booked on the node hold; `idle`, `held`, `open` and `ahead` follow the nodes
+//! at once. A node that one job holds as a whole, by the planner's decision, is `held` and
+//! has nothing else running; its amounts are not touched.
 
+use crate::changes::{Changes, Mark};
+use crate::nodeset::{NodeSet, bits_of};
 use crate::{Demand, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId, Time};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Whose booking it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +35,17 @@ pub(crate) struct Booking {
 }
 
 impl Booking {
+    /// A place guaranteed to a waiting job.
+    pub fn place(start: Time, end: Time, amounts: Amounts, whole: bool) -> Self {
+        Self {
+            owner: Owner::Place,
+            start,
+            end,
+            amounts,
+            whole,
+        }
+    }
+
     fn overlaps(&self, start: Time, end: Time) -> bool {
         self.start < end && start < self.end && self.start < self.end
     }
@@ -36,19 +53,15 @@ impl Booking {
 
 /// One node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
-    pub total: Amounts,
-    /// Held by running jobs.
-    pub used: Amounts,
-    /// `total` without `used`.
-    pub free: Amounts,
+struct Node {
+    /// Held by the jobs booked on it.
+    used: Amounts,
+    /// Its total without `used`.
+    free: Amounts,
     running: Vec<Booking>,
     /// How many of them let nobody else on the node.
     wholes: u32,
     ahead: Vec<Booking>,
-    region: Option<usize>,
-    /// What the region's room counts of it.
-    counted: RegionRoom,
 }
 
 /// What is free now on the open nodes of a region (a component of queues).
@@ -62,77 +75,91 @@ pub(crate) struct RegionRoom {
     pub open: u32,
 }
 
-impl Node {
-    fn refresh(&mut self) {
-        self.free = left(&self.total, &self.used);
-    }
-}
-
 /// What of a node is free during a window, and how tightly the window is enclosed.
-pub(crate) struct Window {
+pub(crate) struct Window<'a> {
     /// Free all the time.
-    pub free: Amounts,
+    pub free: Cow<'a, Amounts>,
     /// Last end of a booking before the window, now when there is none.
     pub since: Time,
     /// First start of a booking after it.
     pub until: Time,
 }
 
+/// No region.
+const NOWHERE: u32 = u32::MAX;
+
 /// All nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
+    totals: Arc<Vec<Amounts>>,
     nodes: Vec<Node>,
+    /// Expected end of the job that holds the node as a whole.
+    held_until: Vec<Time>,
+    region: Arc<Vec<u32>>,
+    /// The cores of each node, when all are in one region and have the same.
+    plain: Option<u32>,
     /// New work may start there.
     pub open: NodeMask,
     /// No running job.
     pub idle: NodeMask,
-    /// No free core.
-    pub full: NodeMask,
+    /// A job holds the node as a whole.
+    held: NodeMask,
     /// A reservation or a guaranteed place is booked.
     pub ahead: NodeMask,
     regions: Vec<RegionRoom>,
-    /// For each region how many open nodes have 0, 1, 2, ... free cores.
-    by_cores: Vec<Vec<u32>>,
+    changes: Changes,
 }
 
 impl Machine {
-    pub fn new(nodes: Vec<Amounts>) -> Self {
-        let mut machine = Self::default();
-        machine.resize(nodes);
-        machine
-    }
-
-    /// Takes over new totals; nodes beyond the old ones are open, what is booked stays.
-    pub fn resize(&mut self, totals: Vec<Amounts>) {
+    /// Takes over new totals; nodes beyond the old ones are open, what is booked stays. No
+    /// node may be held as a whole.
+    pub fn resize(&mut self, mut totals: Vec<Amounts>) {
+        debug_assert!(self.held.is_empty());
         let known = self.nodes.len();
-        self.nodes.iter_mut().for_each(|node| node.region = None);
-        self.nodes
-            .resize_with(totals.len().max(known), Node::default);
-        for (at, node) in self.nodes.iter_mut().enumerate() {
-            node.total = totals.get(at).cloned().unwrap_or_default();
-            if at >= known {
-                self.open.insert(NodeId(at as u32));
-            }
+        let count = totals.len().max(known);
+        totals.resize_with(count, Amounts::default);
+        self.nodes.resize_with(count, Node::default);
+        self.held_until.resize(count, Time(i64::MIN));
+        for at in known..count {
+            self.open.insert(NodeId(at as u32));
+            self.idle.insert(NodeId(at as u32));
         }
-        (0..self.nodes.len() as u32).for_each(|at| self.note(NodeId(at)));
+        for (node, total) in self.nodes.iter_mut().zip(&totals) {
+            node.free = left(total, &node.used);
+        }
+        self.totals = Arc::new(totals);
+        self.divide(&[]);
     }
 
     /// Divides the nodes into regions, whose room is counted from now on.
     pub fn divide(&mut self, regions: &[&NodeMask]) {
+        let of = |at: u32| {
+            let here = |region: &&NodeMask| region.contains(NodeId(at));
+            let found = regions.iter().position(here);
+            found.map_or(NOWHERE, |region| region as u32)
+        };
+        let all: Vec<u32> = (0..self.nodes.len() as u32).map(of).collect();
+        let first = self.totals.first().map(|total| total.cores);
+        let alike = |cores: &u32| self.totals.iter().all(|total| total.cores == *cores);
+        let whole = regions.len() == 1 && all.iter().all(|region| *region == 0);
+        self.plain = first.filter(|cores| whole && alike(cores));
+        self.region = Arc::new(all);
         self.regions = vec![RegionRoom::default(); regions.len()];
-        let most = self.nodes.iter().map(|node| node.total.cores).max();
-        self.by_cores = vec![vec![0; most.unwrap_or(0) as usize + 1]; regions.len()];
-        for (at, node) in self.nodes.iter_mut().enumerate() {
-            let id = NodeId(at as u32);
-            node.region = regions.iter().position(|region| region.contains(id));
-            node.counted = RegionRoom::default();
+        for at in 0..self.nodes.len() as u32 {
+            self.count(NodeId(at), 1);
         }
-        (0..self.nodes.len() as u32).for_each(|at| self.note(NodeId(at)));
+        self.changes.forget();
     }
 
     /// The region of a node.
     pub fn region(&self, id: NodeId) -> Option<usize> {
-        self.get(id).and_then(|node| node.region)
+        let region = self.region.get(id.index()).copied();
+        region.filter(|r| *r != NOWHERE).map(|r| r as usize)
+    }
+
+    /// True when all nodes are in one region.
+    pub fn is_plain(&self) -> bool {
+        self.plain.is_some()
     }
 
     /// What is free in a region.
@@ -140,18 +167,12 @@ impl Machine {
         self.regions[region]
     }
 
-    /// For numbers of free cores how many open nodes of a region have them, most first.
-    pub fn nodes_by_cores(&self, region: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let all = self.by_cores[region].iter().enumerate().rev();
-        all.filter(|(_, nodes)| **nodes > 0)
-            .map(|(cores, nodes)| (cores as u32, *nodes))
-    }
-
     /// Says whether new work may start on `id`.
     pub fn set_open(&mut self, id: NodeId, open: bool) {
         if id.index() < self.nodes.len() {
+            self.count(id, -1);
             set(&mut self.open, id, open);
-            self.note(id);
+            self.count(id, 1);
         }
     }
 
@@ -159,42 +180,94 @@ impl Machine {
         self.nodes.len()
     }
 
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.index()]
+    /// All that a node has.
+    pub fn total(&self, id: NodeId) -> &Amounts {
+        &self.totals[id.index()]
     }
 
-    pub fn get(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(id.index())
+    /// True when there is such a node.
+    pub fn knows(&self, id: NodeId) -> bool {
+        id.index() < self.nodes.len()
+    }
+
+    /// What is held of a node now, and what is free.
+    pub fn used_and_free(&self, id: NodeId) -> (Amounts, Amounts) {
+        match self.nodes.get(id.index()) {
+            None => Default::default(),
+            Some(_) if self.held.contains(id) => (self.total(id).clone(), Amounts::default()),
+            Some(node) => (node.used.clone(), node.free.clone()),
+        }
+    }
+
+    /// What a job that shares nodes could take of a node now.
+    pub fn free(&self, id: NodeId) -> Option<&Amounts> {
+        let node = &self.nodes[id.index()];
+        (node.wholes == 0 && !self.held.contains(id)).then_some(&node.free)
+    }
+
+    /// From now on changes are noted.
+    pub fn note_changes(&mut self) {
+        self.changes.want();
+    }
+
+    /// The nodes whose free amounts have changed since `mark`, and the mark of now.
+    pub fn changed_since(&self, mark: Mark) -> (Option<&[NodeId]>, Mark) {
+        (self.changes.since(mark), self.changes.mark())
+    }
+
+    /// Gives idle nodes to one job as a whole.
+    pub fn hold(&mut self, nodes: &NodeSet, end: Time) {
+        self.count_set(nodes, -1);
+        self.held.add_set(nodes);
+        self.idle.take_set(nodes);
+        self.set_held_until(nodes, end);
+        self.count_set(nodes, 1);
+    }
+
+    /// Takes back nodes that one job held as a whole.
+    pub fn let_go(&mut self, nodes: &NodeSet) {
+        self.count_set(nodes, -1);
+        self.held.take_set(nodes);
+        self.idle.add_set(nodes);
+        self.count_set(nodes, 1);
+    }
+
+    /// Moves the expected end of the job that holds `nodes` as a whole.
+    pub fn set_held_until(&mut self, nodes: &NodeSet, end: Time) {
+        nodes.iter().for_each(|id| self.held_until[id.index()] = end);
     }
 
     /// Books a share of a running job.
     pub fn run(&mut self, job: JobId, share: &NodeShare, end: Time, whole: bool) {
-        let Some(node) = self.nodes.get_mut(share.node.index()) else {
+        let id = share.node;
+        if !self.knows(id) {
             return;
-        };
-        node.running.push(Booking {
-            owner: Owner::Job(job),
-            start: Time(i64::MIN),
-            end,
-            amounts: share.amounts.clone(),
-            whole,
+        }
+        self.change(id, |node| {
+            node.running.push(Booking {
+                owner: Owner::Job(job),
+                start: Time(i64::MIN),
+                end,
+                amounts: share.amounts.clone(),
+                whole,
+            });
+            node.wholes += u32::from(whole);
+            node.used.give(&share.amounts);
         });
-        node.wholes += u32::from(whole);
-        node.used.give(&share.amounts);
-        self.note(share.node);
     }
 
     /// Frees what `job` holds of `id`.
     pub fn release(&mut self, job: JobId, id: NodeId) {
-        let Some(node) = self.nodes.get_mut(id.index()) else {
+        if !self.knows(id) {
             return;
-        };
-        while let Some(at) = position(&node.running, Owner::Job(job)) {
-            let booking = node.running.swap_remove(at);
-            node.wholes -= u32::from(booking.whole);
-            node.used.take(&booking.amounts);
         }
-        self.note(id);
+        self.change(id, |node| {
+            while let Some(at) = position(&node.running, Owner::Job(job)) {
+                let booking = node.running.swap_remove(at);
+                node.wholes -= u32::from(booking.whole);
+                node.used.take(&booking.amounts);
+            }
+        });
     }
 
     /// Moves the expected end of `job` on `id`.
@@ -219,35 +292,17 @@ impl Machine {
     pub fn unbook(&mut self, id: NodeId, owner: Owner) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
             node.ahead.retain(|booking| booking.owner != owner);
-            if node.ahead.is_empty() {
-                self.ahead.remove(id);
-            }
+            set(&mut self.ahead, id, !node.ahead.is_empty());
         }
-    }
-
-    /// Ends of bookings ahead on `id`.
-    pub fn ahead_ends(&self, id: NodeId) -> impl Iterator<Item = Time> + '_ {
-        self.node(id).ahead.iter().map(|booking| booking.end)
     }
 
     /// When all jobs that run on `id` are expected to have ended, `now` if none runs.
     pub fn cleared(&self, id: NodeId, now: Time) -> Time {
-        let running = self.node(id).running.iter();
-        running.map(|b| expected(b, now)).fold(now, Time::max)
-    }
-
-    /// The last end of a booking ahead on `id` by `start`, and the first start from `end` on.
-    pub fn gap(&self, id: NodeId, (start, end): (Time, Time), now: Time) -> (Time, Time) {
-        let (mut since, mut until) = (now, Time::FAR);
-        for booking in &self.node(id).ahead {
-            if booking.end <= start {
-                since = since.max(booking.end);
-            }
-            if booking.start >= end {
-                until = until.min(booking.start);
-            }
+        if self.held.contains(id) {
+            return expected(self.held_until[id.index()], now);
         }
-        (since, until)
+        let running = self.nodes[id.index()].running.iter();
+        running.map(|b| expected(b.end, now)).fold(now, Time::max)
     }
 
     /// What of `id` a job with `demand` could use during the whole of `[start, end)`, if
@@ -259,20 +314,25 @@ impl Machine {
         (start, end): (Time, Time),
         now: Time,
         blind: bool,
-    ) -> Option<Window> {
-        let node = self.node(id);
+    ) -> Option<Window<'_>> {
+        let node = &self.nodes[id.index()];
         if start <= now && node.ahead.is_empty() && !demand.exclusive {
-            return (node.wholes == 0).then(|| Window {
-                free: node.free.clone(),
+            return self.free(id).map(|free| Window {
+                free: Cow::Borrowed(free),
                 since: now,
                 until: Time::FAR,
             });
+        }
+        let held = self.held.contains(id);
+        let until = expected(self.held_until[id.index()], now);
+        if held && until > start {
+            return None;
         }
         let ahead = || {
             let all = node.ahead.iter();
             all.filter(|b| !(blind && matches!(b.owner, Owner::Reservation(_))))
         };
-        let runs = |b: &&Booking| expected(b, now) > start;
+        let runs = |b: &&Booking| expected(b.end, now) > start;
         let running = || node.running.iter().filter(runs);
         let hinders = |b: &Booking| b.whole || demand.exclusive;
         if running().any(hinders) || ahead().any(|b| hinders(b) && b.overlaps(start, end)) {
@@ -288,65 +348,82 @@ impl Machine {
         let covers_start = |b: &&Booking| b.start <= start && start < b.end;
         most.give(&sum(ahead().filter(covers_start)));
         for at in points {
-            let then = running().filter(|b| expected(b, now) > at);
-            raise(
-                &mut most,
-                &sum(then.chain(ahead().filter(|b| b.start <= at && at < b.end))),
-            );
+            let then = running().filter(|b| expected(b.end, now) > at);
+            let then = then.chain(ahead().filter(|b| b.start <= at && at < b.end));
+            raise(&mut most, &sum(then));
         }
-        let mut since = now;
-        for end in node.running.iter().map(|b| expected(b, now)) {
+        let mut since = if held { until } else { now };
+        for end in node.running.iter().map(|b| expected(b.end, now)) {
             since = if end <= start { since.max(end) } else { since };
         }
-        let mut until = Time::FAR;
-        if !node.ahead.is_empty() {
-            for booking in ahead() {
-                since = since.max(if booking.end <= start {
-                    booking.end
-                } else {
-                    now
-                });
-                until = until.min(if booking.start >= end {
-                    booking.start
-                } else {
-                    Time::FAR
-                });
-            }
-        }
+        let past = ahead().map(|b| b.end).filter(|at| *at <= start);
+        let next = ahead().map(|b| b.start).filter(|at| *at >= end);
         Some(Window {
-            free: left(&node.total, &most),
-            since,
-            until,
+            free: Cow::Owned(left(self.total(id), &most)),
+            since: past.fold(since, Time::max),
+            until: next.fold(Time::FAR, Time::min),
         })
     }
 
-    fn note(&mut self, id: NodeId) {
+    /// Changes the bookings of a node and everything that follows from them.
+    fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
+        self.count(id, -1);
         let node = &mut self.nodes[id.index()];
-        node.refresh();
-        set(&mut self.idle, id, node.running.is_empty());
-        set(&mut self.full, id, node.free.cores == 0);
-        let open = self.open.contains(id);
-        let counts = RegionRoom {
-            cores: if open { node.free.cores.into() } else { 0 },
-            idle: u32::from(open && node.running.is_empty()),
-            open: open.into(),
-        };
-        let Some(at) = node.region else {
+        change(node);
+        node.free = left(&self.totals[id.index()], &node.used);
+        let idle = node.running.is_empty();
+        set(&mut self.idle, id, idle);
+        self.count(id, 1);
+    }
+
+    /// Counts a node in its region (`sign` 1) or not any more (-1).
+    fn count(&mut self, id: NodeId, sign: i64) {
+        if sign > 0 {
+            self.changes.note(id, self.nodes.len());
+        }
+        let Some(region) = self.region(id).filter(|_| self.open.contains(id)) else {
             return;
         };
-        let by_cores = &mut self.by_cores[at];
-        by_cores[node.counted.cores as usize] -= node.counted.open;
-        by_cores[counts.cores as usize] += counts.open;
-        let region = &mut self.regions[at];
-        region.cores = region.cores + counts.cores - node.counted.cores;
-        region.idle = region.idle + counts.idle - node.counted.idle;
-        node.counted = counts;
+        let free = if self.held.contains(id) {
+            0
+        } else {
+            self.nodes[id.index()].free.cores
+        };
+        let idle = i64::from(self.idle.contains(id));
+        self.regions[region].count(sign * i64::from(free), sign * idle, sign);
+    }
+
+    /// Counts nodes that one job takes or gives back as a whole.
+    fn count_set(&mut self, nodes: &NodeSet, sign: i64) {
+        let Some(cores) = self.plain else {
+            nodes.iter().for_each(|id| self.count(id, sign));
+            return;
+        };
+        let (mut open, mut idle) = (0, 0);
+        for (at, bits) in nodes.words() {
+            let here = bits & self.open.word(at);
+            open += i64::from(here.count_ones());
+            idle += i64::from((here & self.idle.word(at)).count_ones());
+            if sign > 0 && self.changes.wanted() {
+                bits_of(at, bits).for_each(|id| self.changes.note(id, self.nodes.len()));
+            }
+        }
+        let free = sign * idle * i64::from(cores);
+        self.regions[0].count(free, sign * idle, sign * open);
+    }
+}
+
+impl RegionRoom {
+    fn count(&mut self, cores: i64, idle: i64, open: i64) {
+        self.cores = self.cores.saturating_add_signed(cores);
+        self.idle = self.idle.saturating_add_signed(idle as i32);
+        self.open = self.open.saturating_add_signed(open as i32);
     }
 }
 
 /// When a running job counts as ended: never in the past.
-fn expected(booking: &Booking, now: Time) -> Time {
-    booking.end.max(Time(now.0.saturating_add(1)))
+fn expected(end: Time, now: Time) -> Time {
+    end.max(Time(now.0.saturating_add(1)))
 }
 
 fn position(bookings: &[Booking], owner: Owner) -> Option<usize> {

@@ -4,6 +4,7 @@
 //! whatever size they were made for, and a mask made before nodes were appended to the
 //! table stays usable.
 
+use crate::nodeset::{NodeSet, bits_of};
 use cosy_model::NodeId;
 use std::fmt;
 
@@ -71,16 +72,14 @@ impl NodeMask {
 
     /// The nodes, by index.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros();
-                (left != 0).then(|| {
-                    left &= left - 1;
-                    NodeId(at as u32 * 64 + bit)
-                })
-            })
-        })
+        let words = self.0.iter().enumerate();
+        words.flat_map(|(at, word)| bits_of(at, *word))
+    }
+
+    /// The words that are not zero, each with its place.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let words = self.0.iter().enumerate();
+        words.filter_map(|(at, word)| (*word != 0).then_some((at as u32, *word)))
     }
 
     /// Takes the nodes of `other` out of the set.
@@ -91,16 +90,109 @@ impl NodeMask {
         self.trim();
     }
 
+    /// Becomes the nodes in both sets, in the memory it has.
+    pub(crate) fn set_and(&mut self, a: &Self, b: &Self) {
+        self.0.clear();
+        self.0.extend(a.0.iter().zip(&b.0).map(|(a, b)| a & b));
+        self.trim();
+    }
+
+    /// Keeps only the nodes that are in `other` too.
+    pub(crate) fn keep(&mut self, other: &Self) {
+        self.0.truncate(other.0.len());
+        for (word, kept) in self.0.iter_mut().zip(&other.0) {
+            *word &= kept;
+        }
+        self.trim();
+    }
+
+    /// Becomes a copy of `other`, in the memory it has.
+    pub(crate) fn set_to(&mut self, other: &Self) {
+        self.0.clear();
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// Puts a few nodes into the set.
+    pub(crate) fn add_set(&mut self, nodes: &NodeSet) {
+        for (at, bits) in nodes.words() {
+            if at >= self.0.len() {
+                self.0.resize(at + 1, 0);
+            }
+            self.0[at] |= bits;
+        }
+    }
+
+    /// Takes a few nodes out of the set.
+    pub(crate) fn take_set(&mut self, nodes: &NodeSet) {
+        for (at, bits) in nodes.words() {
+            if let Some(word) = self.0.get_mut(at) {
+                *word &= !bits;
+            }
+        }
+        self.trim();
+    }
+
+    /// Moves nodes from `from` into the set, the lowest first, at most `most` of them and
+    /// only those for which `only` (a place and its word) has a bit. Returns how many.
+    pub(crate) fn take_first(&mut self, from: &mut Self, most: u32, only: Option<&NodeSet>) -> u32 {
+        let mut left = most;
+        match only {
+            Some(only) => only
+                .words()
+                .for_each(|(at, bits)| left -= self.take_word(from, left, at, bits)),
+            None => {
+                for at in 0..from.0.len() {
+                    if left == 0 {
+                        break;
+                    }
+                    left -= self.take_word(from, left, at, u64::MAX);
+                }
+            }
+        }
+        from.trim();
+        most - left
+    }
+
+    fn take_word(&mut self, from: &mut Self, most: u32, at: usize, only: u64) -> u32 {
+        let Some(word) = from.0.get_mut(at) else {
+            return 0;
+        };
+        let bits = lowest(*word & only, most);
+        if bits != 0 {
+            *word &= !bits;
+            if at >= self.0.len() {
+                self.0.resize(at + 1, 0);
+            }
+            self.0[at] |= bits;
+        }
+        bits.count_ones()
+    }
+
+    /// How many of a few nodes are in the set.
+    pub(crate) fn count_of(&self, nodes: &NodeSet) -> u32 {
+        let both = nodes.words().map(|(at, bits)| self.word(at) & bits);
+        both.map(u64::count_ones).sum()
+    }
+
     /// How many nodes are in the set.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// How many nodes are in this set, in `a` and in `b`, but not in `not`.
-    pub(crate) fn count_and3(&self, a: &Self, b: &Self, not: &Self) -> u32 {
-        let both = self.0.iter().zip(&a.0).zip(&b.0).enumerate();
-        both.map(|(at, ((x, a), b))| (x & a & b & !not.word(at)).count_ones())
-            .sum()
+    /// How many nodes are in this set and in all of `inside`, but in none of `outside`.
+    pub(crate) fn count_within(&self, inside: [&Self; 2], outside: [&Self; 2]) -> u32 {
+        let [a, b] = inside.map(|mask| mask.0.iter());
+        let words = self.0.iter().zip(a).zip(b).enumerate();
+        let rest = words.map(|(at, ((x, a), b))| {
+            x & a & b & !outside[0].word(at) & !outside[1].word(at)
+        });
+        rest.map(u64::count_ones).sum()
+    }
+
+    /// How many nodes are in both sets.
+    pub(crate) fn count_and(&self, other: &Self) -> u32 {
+        let words = self.0.iter().zip(&other.0);
+        words.map(|(a, b)| (a & b).count_ones()).sum()
     }
 
     /// True when no node is in the set.
@@ -120,7 +212,7 @@ impl NodeMask {
     }
 
     /// The bits of nodes `64 * at ..`.
-    fn word(&self, at: usize) -> u64 {
+    pub(crate) fn word(&self, at: usize) -> u64 {
         self.0.get(at).copied().unwrap_or(0)
     }
 
@@ -130,11 +222,27 @@ impl NodeMask {
         }
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn trimmed(words: Vec<u64>) -> Self {
         let mut mask = Self(words);
         mask.trim();
         mask
     }
+}
+
+/// The lowest `most` bits that are set.
+fn lowest(bits: u64, most: u32) -> u64 {
+    if bits.count_ones() <= most {
+        return bits;
+    }
+    let mut rest = bits;
+    for _ in 0..most {
+        rest &= rest - 1;
+    }
+    bits & !rest
 }
 
 impl FromIterator<NodeId> for NodeMask {

@@ -10,20 +10,22 @@
 //!
 //! What always holds: after a pass no guaranteed place is left in the machine.
 
-use crate::group::Feasible;
+use crate::component::Component;
+use crate::group::{BITS, Feasible};
 use crate::line::{Brief, Cursor, GroupId, Room};
 use crate::machine::{Booking, Owner};
+use crate::nodeset::NodeSet;
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, Pick, select};
 use crate::timeline::Timeline;
-use crate::{Demand, NodeMask, OrderKey};
-use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time, WaitReason};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::whole::Masks;
+use crate::{NodeMask, OrderKey};
+use cosy_model::{JobId, NodeId, NodeShare, Span, Time, WaitReason};
 
 /// A limit beyond which an end is treated as never (146 million years).
 const ENDLESS: Span = Span(i64::MAX / 2);
 
 /// What one pass has found so far.
+#[derive(Clone, Debug)]
 pub(crate) struct Pass {
     pub component: usize,
     pub now: Time,
@@ -31,16 +33,63 @@ pub(crate) struct Pass {
     given: usize,
     /// Those whose places are still to find.
     pending: Vec<Brief>,
-    /// Nodes with places.
+    /// Places of whole-node jobs.
+    pub places: Timeline,
+    /// Their nodes.
+    placed: NodeMask,
+    /// Those that are not booked node by node yet.
+    unbooked: Vec<(NodeSet, Time, Time)>,
+    /// Nodes on which a place is booked.
     booked: Vec<NodeId>,
     /// Latest start of a place.
     last_start: Time,
     /// A job may have no place at all, because something has no end.
     endless: bool,
-    /// What is booked ahead, for whole-node jobs.
-    pub timeline: Timeline,
-    heads: BTreeMap<JobId, WaitReason>,
+    heads: Vec<(JobId, WaitReason)>,
     started: Vec<OrderKey>,
+    /// Bits of groups of which a job might start, and for each bit how many cannot.
+    groups: u64,
+    hopeless: [u32; BITS],
+    pub masks: Masks,
+}
+
+impl Default for Pass {
+    fn default() -> Self {
+        Self {
+            component: 0,
+            now: Time::EPOCH,
+            given: 0,
+            pending: Vec::new(),
+            places: Timeline::default(),
+            placed: NodeMask::default(),
+            unbooked: Vec::new(),
+            booked: Vec::new(),
+            last_start: Time::EPOCH,
+            endless: false,
+            heads: Vec::new(),
+            started: Vec::new(),
+            groups: u64::MAX,
+            hopeless: [0; BITS],
+            masks: Masks::default(),
+        }
+    }
+}
+
+impl Pass {
+    /// Begins anew in the memory of an earlier pass.
+    fn begin(&mut self, component: usize, now: Time, endless: bool) {
+        (self.component, self.now, self.last_start) = (component, now, now);
+        (self.given, self.endless) = (0, endless);
+        self.groups = u64::MAX;
+        self.hopeless = [0; BITS];
+        self.pending.clear();
+        self.places.clear();
+        self.placed.clear();
+        self.unbooked.clear();
+        self.booked.clear();
+        self.heads.clear();
+        self.started.clear();
+    }
 }
 
 impl Scheduler {
@@ -48,47 +97,38 @@ impl Scheduler {
     pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<JobId>) {
         self.passes += 1;
         self.drop_past_blocks(component, now);
-        let mut pass = Pass {
-            component,
-            now,
-            given: 0,
-            pending: Vec::new(),
-            booked: Vec::new(),
-            last_start: now,
-            endless: self.components[component].has_endless(),
-            timeline: self.reserved(component),
-            heads: BTreeMap::new(),
-            started: Vec::new(),
-        };
+        self.note_reserved(component);
+        let mut pass = std::mem::take(&mut self.spare);
+        pass.begin(component, now, self.components[component].has_endless());
         let mut cursor = Cursor::default();
         while let Some((key, brief)) = self.next_in_line(&pass, &mut cursor) {
             if !self.consider(&mut pass, key, &brief, starts) {
                 break;
             }
         }
-        self.finish(pass);
+        self.finish(&mut pass);
+        self.spare = pass;
     }
 
     /// The next job that might start, or that is to be given a guarantee.
-    fn next_in_line(&self, pass: &Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
+    fn next_in_line(&mut self, pass: &Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
         let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
         let room = (!every).then(|| self.room(pass));
-        let line = &self.components[pass.component].line;
+        let line = &mut self.components[pass.component].line;
+        let (groups, passes) = (&self.groups, self.passes);
         line.next(cursor, room.as_ref(), |group, limit| {
-            let group = self.groups.get(group);
-            group.has_failed(self.passes, limit) || group.is_out(self.epoch)
+            groups.get(group).has_failed(passes, limit)
         })
     }
 
     fn room(&self, pass: &Pass) -> Room {
         let free = self.machine.room(pass.component);
         let component = &self.components[pass.component];
-        let lasting = if self.machine.ahead.is_empty() {
-            free.idle
-        } else {
-            component
-                .nodes
-                .count_and3(&self.machine.open, &self.machine.idle, &self.machine.ahead)
+        let (open, idle) = (&self.machine.open, &self.machine.idle);
+        let ahead = [&self.machine.ahead, &pass.placed];
+        let lasting = match ahead.iter().all(|mask| mask.is_empty()) {
+            true => free.idle,
+            false => component.nodes.count_within([open, idle], ahead),
         };
         let last = component.bounds.last().map_or(pass.now, |bound| bound.0);
         Room {
@@ -96,6 +136,7 @@ impl Scheduler {
             lasting,
             slack: last.max(pass.last_start).since(pass.now),
             cores: free.cores,
+            groups: pass.groups,
         }
     }
 
@@ -108,23 +149,20 @@ impl Scheduler {
         starts: &mut Vec<JobId>,
     ) -> bool {
         if self.feasible(brief.group) != Feasible::Now {
+            self.give_up(pass, brief.group, Span::ZERO);
             return true;
         }
-        if let Some(picks) = self.picks_now(pass, brief) {
-            self.start_waiting(key.job, &picks, pass.now);
+        if self.start_now(pass, key.job, brief) {
             starts.push(key.job);
             pass.started.push(key);
             pass.endless |= brief.limit >= ENDLESS;
             return true;
         }
-        let passes = self.passes;
-        self.groups
-            .get_mut(brief.group)
-            .set_failed(passes, brief.limit);
+        self.give_up(pass, brief.group, brief.limit);
         let guaranteed = self.policy.depth.allows(pass.given);
         if guaranteed || !self.policy.backfill {
             let reason = self.reason_of_head(pass, brief);
-            pass.heads.insert(key.job, reason);
+            pass.heads.push((key.job, reason));
         }
         if guaranteed && self.policy.backfill {
             pass.given += 1;
@@ -137,197 +175,133 @@ impl Scheduler {
         self.policy.backfill
     }
 
-    /// The nodes on which the job can start now without moving a guaranteed place.
-    fn picks_now(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Vec<Pick>> {
+    /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
+    fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
         let passes = self.passes;
-        if self.groups.get(brief.group).has_failed(passes, brief.limit) {
-            return None;
-        }
-        let may = self.may_have_cores(pass, brief);
-        let picks = if may {
-            self.picks_free(pass, brief)
-        } else {
-            None
-        };
-        let Some(picks) = picks else {
-            if !may || self.lacks_room(brief) {
-                let group = self.groups.get_mut(brief.group);
-                group.set_failed(passes, Span::ZERO);
+        if self.groups.get_mut(group).set_failed(passes, limit) {
+            let bit = group.bit();
+            pass.hopeless[bit] += 1;
+            if pass.hopeless[bit] >= self.groups.sharing_bit(group) {
+                pass.groups &= !(1 << bit);
             }
-            return None;
-        };
-        if pass.pending.is_empty() {
-            return Some(picks);
         }
-        self.find_places(pass);
-        self.picks_free(pass, brief)
     }
 
-    /// False when a look at how many nodes have how many free cores shows that the job
-    /// cannot start.
-    fn may_have_cores(&self, pass: &Pass, brief: &Brief) -> bool {
-        let demand = &*self.groups.get(brief.group).demand;
-        if demand.exclusive || demand.per_task.cores == 0 {
-            return true;
+    /// Starts a job if that moves no guaranteed place.
+    fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+        if self.groups.get(brief.group).has_failed(self.passes, brief.limit) {
+            return false;
         }
-        let alike = self.machine.nodes_by_cores(pass.component);
-        let rooms = alike.map(|(cores, nodes)| (demand.core_capacity(cores), nodes));
-        Need::of(demand).met_by(rooms)
+        if self.lacks_room(pass, brief) {
+            self.give_up(pass, brief.group, Span::ZERO);
+            return false;
+        }
+        match brief.whole {
+            0 => self.start_shared(pass, job, brief),
+            _ => self.start_whole(pass, job, brief),
+        }
     }
 
     /// True when what is free at this moment is too little, so that no shorter limit helps.
-    fn lacks_room(&self, brief: &Brief) -> bool {
-        let group = self.groups.get(brief.group);
-        if brief.whole > 0 {
-            return group.eligible.and(&self.machine.idle).count() < brief.whole;
+    fn lacks_room(&mut self, pass: &Pass, brief: &Brief) -> bool {
+        if brief.whole == 0 {
+            return self.lacks_amounts(brief);
         }
-        let demand = &*group.demand;
-        let free = |id| demand.capacity(&self.machine.node(id).free);
-        !Need::of(demand).met_by(group.eligible.iter().map(|id| (free(id), 1)))
+        let group = self.groups.get(brief.group);
+        let idle = match group.everywhere {
+            true => self.machine.room(pass.component).idle,
+            false => group.eligible.count_and(&self.machine.idle),
+        };
+        idle < brief.whole
     }
 
-    /// The nodes on which the job can start now, given the places found so far.
-    fn picks_free(&self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
-        if brief.whole == 0 {
-            return self.picks_at(brief, pass.now, pass.now, false);
+    fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+        let booked = !self.components[pass.component].bounds.is_empty();
+        if !pass.pending.is_empty() {
+            if booked && self.nodes_now(pass, brief).is_none() {
+                return false;
+            }
+            self.find_places(pass);
         }
-        let eligible = &self.groups.get(brief.group).eligible;
-        let idle = eligible.and(&self.machine.idle);
-        self.picks_whole(pass, brief, pass.now, &idle)
+        let nodes = self.nodes_now(pass, brief);
+        nodes.is_some_and(|nodes| {
+            self.start_on(job, nodes, pass.now);
+            true
+        })
+    }
+
+    fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+        self.book_places(pass);
+        let mut picks = self.picks_now(pass, brief);
+        if picks.is_some() && !pass.pending.is_empty() {
+            self.find_places(pass);
+            self.book_places(pass);
+            picks = self.picks_now(pass, brief);
+        }
+        picks.is_some_and(|picks| {
+            self.start_picked(job, &picks, pass.now);
+            true
+        })
     }
 
     /// Finds the places of all pending guarantees and books them. A guarantee for which no
     /// time can be told, because something never ends, is none and is given to another job.
     fn find_places(&mut self, pass: &mut Pass) {
-        for brief in std::mem::take(&mut pass.pending) {
-            let Some((start, picks)) = self.earliest(&brief, pass) else {
-                pass.given -= 1;
-                continue;
+        let mut pending = std::mem::take(&mut pass.pending);
+        for brief in pending.drain(..) {
+            let found = match brief.whole {
+                0 => self.place_shared(pass, &brief),
+                _ => self.place_whole(pass, &brief),
             };
-            pass.last_start = pass.last_start.max(start);
-            let nodes = picks.iter().map(|pick| pick.node);
-            let end = start + at_least_one(brief.limit);
-            pass.timeline.book(nodes, start, end);
-            for share in self.shares(brief.group, &picks) {
-                pass.booked.push(share.node);
-                let booking = Booking {
-                    owner: Owner::Place,
-                    start,
-                    end,
-                    amounts: share.amounts,
-                    whole: self.groups.get(brief.group).demand.exclusive,
-                };
-                self.machine.book(share.node, booking);
+            match found {
+                Some(start) => pass.last_start = pass.last_start.max(start),
+                None => pass.given -= 1,
             }
         }
+        pass.pending = pending;
     }
 
-    /// The earliest time after now at which the job finds nodes for its whole limit: the
-    /// end of something on nodes that may be chosen.
-    fn earliest(&self, brief: &Brief, pass: &Pass) -> Option<(Time, Vec<Pick>)> {
-        let eligible = &self.groups.get(brief.group).eligible;
-        let soon = Time(pass.now.0.saturating_add(1));
-        let mut ahead = BTreeSet::new();
-        for node in eligible.and(&self.machine.ahead).iter() {
-            ahead.extend(self.machine.ahead_ends(node).filter(|end| *end > pass.now));
+    fn place_whole(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
+        let (start, nodes) = self.earliest_whole(pass, brief)?;
+        let end = start + at_least_one(brief.limit);
+        pass.placed.add_set(&nodes);
+        pass.unbooked.push((nodes.clone(), start, end));
+        pass.places.book(nodes, start, end);
+        Some(start)
+    }
+
+    fn place_shared(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
+        self.book_places(pass);
+        let (start, picks) = self.earliest_shared(pass, brief)?;
+        let end = start + at_least_one(brief.limit);
+        let nodes = picks.iter().map(|pick| pick.node).collect();
+        pass.places.book(nodes, start, end);
+        let demand = std::sync::Arc::clone(&self.groups.get(brief.group).demand);
+        for share in self.shares_for(&demand, &picks) {
+            let NodeShare { node, amounts, .. } = share;
+            pass.booked.push(node);
+            let booking = Booking::place(start, end, amounts, false);
+            self.machine.book(node, booking);
         }
-        let mut ends = self.components[pass.component].ends.iter().peekable();
-        let mut outlook = Outlook::new(self, brief, eligible);
-        loop {
-            let next_end = ends.peek().map(|(end, _)| (*end).max(soon));
-            let next_ahead = ahead.first().copied();
-            let at = [next_end, next_ahead].into_iter().flatten().min()?;
-            if at == Time::FAR {
-                return None;
-            }
-            let mut freed = ahead.remove(&at);
-            while let Some((_, job)) = ends.next_if(|(end, _)| (*end).max(soon) == at) {
-                let shares = self.shares_of(*job).iter();
-                for share in shares.filter(|share| eligible.contains(share.node)) {
-                    freed = true;
-                    outlook.release(self, share, at, pass.now);
-                }
-            }
-            if !freed || !outlook.is_enough() {
-                continue;
-            }
-            let picks = match brief.whole {
-                0 => self.picks_at(brief, at, pass.now, false),
-                _ => self.picks_whole(pass, brief, at, &outlook.idle),
-            };
-            if let Some(picks) = picks {
-                return Some((at, picks));
+        Some(start)
+    }
+
+    /// Books places of whole-node jobs node by node, for jobs that share nodes.
+    fn book_places(&mut self, pass: &mut Pass) {
+        for (nodes, start, end) in pass.unbooked.drain(..) {
+            for node in nodes.iter() {
+                pass.booked.push(node);
+                let all = self.machine.total(node).clone();
+                let booking = Booking::place(start, end, all, true);
+                self.machine.book(node, booking);
             }
         }
-    }
-
-    /// The nodes that the job would get at `at` for its whole limit. `blind` leaves
-    /// reservations out of account.
-    pub(crate) fn picks_at(
-        &self,
-        brief: &Brief,
-        at: Time,
-        now: Time,
-        blind: bool,
-    ) -> Option<Vec<Pick>> {
-        let group = self.groups.get(brief.group);
-        let demand = &*group.demand;
-        let usable = if at > now {
-            None
-        } else if demand.per_task.cores + demand.per_node.cores > 0 {
-            Some(group.eligible.and_not(&self.machine.full))
-        } else {
-            None
-        };
-        let nodes = usable.as_ref().unwrap_or(&group.eligible);
-        if nodes.count() < brief.whole.max(1) {
-            return None;
-        }
-        let window = (at, at + at_least_one(brief.limit));
-        let candidate = |node| {
-            let free = self.machine.window(node, demand, window, now, blind)?;
-            Candidate::new(demand, node, &free)
-        };
-        select(demand, nodes.iter().filter_map(candidate).collect())
-    }
-
-    /// The nodes of `nodes` that something with `demand` would get for a window.
-    pub(crate) fn picks_for(
-        &self,
-        demand: &Demand,
-        nodes: &NodeMask,
-        window: (Time, Time),
-        now: Time,
-    ) -> Option<Vec<Pick>> {
-        let candidate = |node| {
-            let free = self.machine.window(node, demand, window, now, false)?;
-            Candidate::new(demand, node, &free)
-        };
-        select(demand, nodes.iter().filter_map(candidate).collect())
-    }
-
-    /// What the job will hold on the nodes picked for it.
-    pub(crate) fn shares(&self, group: GroupId, picks: &[Pick]) -> Vec<NodeShare> {
-        self.shares_for(&self.groups.get(group).demand, picks)
-    }
-
-    /// What something with `demand` will hold on the nodes picked for it.
-    pub(crate) fn shares_for(&self, demand: &Demand, picks: &[Pick]) -> Vec<NodeShare> {
-        let share = |pick: &Pick| NodeShare {
-            node: pick.node,
-            tasks: pick.tasks,
-            amounts: match demand.exclusive {
-                true => self.machine.node(pick.node).total.clone(),
-                false => demand.share(pick.tasks),
-            },
-        };
-        picks.iter().map(share).collect()
     }
 
     /// Why a job that cannot start waits, when nobody else is before it.
-    fn reason_of_head(&self, pass: &Pass, brief: &Brief) -> WaitReason {
+    fn reason_of_head(&mut self, pass: &Pass, brief: &Brief) -> WaitReason {
         let reserved = !self.components[pass.component].bounds.is_empty();
-        if reserved && self.picks_at(brief, pass.now, pass.now, true).is_some() {
+        if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
             return WaitReason::Reservation;
         }
         WaitReason::Resources
@@ -337,106 +311,57 @@ impl Scheduler {
     pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
         let group = self.groups.get_mut(group);
         let queue = &self.queues[group.queue().index()];
-        group.refresh(self.epoch, &self.machine, &queue.nodes);
+        let all = &self.components[queue.component].nodes;
+        group.refresh(self.epoch, &self.machine, (&queue.nodes, all));
         group.feasible
     }
 
-    fn finish(&mut self, pass: Pass) {
-        for node in pass.booked {
+    /// Whether the group could run, without keeping the answer.
+    pub(crate) fn known_feasible(&self, group: GroupId) -> Feasible {
+        let known = self.groups.get(group);
+        if known.is_current(self.epoch) {
+            return known.feasible;
+        }
+        let mut known = known.clone();
+        let queue = &self.queues[known.queue().index()];
+        let all = &self.components[queue.component].nodes;
+        known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
+        known.feasible
+    }
+
+    /// Brings the timeline of a component's reservations up to date.
+    fn note_reserved(&mut self, component: usize) {
+        let component = &mut self.components[component];
+        if !component.reserved_is_old {
+            return;
+        }
+        let Component {
+            reserved, bounds, ..
+        } = component;
+        reserved.clear();
+        for (at, reservation) in bounds.iter() {
+            let block = self.blocks.get(reservation);
+            if let Some(block) = block.filter(|block| block.start == *at) {
+                let nodes = block.shares.iter().map(|share| share.node);
+                let here = nodes.filter(|node| component.nodes.contains(*node));
+                reserved.book(here.collect(), block.start, block.end);
+            }
+        }
+        component.reserved_is_old = false;
+    }
+
+    fn finish(&mut self, pass: &mut Pass) {
+        for node in pass.booked.drain(..) {
             self.machine.unbook(node, Owner::Place);
         }
         let component = &mut self.components[pass.component];
         for key in &pass.started {
             component.line.remove(key);
         }
-        component.heads = pass.heads;
+        pass.heads.sort_unstable_by_key(|(job, _)| *job);
+        std::mem::swap(&mut component.heads, &mut pass.heads);
         component.dirty = false;
         component.due = component.next_due(pass.now);
-    }
-}
-
-/// What will be free as running jobs end: no less than what the job can really get,
-/// because nothing booked ahead is counted.
-struct Outlook<'a> {
-    demand: &'a Demand,
-    /// Whole nodes without running jobs.
-    idle: NodeMask,
-    /// Free amounts of nodes on which something has ended.
-    freed: BTreeMap<NodeId, Amounts>,
-    /// Nodes (of a whole-node job) or tasks that there is room for.
-    room: u64,
-    need: u64,
-}
-
-impl<'a> Outlook<'a> {
-    fn new(scheduler: &'a Scheduler, brief: &Brief, eligible: &NodeMask) -> Self {
-        let demand = &*scheduler.groups.get(brief.group).demand;
-        let tasks = |id| u64::from(demand.capacity(&scheduler.machine.node(id).free));
-        let idle = match demand.exclusive {
-            true => eligible.and(&scheduler.machine.idle),
-            false => NodeMask::default(),
-        };
-        let (room, need) = match demand.exclusive {
-            true => (idle.count().into(), brief.whole.into()),
-            false => (eligible.iter().map(tasks).sum(), demand.tasks.into()),
-        };
-        Self {
-            demand,
-            idle,
-            freed: BTreeMap::new(),
-            room,
-            need,
-        }
-    }
-
-    /// A share of a running job ends at `at`.
-    fn release(&mut self, scheduler: &Scheduler, share: &NodeShare, at: Time, now: Time) {
-        let node = share.node;
-        if self.demand.exclusive {
-            if !self.idle.contains(node) && scheduler.machine.cleared(node, now) <= at {
-                self.idle.insert(node);
-                self.room += 1;
-            }
-            return;
-        }
-        let now_free = || scheduler.machine.node(node).free.clone();
-        let free = self.freed.entry(node).or_insert_with(now_free);
-        let before = self.demand.capacity(free);
-        free.give(&share.amounts);
-        self.room += u64::from(self.demand.capacity(free) - before);
-    }
-
-    fn is_enough(&self) -> bool {
-        self.room >= self.need
-    }
-}
-
-/// Nodes and tasks that there must be room for.
-#[derive(Clone, Copy)]
-struct Need {
-    nodes: u64,
-    tasks: u64,
-}
-
-impl Need {
-    fn of(demand: &Demand) -> Self {
-        Self {
-            nodes: demand.nodes.unwrap_or(1).max(1).into(),
-            tasks: demand.tasks.into(),
-        }
-    }
-
-    /// Whether so many nodes with room for so many tasks each could be enough.
-    fn met_by(mut self, rooms: impl Iterator<Item = (u32, u32)>) -> bool {
-        for (room, nodes) in rooms.filter(|(room, _)| *room > 0) {
-            let tasks = u64::from(room) * u64::from(nodes);
-            self.nodes = self.nodes.saturating_sub(nodes.into());
-            self.tasks = self.tasks.saturating_sub(tasks);
-            if self.nodes == 0 && self.tasks == 0 {
-                return true;
-            }
-        }
-        false
     }
 }
 

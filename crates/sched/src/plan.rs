@@ -56,18 +56,18 @@ impl Scheduler {
     /// Why a waiting job waits, told from the last pass without planning anything.
     pub fn why(&self, now: Time, job: JobId) -> Option<WaitReason> {
         let _ = now; // the answer is as of the last pass
-        let waiting = self.waiting.get(&job)?;
+        let waiting = self.waiting.get(job)?;
         let queue = self.queues.get(waiting.job.queue.index());
         let Some(queue) = queue.filter(|queue| queue.starts) else {
             return Some(WaitReason::QueueClosed);
         };
-        match self.feasible_now(waiting.group) {
+        match self.known_feasible(waiting.group) {
             Feasible::Now => {}
             Feasible::Later => return Some(WaitReason::NodesUnavailable),
             Feasible::Never => return Some(WaitReason::NeverFits),
         }
         let component = &self.components[queue.component];
-        let head = component.heads.get(&job);
+        let head = component.reason_of(job);
         let first = component.line.first().is_some_and(|key| key.job == job);
         Some(match head {
             Some(reason) => reason.clone(),
@@ -78,8 +78,8 @@ impl Scheduler {
 
     /// Makes the answers about a waiting job cheap.
     fn refresh_group_of(&mut self, job: JobId) {
-        let group = self.waiting.get(&job).map(|waiting| waiting.group);
-        if let Some(group) = group.filter(|group| self.has_queue(*group)) {
+        let group = self.waiting.get(job).map(|waiting| waiting.group);
+        if let Some(group) = group.filter(|id| self.groups.get(*id).queue().index() < self.queues.len()) {
             self.feasible(group);
         }
     }
@@ -89,7 +89,7 @@ impl Scheduler {
         let waiting = self.components.iter().filter(|c| !c.line.is_empty());
         let next = |c: &crate::component::Component| {
             let soon = (Time(now.0.saturating_add(1)), Default::default());
-            let job = c.ends.first().map(|(end, _)| *end);
+            let job = c.ends.first().map(|end| end.at);
             let bound = c.bounds.range(soon..).next().map(|bound| bound.0);
             job.into_iter().chain(bound).min()
         };
@@ -99,11 +99,11 @@ impl Scheduler {
     /// Ends what is expected to have ended by `now`.
     fn end_due(&mut self, now: Time) {
         for at in 0..self.components.len() {
-            while let Some((end, job)) = self.components[at].ends.first().copied() {
-                if end > now {
+            while let Some(end) = self.components[at].ends.first() {
+                if end.at > now {
                     break;
                 }
-                self.end(job);
+                self.end(self.running.get(end.run).job);
             }
         }
     }
@@ -121,9 +121,9 @@ struct Play<'a> {
 impl<'a> Play<'a> {
     fn new(origin: &'a Scheduler, now: Time, asked: &[JobId]) -> Self {
         let mut clone = origin.clone();
-        let late = origin.running.iter().filter(|(_, r)| r.expected_end <= now);
-        for (job, _) in late {
-            clone.set_expected_end(*job, Time(now.0.saturating_add(1)));
+        let late = origin.running.iter().filter(|(_, r)| r.end <= now);
+        for (_, running) in late {
+            clone.set_expected_end(running.job, Time(now.0.saturating_add(1)));
         }
         for component in 0..clone.components.len() {
             clone.components[component].dirty =
@@ -157,9 +157,7 @@ impl<'a> Play<'a> {
     fn note(&mut self, starts: Vec<JobId>, at: Time) {
         for job in starts {
             self.missing.remove(&job);
-            let shares = self.clone.shares_of(job).iter();
-            let nodes = shares.map(|share| share.node).collect();
-            self.starts.insert(job, (at, nodes));
+            self.starts.insert(job, (at, self.clone.nodes_of(job)));
         }
     }
 

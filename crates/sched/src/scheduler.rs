@@ -8,8 +8,12 @@ use crate::component::{Component, components};
 use crate::group::Groups;
 use crate::line::GroupId;
 use crate::machine::{Booking, Machine, Owner};
-use crate::pass::at_least_one;
-use crate::select::Pick;
+use crate::ends::End;
+use crate::nodeset::NodeSet;
+use crate::pass::{Pass, at_least_one};
+use crate::running::{Holding, RunId, Running, RunningJobs};
+use crate::select::{Pick, spread};
+use crate::table::JobTable;
 use crate::{Demand, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Time};
 use std::collections::BTreeMap;
@@ -54,12 +58,6 @@ pub(crate) struct Waiting {
     pub group: GroupId,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct Running {
-    pub shares: Vec<NodeShare>,
-    pub expected_end: Time,
-}
-
 /// The planner: machine, queues, waiting and running jobs, accepted reservations.
 ///
 /// A clone is a snapshot: playing it forward does not touch the original.
@@ -73,13 +71,15 @@ pub struct Scheduler {
     pub(crate) queues: Vec<Queue>,
     pub(crate) components: Vec<Component>,
     pub(crate) groups: Groups,
-    pub(crate) waiting: BTreeMap<JobId, Waiting>,
-    pub(crate) running: BTreeMap<JobId, Running>,
+    pub(crate) waiting: JobTable<Waiting>,
+    pub(crate) running: RunningJobs,
     pub(crate) blocks: BTreeMap<ReservationId, Block>,
     /// Counts the changes of nodes and queues.
     pub(crate) epoch: u64,
     /// Counts the passes.
     pub(crate) passes: u64,
+    /// The memory of the last pass.
+    pub(crate) spare: Pass,
 }
 
 impl Scheduler {
@@ -87,15 +87,16 @@ impl Scheduler {
     pub fn new(policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) -> Self {
         let mut scheduler = Self {
             policy,
-            machine: Machine::new(Vec::new()),
+            machine: Machine::default(),
             queues: Vec::new(),
             components: Vec::new(),
             groups: Groups::default(),
-            waiting: BTreeMap::new(),
-            running: BTreeMap::new(),
+            waiting: JobTable::default(),
+            running: RunningJobs::default(),
             blocks: BTreeMap::new(),
             epoch: 0,
             passes: 0,
+            spare: Pass::default(),
         };
         scheduler.reconfigure(policy, nodes, queues);
         scheduler
@@ -107,12 +108,14 @@ impl Scheduler {
     /// they were made with: to let them use new nodes, they are entered anew.
     pub fn reconfigure(&mut self, policy: Policy, nodes: Vec<Amounts>, queues: Vec<NodeMask>) {
         self.policy = policy;
+        self.list_whole_jobs();
         self.machine.resize(nodes);
         let (regions, places) = components(&queues);
         self.machine.divide(&regions.iter().collect::<Vec<_>>());
         let component = |nodes| Component {
             nodes,
             dirty: true,
+            reserved_is_old: true,
             ..Component::default()
         };
         self.components = regions.into_iter().map(component).collect();
@@ -130,17 +133,15 @@ impl Scheduler {
 
     /// Enters jobs and reservations into new components.
     fn refill(&mut self) {
-        for job in self.waiting.keys().copied().collect::<Vec<_>>() {
-            self.line_up(job);
-        }
-        for (job, running) in &self.running {
-            for share in &running.shares {
-                if let Some(region) = self.machine.region(share.node) {
-                    let ends = &mut self.components[region].ends;
-                    ends.insert((running.expected_end, *job));
-                }
+        for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
+            let queue = self.queues.get(waiting.job.queue.index());
+            if let Some(queue) = queue.filter(|queue| queue.starts) {
+                let brief = self.groups.get(waiting.group).brief(waiting.group, waiting.job.limit);
+                self.components[queue.component].line.insert(waiting.job.key, brief);
             }
         }
+        let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
+        running.into_iter().for_each(|id| self.enter(id));
         for (reservation, block) in &self.blocks {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
@@ -149,6 +150,62 @@ impl Scheduler {
                     bounds.insert((block.end, *reservation));
                 }
             }
+        }
+    }
+
+    /// Books whole-node jobs node by node: what they hold stays when nodes change.
+    fn list_whole_jobs(&mut self) {
+        let whole = self.running.iter().filter(|(_, running)| running.is_whole());
+        for id in whole.map(|(id, _)| id).collect::<Vec<_>>() {
+            let shares = self.shares_of(id);
+            self.machine.let_go(&self.running.get(id).nodes);
+            let running = self.running.get_mut(id);
+            for share in &shares {
+                self.machine.run(running.job, share, running.end, true);
+            }
+            running.holding = Holding::Listed(shares);
+        }
+    }
+
+    /// Enters the end of a running job into the components of its nodes.
+    fn enter(&mut self, id: RunId) {
+        self.for_each_end(id, |component, end, listed| {
+            component.ends.insert(end);
+            component.listed += listed;
+            component.dirty = true;
+        });
+    }
+
+    /// Takes the end of a running job out of them.
+    fn withdraw(&mut self, id: RunId) {
+        self.for_each_end(id, |component, end, listed| {
+            component.ends.remove(&end);
+            component.listed -= listed;
+            component.dirty = true;
+        });
+    }
+
+    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut Component, End, u32)) {
+        let running = self.running.get(run);
+        let listed = u32::from(!running.is_whole());
+        let end = |nodes| End {
+            at: running.end,
+            run,
+            nodes,
+        };
+        if self.machine.is_plain() {
+            let nodes = running.nodes.count();
+            if nodes > 0 {
+                what(&mut self.components[0], end(nodes), listed);
+            }
+            return;
+        }
+        let regions = running.nodes.iter().filter_map(|n| self.machine.region(n));
+        let mut regions: Vec<usize> = regions.collect();
+        regions.sort_unstable();
+        for part in regions.chunk_by(|a, b| a == b) {
+            let component = &mut self.components[part[0]];
+            what(component, end(part.len() as u32), listed);
         }
     }
 
@@ -175,31 +232,46 @@ impl Scheduler {
             return;
         }
         known.starts = starts;
-        let jobs = self.waiting.values().filter(|w| w.job.queue == queue);
-        let keys: Vec<OrderKey> = jobs.map(|w| w.job.key).collect();
-        for key in keys {
-            match starts {
-                true => self.line_up(key.job),
-                false => self.step_out(queue, &key),
+        for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
+            if waiting.job.queue != queue {
+                continue;
+            }
+            let component = &mut self.components[known.component];
+            if starts {
+                let brief = self.groups.get(waiting.group).brief(waiting.group, waiting.job.limit);
+                component.line.insert(waiting.job.key, brief);
+                component.dirty = true;
+            } else {
+                component.dirty |= component.line.remove(&waiting.job.key);
             }
         }
     }
 
     /// Adds a job to the waiting ones. One with the same id that waits is replaced.
-    pub fn enqueue(&mut self, job: WaitingJob) {
+    pub fn enqueue(&mut self, mut job: WaitingJob) {
         let id = job.key.job;
-        debug_assert!(!self.running.contains_key(&id), "job {id} runs already");
-        let group = self.groups.join(job.queue, &job.demand);
+        debug_assert!(!self.is_running(id), "job {id} runs already");
+        let group = self.groups.join(job.queue, &mut job.demand);
+        if !job.demand.exclusive {
+            self.machine.note_changes();
+        }
+        let brief = self.groups.get(group).brief(group, job.limit);
+        let (queue, key) = (job.queue, job.key);
         if let Some(old) = self.waiting.insert(id, Waiting { job, group }) {
             self.step_out(old.job.queue, &old.job.key);
             self.groups.leave(old.group);
         }
-        self.line_up(id);
+        if self.queues.get(queue.index()).is_some_and(|q| q.starts)
+            && let Some(component) = self.component_of(queue)
+        {
+            component.line.insert(key, brief);
+            component.dirty = true;
+        }
     }
 
     /// Removes a waiting job. False when it does not wait.
     pub fn dequeue(&mut self, job: JobId) -> bool {
-        let Some(waiting) = self.waiting.remove(&job) else {
+        let Some(waiting) = self.waiting.remove(job) else {
             return false;
         };
         self.step_out(waiting.job.queue, &waiting.job.key);
@@ -209,12 +281,12 @@ impl Scheduler {
 
     /// True when the job waits.
     pub fn is_waiting(&self, job: JobId) -> bool {
-        self.waiting.contains_key(&job)
+        self.waiting.contains(job)
     }
 
     /// True when the job runs.
     pub fn is_running(&self, job: JobId) -> bool {
-        self.running.contains_key(&job)
+        self.running.find(job).is_some()
     }
 
     /// Enters a job that runs already. `exclusive` keeps everyone else off its nodes.
@@ -227,49 +299,65 @@ impl Scheduler {
     ) {
         self.dequeue(job);
         self.end(job);
-        self.run(job, shares, expected_end, exclusive);
+        self.run_listed(job, shares, expected_end, exclusive);
     }
 
-    fn run(&mut self, job: JobId, shares: Vec<NodeShare>, expected_end: Time, exclusive: bool) {
+    fn run_listed(
+        &mut self,
+        job: JobId,
+        shares: Vec<NodeShare>,
+        end: Time,
+        exclusive: bool,
+    ) {
         for share in &shares {
-            self.machine.run(job, share, expected_end, exclusive);
-            if let Some(region) = self.machine.region(share.node) {
-                let component = &mut self.components[region];
-                component.ends.insert((expected_end, job));
-                component.dirty = true;
-            }
+            self.machine.run(job, share, end, exclusive);
         }
+        let nodes = shares.iter().map(|share| share.node).collect();
+        let holding = Holding::Listed(shares);
         let running = Running {
-            shares,
-            expected_end,
+            job,
+            end,
+            nodes,
+            holding,
         };
-        self.running.insert(job, running);
+        let id = self.running.insert(running);
+        self.enter(id);
     }
 
     /// Moves the time at which a running job is expected to end.
     pub fn set_expected_end(&mut self, job: JobId, end: Time) {
-        let Some(running) = self.running.get_mut(&job) else {
+        let Some(id) = self.running.find(job) else {
             return;
         };
-        let old = std::mem::replace(&mut running.expected_end, end);
-        for share in &running.shares {
-            self.machine.set_end(job, share.node, end);
-            if let Some(region) = self.machine.region(share.node) {
-                let component = &mut self.components[region];
-                component.ends.remove(&(old, job));
-                component.ends.insert((end, job));
-                component.dirty = true;
+        self.withdraw(id);
+        let running = self.running.get_mut(id);
+        running.end = end;
+        match &running.holding {
+            Holding::Whole(_) => self.machine.set_held_until(&running.nodes, end),
+            Holding::Listed(shares) => {
+                for share in shares {
+                    self.machine.set_end(job, share.node, end);
+                }
             }
         }
+        self.enter(id);
     }
 
     /// Ends a running job and frees what it holds. False when it does not run.
     pub fn end(&mut self, job: JobId) -> bool {
-        let Some(running) = self.running.remove(&job) else {
+        let Some(id) = self.running.find(job) else {
             return false;
         };
-        for share in &running.shares {
-            self.free_share(job, share.node, running.expected_end);
+        self.withdraw(id);
+        if let Some(running) = self.running.remove(job) {
+            match &running.holding {
+                Holding::Whole(_) => self.machine.let_go(&running.nodes),
+                Holding::Listed(shares) => {
+                    for share in shares {
+                        self.machine.release(job, share.node);
+                    }
+                }
+            }
         }
         true
     }
@@ -277,33 +365,41 @@ impl Scheduler {
     /// Frees what a running job holds of one node, while it goes on elsewhere. A job that
     /// holds nothing any more has ended. False when it holds nothing there.
     pub fn release_node(&mut self, job: JobId, node: NodeId) -> bool {
-        let Some(running) = self.running.get_mut(&job) else {
+        let Some(id) = self.running.find(job) else {
             return false;
         };
-        let before = running.shares.len();
-        running.shares.retain(|share| share.node != node);
-        if running.shares.len() == before {
+        let mut shares = self.shares_of(id);
+        let before = shares.len();
+        shares.retain(|share| share.node != node);
+        if shares.len() == before {
             return false;
         }
-        let (end, left) = (running.expected_end, running.shares.clone());
-        self.free_share(job, node, end);
-        for share in &left {
-            if let Some(region) = self.machine.region(share.node) {
-                self.components[region].ends.insert((end, job));
+        self.withdraw(id);
+        let running = self.running.get_mut(id);
+        match &running.holding {
+            Holding::Whole(_) => {
+                let gone = std::iter::once(node).collect();
+                self.machine.let_go(&gone);
+                running.nodes.remove(node);
+                // its tasks stay where they are
+                self.machine.let_go(&running.nodes);
+                for share in &shares {
+                    self.machine.run(job, share, running.end, true);
+                }
+            }
+            Holding::Listed(_) => {
+                self.machine.release(job, node);
+                running.nodes.remove(node);
             }
         }
-        if left.is_empty() {
-            self.running.remove(&job);
+        let ended = shares.is_empty();
+        running.holding = Holding::Listed(shares);
+        if ended {
+            self.running.remove(job);
+        } else {
+            self.enter(id);
         }
         true
-    }
-
-    fn free_share(&mut self, job: JobId, node: NodeId, end: Time) {
-        self.machine.release(job, node);
-        if let Some(region) = self.machine.region(node) {
-            self.components[region].ends.remove(&(end, job));
-        }
-        self.touch(node);
     }
 
     /// Enters an accepted reservation. One with the same id is replaced.
@@ -323,6 +419,7 @@ impl Scheduler {
                 let bounds = &mut self.components[region].bounds;
                 bounds.insert((block.start, block.reservation));
                 bounds.insert((block.end, block.reservation));
+                self.components[region].reserved_is_old = true;
             }
             self.touch(share.node);
         }
@@ -342,6 +439,7 @@ impl Scheduler {
                 let bounds = &mut self.components[region].bounds;
                 bounds.remove(&(block.start, reservation));
                 bounds.remove(&(block.end, reservation));
+                self.components[region].reserved_is_old = true;
             }
             self.touch(share.node);
         }
@@ -362,20 +460,20 @@ impl Scheduler {
 
     /// Free on `node` now, whether new work may start there or not.
     pub fn free(&self, node: NodeId) -> Amounts {
-        let known = self.machine.get(node);
-        known.map(|node| node.free.clone()).unwrap_or_default()
+        self.machine.used_and_free(node).1
     }
 
     /// Held by jobs on `node` now.
     pub fn used(&self, node: NodeId) -> Amounts {
-        let known = self.machine.get(node);
-        known.map(|node| node.used.clone()).unwrap_or_default()
+        self.machine.used_and_free(node).0
     }
 
     /// The jobs that run, with their expected ends, by id.
     pub fn running_jobs(&self) -> impl Iterator<Item = (JobId, Time)> {
-        let running = self.running.iter();
-        running.map(|(job, running)| (*job, running.expected_end))
+        let jobs = self.running.iter().map(|(_, running)| (running.job, running.end));
+        let mut jobs: Vec<(JobId, Time)> = jobs.collect();
+        jobs.sort_unstable();
+        jobs.into_iter()
     }
 
     /// How many jobs run.
@@ -406,40 +504,73 @@ impl Scheduler {
         length: Span,
     ) -> Option<Vec<NodeShare>> {
         let nodes = demand.allowed.and(&self.machine.open);
-        let picks = self.picks_for(demand, &nodes, (start, start + length), now)?;
+        let window = (start, start + length);
+        let picks = self.picks_for(demand, &nodes, window, (now, false))?;
         Some(self.shares_for(demand, &picks))
     }
 
     /// The waiting jobs in the order of service, those of closed queues among them.
     pub fn waiting_in_order(&self) -> impl Iterator<Item = &WaitingJob> {
-        let mut jobs: Vec<&WaitingJob> = self.waiting.values().map(|w| &w.job).collect();
-        jobs.sort_by_key(|job| job.key);
-        jobs.into_iter()
+        let jobs = self.waiting.sorted_by_key(|waiting| waiting.job.key);
+        jobs.into_iter().map(|waiting| &waiting.job)
+    }
+
+    /// Moves a job from waiting to running, on whole nodes. Its line is told by the pass.
+    pub(crate) fn start_on(&mut self, job: JobId, nodes: NodeSet, now: Time) {
+        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
+            return;
+        };
+        self.groups.leave(group);
+        let end = now + at_least_one(known.limit);
+        self.machine.hold(&nodes, end);
+        let holding = Holding::Whole(known.demand);
+        let running = Running {
+            job,
+            end,
+            nodes,
+            holding,
+        };
+        let id = self.running.insert(running);
+        self.enter(id);
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
-    pub(crate) fn start_waiting(&mut self, job: JobId, picks: &[Pick], now: Time) {
-        let waiting = self.waiting.remove(&job);
-        let Waiting { job: known, group } = waiting.expect("jobs in a line wait");
-        let shares = self.shares(group, picks);
+    pub(crate) fn start_picked(&mut self, job: JobId, picks: &[Pick], now: Time) {
+        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
+            return;
+        };
+        let shares = self.shares_for(&known.demand, picks);
         self.groups.leave(group);
         let end = now + at_least_one(known.limit);
-        self.run(job, shares, end, known.demand.exclusive);
+        self.run_listed(job, shares, end, known.demand.exclusive);
     }
 
     /// What a running job holds, by node index; nothing when it does not run. The script
     /// runs on the first node.
     pub fn held_by(&self, job: JobId) -> Vec<NodeShare> {
-        let mut shares = self.shares_of(job).to_vec();
+        let id = self.running.find(job);
+        let mut shares = id.map(|id| self.shares_of(id)).unwrap_or_default();
         shares.sort_by_key(|share| share.node);
         shares
     }
 
-    /// What a running job holds.
-    pub(crate) fn shares_of(&self, job: JobId) -> &[NodeShare] {
-        self.running
-            .get(&job)
-            .map_or(&[], |running| &running.shares)
+    /// The nodes of a running job, by index.
+    pub(crate) fn nodes_of(&self, job: JobId) -> Vec<NodeId> {
+        let running = self.running.find(job).map(|id| self.running.get(id));
+        running.map_or_else(Vec::new, |running| running.nodes.iter().collect())
+    }
+
+    fn shares_of(&self, id: RunId) -> Vec<NodeShare> {
+        let running = self.running.get(id);
+        match &running.holding {
+            Holding::Listed(shares) => shares.clone(),
+            Holding::Whole(demand) => {
+                let room = |node| demand.capacity(self.machine.total(node));
+                let nodes = running.nodes.iter().map(|node| (node, room(node)));
+                let picks = spread(&nodes.collect::<Vec<_>>(), demand.tasks);
+                self.shares_for(demand, &picks)
+            }
+        }
     }
 
     /// Forgets reservations of a component whose time is over.
@@ -459,20 +590,6 @@ impl Scheduler {
     fn component_of(&mut self, queue: QueueId) -> Option<&mut Component> {
         let queue = self.queues.get(queue.index())?;
         self.components.get_mut(queue.component)
-    }
-
-    fn line_up(&mut self, job: JobId) {
-        let waiting = &self.waiting[&job];
-        let (key, queue) = (waiting.job.key, waiting.job.queue);
-        let group = self.groups.get(waiting.group);
-        let brief = group.brief(waiting.group, waiting.job.limit);
-        if !self.queues.get(queue.index()).is_some_and(|q| q.starts) {
-            return;
-        }
-        if let Some(component) = self.component_of(queue) {
-            component.line.insert(key, brief);
-            component.dirty = true;
-        }
     }
 
     fn step_out(&mut self, queue: QueueId, key: &OrderKey) {

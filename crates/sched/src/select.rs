@@ -16,8 +16,7 @@
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
-use crate::machine::Window;
-use crate::{Demand, NodeMask};
+use crate::Demand;
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
@@ -42,20 +41,25 @@ pub(crate) struct Pick {
 }
 
 impl Candidate {
-    /// The candidate that `node` is for `demand`, if a task fits.
-    pub fn new(demand: &Demand, node: NodeId, window: &Window) -> Option<Self> {
-        Self::with(demand, node, &window.free, window.since, window.until)
-    }
-
-    /// The candidate that a node is with `free` of it and a gap from `since` to `until`.
-    pub fn with(
+    /// The candidate that a node is with `free` of it and a gap from `since` to `until`, if
+    /// a task fits.
+    pub fn new(
         demand: &Demand,
         node: NodeId,
         free: &Amounts,
-        since: Time,
-        until: Time,
+        gap: (Time, Time),
     ) -> Option<Self> {
-        let capacity = demand.capacity(free);
+        Self::with_room(demand, node, free, gap, demand.capacity(free))
+    }
+
+    /// The same with room for `capacity` tasks, which the caller knows.
+    pub fn with_room(
+        demand: &Demand,
+        node: NodeId,
+        free: &Amounts,
+        (since, until): (Time, Time),
+        capacity: u32,
+    ) -> Option<Self> {
         (capacity > 0).then(|| Self {
             tier: tier(demand, node),
             since: Reverse(since),
@@ -208,39 +212,20 @@ fn first_of_tier(tier: &[Candidate], quota: usize, tasks: u64) -> Vec<Candidate>
     chosen
 }
 
-/// The choice among nodes that are alike, all entirely free and with room for `capacity`
-/// tasks, when there are neither required nodes nor tiers: the first by gap and index.
-/// `gaps` tells since when and until when a node is free.
-pub(crate) fn select_alike(
-    demand: &Demand,
-    capacity: u32,
-    clear: &NodeMask,
-    gaps: impl Fn(NodeId) -> (Reverse<Time>, Time),
-) -> Option<Vec<Pick>> {
-    let nodes = demand
-        .nodes
-        .unwrap_or(demand.tasks.div_ceil(capacity.max(1)));
+/// How many nodes a job gets when all are alike, entirely free and with room for `capacity`
+/// tasks each, and there are neither required nodes nor tiers. `None` when there is no such
+/// number.
+pub(crate) fn count_alike(demand: &Demand, capacity: u32) -> Option<u32> {
+    let fewest = demand.tasks.div_ceil(capacity.max(1));
+    let nodes = demand.nodes.unwrap_or(fewest);
     let most = demand.nodes.or(demand.max_nodes).unwrap_or(u32::MAX);
     let room = u64::from(nodes) * u64::from(capacity);
-    if nodes > most {
-        return None;
-    }
-    if nodes == 0 || nodes > demand.tasks || room < demand.tasks.into() || nodes > clear.count() {
-        return None;
-    }
-    let nodes = nodes as usize;
-    let mut ranked: Vec<_> = clear.iter().map(|node| (gaps(node), node)).collect();
-    if nodes < ranked.len() {
-        ranked.select_nth_unstable(nodes - 1);
-        ranked.truncate(nodes);
-    }
-    let mut chosen: Vec<(NodeId, u32)> = ranked.iter().map(|(_, node)| (*node, capacity)).collect();
-    chosen.sort_unstable();
-    Some(spread(&chosen, demand.tasks))
+    let sound = 0 < nodes && nodes <= most && nodes <= demand.tasks;
+    (sound && room >= demand.tasks.into()).then_some(nodes)
 }
 
 /// Block distribution: each node as many tasks as fit, as long as later ones get one each.
-fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
+pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
     let mut left = tasks;
     let mut later = chosen.len() as u32;
     let place = |(node, capacity): &(NodeId, u32)| {

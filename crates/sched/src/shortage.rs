@@ -68,7 +68,7 @@ impl Scheduler {
     /// For each node with room: whether it is required, and for how many tasks.
     fn rooms(&self, demand: &Demand, nodes: &NodeMask) -> Vec<(bool, u32)> {
         let room = |id: NodeId| {
-            let room = demand.capacity(&self.machine.node(id).total);
+            let room = demand.capacity(self.machine.total(id));
             (room > 0).then_some((demand.required.contains(id), room))
         };
         nodes.iter().filter_map(room).collect()
@@ -87,7 +87,7 @@ impl Scheduler {
         let wanted = parts(&demand.share(1));
         for (what, amount) in &wanted {
             let had = |id: NodeId| {
-                let all = parts(&self.machine.node(id).total);
+                let all = parts(self.machine.total(id));
                 let part = all.into_iter().find(|(name, _)| name == what);
                 part.map_or(0, |(_, have)| have)
             };

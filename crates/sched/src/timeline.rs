@@ -1,28 +1,71 @@
-//! Which nodes are booked ahead, and when: what a whole-node job must keep clear of.
+//! Whole nodes booked ahead: which, and when. What a whole-node job must keep clear of.
 //!
-//! What always holds: steps are sorted by time and each counts until the next; the last
-//! one has no nodes unless a booking has no end. Built for one pass, because guaranteed
-//! places live no longer.
+//! What always holds: bookings are half open, `[start, end)`, and none is empty; each step
+//! counts until the next, and the last one has no nodes unless a booking has no end.
 
 use crate::NodeMask;
-use cosy_model::{NodeId, Time};
+use crate::nodeset::NodeSet;
+use cosy_model::Time;
+
+/// So many bookings are looked at one by one; for more there are steps.
+const FEW: usize = 8;
+
+#[derive(Clone, Debug)]
+struct Booking {
+    start: Time,
+    end: Time,
+    nodes: NodeSet,
+}
 
 /// Nodes booked ahead over time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
+    bookings: Vec<Booking>,
+    /// Bookings by start, and by end.
+    by_start: Vec<u32>,
+    by_end: Vec<u32>,
+    /// Booked nodes from a time on, when there are more than a few bookings.
     steps: Vec<(Time, NodeMask)>,
 }
 
 impl Timeline {
+    pub fn is_empty(&self) -> bool {
+        self.bookings.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.bookings.clear();
+        self.by_start.clear();
+        self.by_end.clear();
+        self.steps.clear();
+    }
+
     /// Books `nodes` for `[start, end)`.
-    pub fn book(&mut self, nodes: impl Iterator<Item = NodeId>, start: Time, end: Time) {
-        if start >= end {
+    pub fn book(&mut self, nodes: NodeSet, start: Time, end: Time) {
+        if start >= end || nodes.is_empty() {
             return;
         }
+        let all = &self.bookings;
+        let at = |id: &u32| &all[*id as usize];
+        let by_start = self.by_start.partition_point(|id| at(id).start <= start);
+        let by_end = self.by_end.partition_point(|id| at(id).end <= end);
+        let id = self.bookings.len() as u32;
+        self.by_start.insert(by_start, id);
+        self.by_end.insert(by_end, id);
+        let booking = Booking { start, end, nodes };
+        self.bookings.push(booking);
+        match self.bookings.len() {
+            ..=FEW => {}
+            count if count == FEW + 1 => (0..count).for_each(|at| self.step_in(at)),
+            count => self.step_in(count - 1),
+        }
+    }
+
+    fn step_in(&mut self, at: usize) {
+        let (start, end) = (self.bookings[at].start, self.bookings[at].end);
         let (from, to) = (self.cut(start), self.cut(end));
-        let nodes: Vec<NodeId> = nodes.collect();
         for (_, booked) in &mut self.steps[from..to] {
-            nodes.iter().for_each(|node| booked.insert(*node));
+            booked.add_set(&self.bookings[at].nodes);
         }
     }
 
@@ -36,41 +79,83 @@ impl Timeline {
         next
     }
 
-    /// The nodes of `wanted` that are not booked during `[start, end)`, if there are at
-    /// least `least`.
-    pub fn clear(
+    /// Takes the nodes out of `clear` that are booked during `[start, end)`. False as soon
+    /// as fewer than `least` are left.
+    pub fn keep_clear(
         &self,
-        wanted: &NodeMask,
+        clear: &mut NodeMask,
         (start, end): (Time, Time),
         least: u32,
-    ) -> Option<NodeMask> {
-        let mut clear = wanted.clone();
+    ) -> bool {
+        if self.steps.is_empty() {
+            let all = self.bookings.iter();
+            let during = all.filter(|b| b.start < end && start < b.end);
+            let before = clear.count();
+            let mut any = false;
+            during.for_each(|booking| {
+                any = true;
+                clear.take_set(&booking.nodes);
+            });
+            return if any { clear.count() } else { before } >= least;
+        }
         let first = self.steps.partition_point(|(at, _)| *at <= start);
         let during = self.steps[first.saturating_sub(1)..].iter();
         for (_, booked) in during.take_while(|(at, _)| *at < end) {
             clear.subtract(booked);
             if clear.count() < least {
-                return None;
+                return false;
             }
         }
-        (clear.count() >= least).then_some(clear)
+        clear.count() >= least
+    }
+
+    /// Bookings that end by `at`, the latest first.
+    pub fn ended_by(&self, at: Time) -> impl Iterator<Item = (Time, &NodeSet)> {
+        let all = &self.bookings;
+        let past = self.by_end.partition_point(|id| all[*id as usize].end <= at);
+        let ids = self.by_end[..past].iter().rev();
+        ids.map(|id| (all[*id as usize].end, &all[*id as usize].nodes))
+    }
+
+    /// Bookings that start at `at` or later, the earliest first.
+    pub fn starting_from(&self, at: Time) -> impl Iterator<Item = (Time, &NodeSet)> {
+        let all = &self.bookings;
+        let before = self.by_start.partition_point(|id| all[*id as usize].start < at);
+        let ids = self.by_start[before..].iter();
+        ids.map(|id| (all[*id as usize].start, &all[*id as usize].nodes))
+    }
+
+    /// The first end of a booking after `at`.
+    pub fn next_end(&self, at: Time) -> Option<Time> {
+        let past = self.by_end.partition_point(|id| self.bookings[*id as usize].end <= at);
+        let next = self.by_end.get(past)?;
+        Some(self.bookings[*next as usize].end)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosy_model::NodeId;
 
     fn check(bookings: &[(u32, i64, i64)], window: (i64, i64), clear: &[u32]) {
-        let mut timeline = Timeline::default();
-        for (node, start, end) in bookings {
-            let node = std::iter::once(NodeId(*node));
-            timeline.book(node, Time(*start), Time(*end));
-        }
-        let window = (Time(window.0), Time(window.1));
-        let got = timeline.clear(&NodeMask::all(3), window, 0).unwrap();
         let wanted: NodeMask = clear.iter().map(|n| NodeId(*n)).collect();
-        assert_eq!(got, wanted, "{bookings:?} {window:?}");
+        for more in [0, FEW + 1] {
+            let mut timeline = Timeline::default();
+            for (node, start, end) in bookings {
+                let node = std::iter::once(NodeId(*node)).collect();
+                timeline.book(node, Time(*start), Time(*end));
+            }
+            for at in 0..more as i64 {
+                let node = std::iter::once(NodeId(9)).collect();
+                timeline.book(node, Time(at), Time(at + 2));
+            }
+            let window = (Time(window.0), Time(window.1));
+            let mut got = NodeMask::all(3);
+            assert!(timeline.keep_clear(&mut got, window, wanted.count()));
+            assert_eq!(got, wanted, "{bookings:?} {window:?}");
+            assert!(!timeline.keep_clear(&mut got, window, wanted.count() + 1));
+        }
     }
 
     #[test]
@@ -85,5 +170,19 @@ mod tests {
         check(&[(0, 5, 8), (0, 2, 6)], (3, 4), &[1, 2]);
         check(&[(1, 5, i64::MAX)], (90, i64::MAX), &[0, 2]);
         check(&[(1, 5, 5)], (0, 9), &[0, 1, 2]);
+    }
+
+    #[test]
+    fn bookings_are_told_in_order() {
+        let mut timeline = Timeline::default();
+        for (node, start, end) in [(0, 5, 8), (1, 2, 9), (2, 7, 20)] {
+            timeline.book(std::iter::once(NodeId(node)).collect(), Time(start), Time(end));
+        }
+        let ended: Vec<i64> = timeline.ended_by(Time(9)).map(|(at, _)| at.0).collect();
+        assert_eq!(ended, [9, 8]);
+        let starts: Vec<i64> = timeline.starting_from(Time(5)).map(|(at, _)| at.0).collect();
+        assert_eq!(starts, [5, 7]);
+        assert_eq!(timeline.next_end(Time(8)), Some(Time(9)));
+        assert_eq!(timeline.next_end(Time(20)), None);
     }
 }

@@ -1,78 +1,259 @@
 //! Whole-node jobs: a node is taken or it is not, so sets of nodes are enough and amounts
 //! need not be looked at.
+//!
+//! Nodes that are alike are not ranked one by one. The ranks of `select` then depend on
+//! two things only: since when and until when a node is free. Both are the same for all
+//! nodes of one running job or one booking, so nodes are taken set by set.
 
-use crate::group::Feasible;
-use crate::line::{Brief, GroupId};
+use crate::NodeMask;
+use crate::component::Component;
+use crate::ends::{Ends, Place};
+use crate::group::Group;
+use crate::line::Brief;
+use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, Pick, select, select_alike};
+use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
 use cosy_model::{NodeId, Time};
-use std::cmp::Reverse;
+
+/// Sets of nodes that are worked on, kept for their memory.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Masks {
+    /// Nodes that will be idle.
+    idle: NodeMask,
+    /// Those that are clear of bookings and not taken yet.
+    clear: NodeMask,
+    taken: NodeMask,
+    class: NodeMask,
+    part: NodeMask,
+}
+
+/// A window of time, and what ends before it.
+#[derive(Clone, Copy)]
+struct Slot {
+    at: Time,
+    end: Time,
+    /// Jobs before that place will have ended. `None` when it starts now.
+    ended: Option<Place>,
+}
 
 impl Scheduler {
-    /// The nodes that a whole-node job would get at `at` for its whole limit. `idle` are
-    /// the nodes that may be chosen and on which no job of now will be running then.
-    pub(crate) fn picks_whole(
-        &self,
-        pass: &Pass,
-        brief: &Brief,
-        at: Time,
-        idle: &crate::NodeMask,
-    ) -> Option<Vec<Pick>> {
-        let window = (at, at + at_least_one(brief.limit));
-        let clear = pass.timeline.clear(idle, window, brief.whole)?;
+    /// The nodes on which a whole-node job can start now, given the places found so far.
+    pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &Brief) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let gap = |node: NodeId| {
-            let cleared = match at > pass.now {
-                true => self.machine.cleared(node, pass.now),
-                false => pass.now,
+        let masks = &mut pass.masks;
+        masks.idle.set_and(&group.eligible, &self.machine.idle);
+        let slot = Slot {
+            at: pass.now,
+            end: pass.now + at_least_one(brief.limit),
+            ended: None,
+        };
+        self.choose_whole(pass, brief, slot)
+    }
+
+    /// The earliest time after now at which a whole-node job finds nodes for its whole
+    /// limit, and the nodes: the end of something on nodes that may be chosen.
+    pub(crate) fn earliest_whole(&self, pass: &mut Pass, brief: &Brief) -> Option<(Time, NodeSet)> {
+        let group = self.groups.get(brief.group);
+        let component = &self.components[pass.component];
+        let soon = Time(pass.now.0.saturating_add(1));
+        pass.masks.idle.set_and(&group.eligible, &self.machine.idle);
+        // Before that many nodes have come free there is nothing to try.
+        let idle = pass.masks.idle.count();
+        let counted = group.everywhere && component.listed == 0;
+        let enough = match brief.whole.checked_sub(idle) {
+            Some(missing @ 1..) if counted => Some(component.ends.freeing(missing.into())?),
+            _ => None,
+        };
+        let enough = enough.and_then(|place| component.ends.get(place));
+        let not_before = enough.map_or(soon, |end| end.at.max(soon));
+        let mut next = Ends::START;
+        let mut last = pass.now;
+        loop {
+            let end = component.ends.get(next).map(|end| end.at.max(soon));
+            let booked = component.next_booked(&pass.places, last);
+            let at = end.into_iter().chain(booked).min()?;
+            if at == Time::FAR {
+                return None;
+            }
+            last = at;
+            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
+                self.vacate(&mut pass.masks.idle, group, end.run, (at, pass.now));
+                next = component.ends.after(next);
+            }
+            if at < not_before || pass.masks.idle.count() < brief.whole {
+                continue;
+            }
+            let slot = Slot {
+                at,
+                end: at + at_least_one(brief.limit),
+                ended: Some(next),
             };
-            if !self.machine.ahead.contains(node) {
-                return (Reverse(cleared), Time::FAR);
-            }
-            let (since, until) = self.machine.gap(node, window, pass.now);
-            (Reverse(since.max(cleared)), until)
-        };
-        if let Some(capacity) = group.alike {
-            return select_alike(&group.demand, capacity, &clear, gap);
-        }
-        let candidate = |node| {
-            let (since, until) = gap(node);
-            let total = &self.machine.node(node).total;
-            Candidate::with(&group.demand, node, total, since.0, until)
-        };
-        select(&group.demand, clear.iter().filter_map(candidate).collect())
-    }
-
-    /// The timeline with the reservations of a component.
-    pub(crate) fn reserved(&self, component: usize) -> Timeline {
-        let mut timeline = Timeline::default();
-        let component = &self.components[component];
-        for (at, reservation) in &component.bounds {
-            let block = self.blocks.get(reservation);
-            if let Some(block) = block.filter(|block| block.start == *at) {
-                let nodes = block.shares.iter().map(|share| share.node);
-                timeline.book(nodes, block.start, block.end);
+            if let Some(nodes) = self.choose_whole(pass, brief, slot) {
+                return Some((at, nodes));
             }
         }
-        timeline
     }
 
-    /// Whether the group could run, without keeping the answer.
-    pub(crate) fn feasible_now(&self, group: GroupId) -> Feasible {
-        let known = self.groups.get(group);
-        if known.is_current(self.epoch) {
-            return known.feasible;
+    /// A running job ends at `at`: its nodes become idle.
+    fn vacate(
+        &self,
+        idle: &mut NodeMask,
+        group: &Group,
+        run: crate::running::RunId,
+        (at, now): (Time, Time),
+    ) {
+        let running = self.running.get(run);
+        if running.is_whole() && group.everywhere {
+            idle.add_set(&running.nodes);
+            return;
         }
-        let mut known = known.clone();
-        let queue = &self.queues[known.queue().index()];
-        known.refresh(self.epoch, &self.machine, &queue.nodes);
-        known.feasible
+        for node in running.nodes.iter().filter(|n| group.eligible.contains(*n)) {
+            if running.is_whole() || self.machine.cleared(node, now) <= at {
+                idle.insert(node);
+            }
+        }
     }
 
-    /// True when the queue of the group is known.
-    pub(crate) fn has_queue(&self, group: GroupId) -> bool {
-        self.groups.get(group).queue().index() < self.queues.len()
+    /// The nodes that a whole-node job gets, of `masks.idle`.
+    fn choose_whole(&self, pass: &mut Pass, brief: &Brief, slot: Slot) -> Option<NodeSet> {
+        let component = &self.components[pass.component];
+        let (masks, places) = (&mut pass.masks, &pass.places);
+        if masks.idle.count() < brief.whole {
+            return None;
+        }
+        masks.clear.set_to(&masks.idle);
+        for timeline in [&component.reserved, places] {
+            let window = (slot.at, slot.end);
+            let enough = timeline.is_empty()
+                || timeline.keep_clear(&mut masks.clear, window, brief.whole);
+            if !enough {
+                return None;
+            }
+        }
+        let group = self.groups.get(brief.group);
+        let Some(capacity) = group.alike else {
+            return self.choose_unlike(pass, group, slot);
+        };
+        let count = count_alike(&group.demand, capacity)?;
+        if count > masks.clear.count() {
+            return None;
+        }
+        masks.taken.clear();
+        self.take_alike(component, masks, places, count, (slot, pass.now));
+        Some(NodeSet::of(&masks.taken))
     }
+
+    /// Takes `count` nodes of `masks.clear`: those that are busy longest before the slot,
+    /// of these the ones that are booked soonest after it, of these the lowest.
+    fn take_alike(
+        &self,
+        component: &Component,
+        masks: &mut Masks,
+        places: &Timeline,
+        mut count: u32,
+        (slot, now): (Slot, Time),
+    ) {
+        let soon = Time(now.0.saturating_add(1));
+        if let Some(ended) = slot.ended {
+            let ends = component.ends.before(ended);
+            let run = |end: &crate::ends::End| {
+                let running = self.running.get(end.run);
+                (end.at.max(soon), &running.nodes)
+            };
+            let booked = merge(
+                component.reserved.ended_by(slot.at),
+                places.ended_by(slot.at),
+                |a, b| a >= b,
+            );
+            let booked = booked.take_while(|(at, _)| *at > now);
+            let mut sets = merge(ends.map(run), booked, |a, b| a >= b).peekable();
+            while let Some((at, nodes)) = sets.next().filter(|_| count > 0) {
+                masks.class.clear();
+                masks.class.add_set(nodes);
+                while let Some((_, nodes)) = sets.next_if(|(other, _)| *other == at) {
+                    masks.class.add_set(nodes);
+                }
+                masks.class.keep(&masks.clear);
+                masks.clear.subtract(&masks.class);
+                count -= take_class(component, masks, places, count, slot.end);
+            }
+        }
+        if count > 0 {
+            std::mem::swap(&mut masks.class, &mut masks.clear);
+            take_class(component, masks, places, count, slot.end);
+        }
+    }
+
+    /// The choice among nodes that are not alike, or for a job that tells them apart.
+    fn choose_unlike(&self, pass: &Pass, group: &Group, slot: Slot) -> Option<NodeSet> {
+        let component = &self.components[pass.component];
+        let (mut since, mut until) = (vec![pass.now; self.machine.len()], Vec::new());
+        until.resize(self.machine.len(), Time::FAR);
+        for timeline in [&component.reserved, &pass.places] {
+            for (at, nodes) in timeline.ended_by(slot.at) {
+                let later = |n: NodeId| since[n.index()] = since[n.index()].max(at);
+                nodes.iter().for_each(later);
+            }
+            for (at, nodes) in timeline.starting_from(slot.end) {
+                let sooner = |n: NodeId| until[n.index()] = until[n.index()].min(at);
+                nodes.iter().for_each(sooner);
+            }
+        }
+        let candidate = |node: NodeId| {
+            let mut since = since[node.index()];
+            if slot.ended.is_some() {
+                since = since.max(self.machine.cleared(node, pass.now));
+            }
+            let gap = (since, until[node.index()]);
+            Candidate::new(&group.demand, node, self.machine.total(node), gap)
+        };
+        let candidates = pass.masks.clear.iter().filter_map(candidate).collect();
+        let picks = select(&group.demand, candidates)?;
+        Some(picks.iter().map(|pick| pick.node).collect())
+    }
+}
+
+/// Moves at most `count` nodes from `masks.class` to `masks.taken`, those first that are
+/// booked soonest from `end` on. Returns how many.
+fn take_class(
+    component: &Component,
+    masks: &mut Masks,
+    places: &Timeline,
+    count: u32,
+    end: Time,
+) -> u32 {
+    let (class, taken) = (&mut masks.class, &mut masks.taken);
+    let mut left = count;
+    let reserved = component.reserved.starting_from(end);
+    let mut sets = merge(reserved, places.starting_from(end), |a, b| a <= b).peekable();
+    while let Some((at, nodes)) = sets.next().filter(|_| left > 0) {
+        if sets.peek().is_none_or(|(other, _)| *other != at) {
+            left -= taken.take_first(class, left, Some(nodes));
+            continue;
+        }
+        masks.part.clear();
+        masks.part.add_set(nodes);
+        while let Some((_, nodes)) = sets.next_if(|(other, _)| *other == at) {
+            masks.part.add_set(nodes);
+        }
+        left -= taken.take_first(class, left, Some(&NodeSet::of(&masks.part)));
+    }
+    left -= taken.take_first(class, left, None);
+    count - left
+}
+
+/// Two sequences that are in order become one.
+fn merge<'a>(
+    a: impl Iterator<Item = (Time, &'a NodeSet)>,
+    b: impl Iterator<Item = (Time, &'a NodeSet)>,
+    before: impl Fn(Time, Time) -> bool,
+) -> impl Iterator<Item = (Time, &'a NodeSet)> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some((first, _)), Some((second, _))) if !before(*first, *second) => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    })
 }

@@ -1,0 +1,108 @@
+//! The nodes of one job or booking, stored by what is in the set and not by the size of
+//! the machine: most jobs hold few nodes of many.
+//!
+//! What always holds: words are in ascending order, each once, and none is zero.
+
+use crate::NodeMask;
+use cosy_model::NodeId;
+
+/// Some nodes: pairs of a word's place in a mask and its bits.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct NodeSet {
+    words: Vec<(u32, u64)>,
+}
+
+impl NodeSet {
+    /// The nodes of a mask.
+    pub fn of(mask: &NodeMask) -> Self {
+        Self {
+            words: mask.words().collect(),
+        }
+    }
+
+    /// The words, each with its place.
+    pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.words.iter().map(|(at, bits)| (*at as usize, *bits))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    pub fn count(&self) -> u32 {
+        self.words.iter().map(|(_, bits)| bits.count_ones()).sum()
+    }
+
+    /// The nodes, by index.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let each = |(at, bits): (usize, u64)| bits_of(at, bits);
+        self.words().flat_map(each)
+    }
+
+    pub fn insert(&mut self, node: NodeId) {
+        let (word, bit) = (node.0 / 64, 1 << (node.0 % 64));
+        match self.words.binary_search_by_key(&word, |(at, _)| *at) {
+            Ok(at) => self.words[at].1 |= bit,
+            Err(at) => self.words.insert(at, (word, bit)),
+        }
+    }
+
+    pub fn remove(&mut self, node: NodeId) {
+        let (word, bit) = (node.0 / 64, 1 << (node.0 % 64));
+        if let Ok(at) = self.words.binary_search_by_key(&word, |(at, _)| *at) {
+            self.words[at].1 &= !bit;
+            if self.words[at].1 == 0 {
+                self.words.remove(at);
+            }
+        }
+    }
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
+        let mut set = Self::default();
+        nodes.into_iter().for_each(|node| set.insert(node));
+        set
+    }
+}
+
+/// The nodes of one word of a mask.
+pub(crate) fn bits_of(at: usize, bits: u64) -> impl Iterator<Item = NodeId> {
+    let mut left = bits;
+    std::iter::from_fn(move || {
+        let bit = left.trailing_zeros();
+        (left != 0).then(|| {
+            left &= left - 1;
+            NodeId(at as u32 * 64 + bit)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_masks() {
+        let nodes = [200, 3, 64, 5, 63];
+        let set: NodeSet = nodes.iter().map(|n| NodeId(*n)).collect();
+        let mask: NodeMask = nodes.iter().map(|n| NodeId(*n)).collect();
+        assert_eq!(NodeSet::of(&mask), set);
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            mask.iter().collect::<Vec<_>>()
+        );
+        assert_eq!((set.count(), mask.count()), (5, 5));
+        let mut rest = set.clone();
+        rest.remove(NodeId(64));
+        rest.remove(NodeId(65));
+        assert_eq!(rest.words().map(|w| w.0).collect::<Vec<_>>(), [0, 3]);
+        let mut left = mask.clone();
+        left.take_set(&rest);
+        assert_eq!(left.iter().collect::<Vec<_>>(), [NodeId(64)]);
+        left.add_set(&rest);
+        left.insert(NodeId(64));
+        assert_eq!(left, mask);
+        assert!(NodeSet::of(&NodeMask::default()).is_empty());
+    }
+}

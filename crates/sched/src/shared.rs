@@ -1,0 +1,174 @@
+//! Jobs that share nodes with others: their tasks go where cores, memory and the rest are
+//! free.
+
+use crate::group::Group;
+use crate::line::Brief;
+use crate::pass::{Pass, at_least_one};
+use crate::machine::Machine;
+use crate::running::{Holding, Running};
+use crate::scheduler::Scheduler;
+use crate::select::{Candidate, Pick, select};
+use crate::shape::Shape;
+use crate::table::Table;
+use crate::{Demand, NodeMask};
+use cosy_model::{Amounts, NodeId, NodeShare, Time};
+
+impl Scheduler {
+    /// True when the nodes have no room for all tasks at this moment.
+    pub(crate) fn lacks_amounts(&mut self, brief: &Brief) -> bool {
+        let shape = self.groups.shape(brief.group, &self.machine);
+        let (tasks, nodes) = (shape.tasks, shape.nodes);
+        let demand = &self.groups.get(brief.group).demand;
+        tasks < demand.tasks.into() || nodes < demand.nodes.unwrap_or(1)
+    }
+
+    /// The nodes on which a job that shares nodes can start now, given the places booked.
+    pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
+        self.groups.shape(brief.group, &self.machine);
+        let shape = self.groups.known_shape(brief.group);
+        self.picks_at(brief, &shape.fits, pass.now, pass.now, false)
+    }
+
+    /// Whether the job could start now if there were no reservations.
+    pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &Brief) -> bool {
+        let eligible = &self.groups.get(brief.group).eligible;
+        self.picks_at(brief, eligible, pass.now, pass.now, true).is_some()
+    }
+
+    /// The earliest time after now at which a job that shares nodes finds room for its
+    /// whole limit: the end of something on nodes that may be chosen.
+    pub(crate) fn earliest_shared(
+        &mut self,
+        pass: &Pass,
+        brief: &Brief,
+    ) -> Option<(Time, Vec<Pick>)> {
+        self.groups.shape(brief.group, &self.machine);
+        let component = &self.components[pass.component];
+        let group = self.groups.get(brief.group);
+        let soon = Time(pass.now.0.saturating_add(1));
+        let mut outlook = Outlook::new(group, self.groups.known_shape(brief.group));
+        let (mut next, mut last) = (crate::ends::Ends::START, pass.now);
+        loop {
+            let end = component.ends.get(next).map(|end| end.at.max(soon));
+            let booked = component.next_booked(&pass.places, last);
+            let at = end.into_iter().chain(booked).min()?;
+            if at == Time::FAR {
+                return None;
+            }
+            last = at;
+            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
+                outlook.release(&self.machine, self.running.get(end.run));
+                next = component.ends.after(next);
+            }
+            if !outlook.is_enough() {
+                continue;
+            }
+            let picks = self.picks_at(brief, &outlook.fits, at, pass.now, false);
+            if let Some(picks) = picks {
+                return Some((at, picks));
+            }
+        }
+    }
+
+    /// Which of `nodes` the job would get at `at` for its whole limit. `blind` leaves
+    /// reservations out of account.
+    fn picks_at(
+        &self,
+        brief: &Brief,
+        nodes: &NodeMask,
+        at: Time,
+        now: Time,
+        blind: bool,
+    ) -> Option<Vec<Pick>> {
+        let demand = &*self.groups.get(brief.group).demand;
+        let window = (at, at + at_least_one(brief.limit));
+        self.picks_for(demand, nodes, window, (now, blind))
+    }
+
+    /// The nodes of `nodes` that something with `demand` would get for a window.
+    pub(crate) fn picks_for(
+        &self,
+        demand: &Demand,
+        nodes: &NodeMask,
+        window: (Time, Time),
+        (now, blind): (Time, bool),
+    ) -> Option<Vec<Pick>> {
+        let candidate = |node| {
+            let free = self.machine.window(node, demand, window, now, blind)?;
+            Candidate::new(demand, node, &free.free, (free.since, free.until))
+        };
+        select(demand, nodes.iter().filter_map(candidate).collect())
+    }
+
+    /// What something with `demand` will hold on the nodes picked for it.
+    pub(crate) fn shares_for(&self, demand: &Demand, picks: &[Pick]) -> Vec<NodeShare> {
+        let share = |pick: &Pick| NodeShare {
+            node: pick.node,
+            tasks: pick.tasks,
+            amounts: match demand.exclusive {
+                true => self.machine.total(pick.node).clone(),
+                false => demand.share(pick.tasks),
+            },
+        };
+        picks.iter().map(share).collect()
+    }
+}
+
+/// What will be free as running jobs end: no less than what the job can really get,
+/// because nothing booked ahead is counted.
+struct Outlook<'a> {
+    group: &'a Group,
+    shape: &'a Shape,
+    /// Free amounts, and room for tasks, of nodes on which something has ended.
+    freed: Table<NodeId, (Amounts, u32)>,
+    /// Nodes with room for a task.
+    fits: NodeMask,
+    tasks: u64,
+}
+
+impl<'a> Outlook<'a> {
+    fn new(group: &'a Group, shape: &'a Shape) -> Self {
+        Self {
+            group,
+            shape,
+            freed: Table::default(),
+            fits: shape.fits.clone(),
+            tasks: shape.tasks,
+        }
+    }
+
+    /// A running job ends.
+    fn release(&mut self, machine: &Machine, running: &Running) {
+        match &running.holding {
+            Holding::Whole(_) => {
+                for node in running.nodes.iter() {
+                    self.free(machine, node, machine.total(node));
+                }
+            }
+            Holding::Listed(shares) => {
+                for share in shares {
+                    self.free(machine, share.node, &share.amounts);
+                }
+            }
+        }
+    }
+
+    fn free(&mut self, machine: &Machine, node: NodeId, amounts: &Amounts) {
+        if !self.group.eligible.contains(node) {
+            return;
+        }
+        let now = || (machine.used_and_free(node).1, self.shape.room(node));
+        let (mut free, old) = self.freed.remove(node).unwrap_or_else(now);
+        free.give(amounts);
+        let room = self.shape.room_in(&free);
+        self.tasks = self.tasks.saturating_sub(old.into()) + u64::from(room);
+        if room > 0 {
+            self.fits.insert(node);
+        }
+        self.freed.insert(node, (free, room));
+    }
+
+    fn is_enough(&self) -> bool {
+        self.tasks >= self.group.demand.tasks.into()
+    }
+}
