@@ -99,17 +99,21 @@ impl Ends {
         }
     }
 
-    /// The first place by which at least `nodes` nodes have come free, if they ever do.
-    pub fn freeing(&self, nodes: u64) -> Option<Place> {
+    /// The first place by which at least `nodes` nodes have come free, if they ever do, and
+    /// how many have then.
+    pub fn freeing(&self, nodes: u64) -> Option<(Place, u64)> {
         let mut left = nodes.max(1);
+        let mut freed = 0;
         for (run, ends) in self.runs.iter().enumerate() {
             if ends.nodes < left {
                 left -= ends.nodes;
+                freed += ends.nodes;
                 continue;
             }
             for (at, end) in ends.ends.iter().enumerate() {
+                freed += u64::from(end.nodes);
                 if u64::from(end.nodes) >= left {
-                    return Some(Place { run, at });
+                    return Some((Place { run, at }, freed));
                 }
                 left -= u64::from(end.nodes);
             }
@@ -179,7 +183,8 @@ mod tests {
                 sum >= wanted.max(1)
             });
             let place = ends.freeing(wanted);
-            assert_eq!(place.and_then(|place| ends.get(place)), first);
+            assert_eq!(place.and_then(|(place, _)| ends.get(place)), first);
+            assert!(place.is_none_or(|(_, freed)| freed == sum));
         }
     }
 }

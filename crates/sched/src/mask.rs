@@ -76,6 +76,10 @@ impl NodeMask {
         words.flat_map(|(at, word)| bits_of(at, *word))
     }
 
+    pub(crate) fn all_words(&self) -> &[u64] {
+        &self.0
+    }
+
     /// The words that are not zero, each with its place.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let words = self.0.iter().enumerate();
@@ -234,7 +238,7 @@ impl NodeMask {
 }
 
 /// The lowest `most` bits that are set.
-fn lowest(bits: u64, most: u32) -> u64 {
+pub(crate) fn lowest(bits: u64, most: u32) -> u64 {
     if bits.count_ones() <= most {
         return bits;
     }

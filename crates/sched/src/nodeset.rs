@@ -4,6 +4,7 @@
 //! What always holds: words are in ascending order, each once, and none is zero.
 
 use crate::NodeMask;
+use crate::mask::lowest;
 use cosy_model::NodeId;
 
 /// Some nodes: pairs of a word's place in a mask and its bits.
@@ -18,6 +19,23 @@ impl NodeSet {
         Self {
             words: mask.words().collect(),
         }
+    }
+
+    /// The lowest `count` nodes that are in both masks, if there are that many.
+    pub fn first_of(a: &NodeMask, b: &NodeMask, count: u32) -> Option<Self> {
+        let mut words = Vec::new();
+        let mut left = count;
+        for (at, (a, b)) in a.all_words().iter().zip(b.all_words()).enumerate() {
+            if left == 0 {
+                break;
+            }
+            let bits = lowest(a & b, left);
+            if bits != 0 {
+                words.push((at as u32, bits));
+                left -= bits.count_ones();
+            }
+        }
+        (left == 0).then_some(Self { words })
     }
 
     /// The words, each with its place.

@@ -45,12 +45,24 @@ pub(crate) struct Pass {
     last_start: Time,
     /// A job may have no place at all, because something has no end.
     endless: bool,
+    /// What the head leaves to others, as long as its place is still to find.
+    bound: Option<Leftover>,
     heads: Vec<(JobId, WaitReason)>,
     started: Vec<OrderKey>,
     /// Bits of groups of which a job might start, and for each bit how many cannot.
     groups: u64,
     hopeless: [u32; BITS],
+    gave_up: bool,
     pub masks: Masks,
+}
+
+/// What a guaranteed place leaves to other jobs, told by numbers of nodes alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leftover {
+    /// Idle nodes that it does not need.
+    pub lasting: u32,
+    /// Time until it starts.
+    pub slack: Span,
 }
 
 impl Default for Pass {
@@ -66,10 +78,12 @@ impl Default for Pass {
             booked: Vec::new(),
             last_start: Time::EPOCH,
             endless: false,
+            bound: None,
             heads: Vec::new(),
             started: Vec::new(),
             groups: u64::MAX,
             hopeless: [0; BITS],
+            gave_up: false,
             masks: Masks::default(),
         }
     }
@@ -79,9 +93,12 @@ impl Pass {
     /// Begins anew in the memory of an earlier pass.
     fn begin(&mut self, component: usize, now: Time, endless: bool) {
         (self.component, self.now, self.last_start) = (component, now, now);
-        (self.given, self.endless) = (0, endless);
-        self.groups = u64::MAX;
-        self.hopeless = [0; BITS];
+        (self.given, self.endless, self.bound) = (0, endless, None);
+        if self.gave_up {
+            self.groups = u64::MAX;
+            self.hopeless = [0; BITS];
+            self.gave_up = false;
+        }
         self.pending.clear();
         self.places.clear();
         self.placed.clear();
@@ -101,7 +118,7 @@ impl Scheduler {
         let mut pass = std::mem::take(&mut self.spare);
         pass.begin(component, now, self.components[component].has_endless());
         let mut cursor = Cursor::default();
-        while let Some((key, brief)) = self.next_in_line(&pass, &mut cursor) {
+        while let Some((key, brief)) = self.next_in_line(&mut pass, &mut cursor) {
             if !self.consider(&mut pass, key, &brief, starts) {
                 break;
             }
@@ -111,9 +128,12 @@ impl Scheduler {
     }
 
     /// The next job that might start, or that is to be given a guarantee.
-    fn next_in_line(&mut self, pass: &Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
+    fn next_in_line(&mut self, pass: &mut Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
         let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
         let room = (!every).then(|| self.room(pass));
+        if room.is_some_and(|room| room.idle == 0 && !self.machine.notes_changes()) {
+            return None; // there are only whole-node jobs
+        }
         let line = &mut self.components[pass.component].line;
         let (groups, passes) = (&self.groups, self.passes);
         line.next(cursor, room.as_ref(), |group, limit| {
@@ -121,8 +141,23 @@ impl Scheduler {
         })
     }
 
-    fn room(&self, pass: &Pass) -> Room {
+    fn room(&self, pass: &mut Pass) -> Room {
         let free = self.machine.room(pass.component);
+        if let [head] = pass.pending[..]
+            && free.idle > 0
+            && pass.bound.is_none()
+        {
+            pass.bound = self.leftover(pass, &head);
+        }
+        if let Some(Leftover { lasting, slack }) = pass.bound {
+            return Room {
+                idle: free.idle,
+                lasting,
+                slack,
+                cores: free.cores,
+                groups: pass.groups,
+            };
+        }
         let component = &self.components[pass.component];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         let ahead = [&self.machine.ahead, &pass.placed];
@@ -180,6 +215,7 @@ impl Scheduler {
         let passes = self.passes;
         if self.groups.get_mut(group).set_failed(passes, limit) {
             let bit = group.bit();
+            pass.gave_up = true;
             pass.hopeless[bit] += 1;
             if pass.hopeless[bit] >= self.groups.sharing_bit(group) {
                 pass.groups &= !(1 << bit);
@@ -248,6 +284,7 @@ impl Scheduler {
     /// time can be told, because something never ends, is none and is given to another job.
     fn find_places(&mut self, pass: &mut Pass) {
         let mut pending = std::mem::take(&mut pass.pending);
+        pass.bound = None;
         for brief in pending.drain(..) {
             let found = match brief.whole {
                 0 => self.place_shared(pass, &brief),

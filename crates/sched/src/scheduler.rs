@@ -79,7 +79,7 @@ pub struct Scheduler {
     /// Counts the passes.
     pub(crate) passes: u64,
     /// The memory of the last pass.
-    pub(crate) spare: Pass,
+    pub(crate) spare: Box<Pass>,
 }
 
 impl Scheduler {
@@ -96,7 +96,7 @@ impl Scheduler {
             blocks: BTreeMap::new(),
             epoch: 0,
             passes: 0,
-            spare: Pass::default(),
+            spare: Box::default(),
         };
         scheduler.reconfigure(policy, nodes, queues);
         scheduler

@@ -7,11 +7,11 @@
 
 use crate::NodeMask;
 use crate::component::Component;
-use crate::ends::{Ends, Place};
+use crate::ends::{End, Ends, Place};
 use crate::group::Group;
 use crate::line::Brief;
 use crate::nodeset::NodeSet;
-use crate::pass::{Pass, at_least_one};
+use crate::pass::{Leftover, Pass, at_least_one};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
@@ -29,7 +29,7 @@ pub(crate) struct Masks {
     part: NodeMask,
 }
 
-/// A window of time, and what ends before it.
+/// Something to choose nodes for: a window of time, and what ends before it.
 #[derive(Clone, Copy)]
 struct Slot {
     at: Time,
@@ -42,6 +42,11 @@ impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
     pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &Brief) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
+        let reserved = &self.components[pass.component].reserved;
+        if let Some(capacity) = group.alike.filter(|_| reserved.is_empty() && pass.places.is_empty()) {
+            let count = count_alike(&group.demand, capacity)?;
+            return NodeSet::first_of(&group.eligible, &self.machine.idle, count);
+        }
         let masks = &mut pass.masks;
         masks.idle.set_and(&group.eligible, &self.machine.idle);
         let slot = Slot {
@@ -52,12 +57,51 @@ impl Scheduler {
         self.choose_whole(pass, brief, slot)
     }
 
+    /// What the place of a whole-node job will leave to others, where numbers tell it: all
+    /// nodes are alike, every job holds nodes as a whole, nothing is booked ahead. The
+    /// place takes what comes free latest, so of the nodes that are idle now only what is
+    /// missing then.
+    pub(crate) fn leftover(&self, pass: &Pass, head: &Brief) -> Option<Leftover> {
+        let component = &self.components[pass.component];
+        let group = self.groups.get(head.group);
+        if !self.is_counted(component, pass, group) {
+            return None;
+        }
+        let count = count_alike(&group.demand, group.alike?)?;
+        let idle = self.machine.room(pass.component).idle;
+        let missing = count.checked_sub(idle).filter(|missing| *missing > 0)?;
+        let (place, mut freed) = component.ends.freeing(missing.into())?;
+        let at = component.ends.get(place)?.at;
+        let soon = Time(pass.now.0.saturating_add(1));
+        let mut next = component.ends.after(place);
+        while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at.max(soon)) {
+            freed += u64::from(end.nodes);
+            next = component.ends.after(next);
+        }
+        Some(Leftover {
+            lasting: u64::from(idle).saturating_sub(u64::from(count).saturating_sub(freed)) as u32,
+            slack: at.max(soon).since(pass.now),
+        })
+    }
+
+    /// True when numbers of nodes are enough to tell when a job of the group can start.
+    fn is_counted(&self, component: &Component, pass: &Pass, group: &Group) -> bool {
+        let free = component.reserved.is_empty() && pass.places.is_empty();
+        free && group.everywhere && component.listed == 0
+    }
+
     /// The earliest time after now at which a whole-node job finds nodes for its whole
     /// limit, and the nodes: the end of something on nodes that may be chosen.
     pub(crate) fn earliest_whole(&self, pass: &mut Pass, brief: &Brief) -> Option<(Time, NodeSet)> {
         let group = self.groups.get(brief.group);
         let component = &self.components[pass.component];
         let soon = Time(pass.now.0.saturating_add(1));
+        if let Some(capacity) = group.alike
+            && self.is_counted(component, pass, group)
+        {
+            let count = count_alike(&group.demand, capacity)?;
+            return self.earliest_counted(pass, group, count);
+        }
         pass.masks.idle.set_and(&group.eligible, &self.machine.idle);
         // Before that many nodes have come free there is nothing to try.
         let idle = pass.masks.idle.count();
@@ -66,7 +110,7 @@ impl Scheduler {
             Some(missing @ 1..) if counted => Some(component.ends.freeing(missing.into())?),
             _ => None,
         };
-        let enough = enough.and_then(|place| component.ends.get(place));
+        let enough = enough.and_then(|(place, _)| component.ends.get(place));
         let not_before = enough.map_or(soon, |end| end.at.max(soon));
         let mut next = Ends::START;
         let mut last = pass.now;
@@ -94,6 +138,50 @@ impl Scheduler {
                 return Some((at, nodes));
             }
         }
+    }
+
+    /// The same where numbers tell the time: `count` nodes, those that come free latest.
+    fn earliest_counted(
+        &self,
+        pass: &mut Pass,
+        group: &Group,
+        mut count: u32,
+    ) -> Option<(Time, NodeSet)> {
+        let ends = &self.components[pass.component].ends;
+        let idle = self.machine.room(pass.component).idle;
+        let soon = Time(pass.now.0.saturating_add(1));
+        let (place, _) = ends.freeing(count.saturating_sub(idle).into())?;
+        let at = ends.get(place)?.at.max(soon);
+        if at == Time::FAR {
+            return None;
+        }
+        let mut next = ends.after(place);
+        while ends.get(next).is_some_and(|end| end.at.max(soon) == at) {
+            next = ends.after(next);
+        }
+        let Masks { taken, class, .. } = &mut pass.masks;
+        taken.clear();
+        let mut freed = ends.before(next).peekable();
+        while let Some(end) = freed.next().filter(|_| count > 0) {
+            let nodes = &self.running.get(end.run).nodes;
+            let same = |other: &&End| other.at.max(soon) == end.at.max(soon);
+            if end.nodes <= count && freed.peek().is_none_or(|other| !same(other)) {
+                taken.add_set(nodes);
+                count -= end.nodes;
+                continue;
+            }
+            class.clear();
+            class.add_set(nodes);
+            while let Some(other) = freed.next_if(same) {
+                class.add_set(&self.running.get(other.run).nodes);
+            }
+            count -= taken.take_first(class, count, None);
+        }
+        if count > 0 {
+            class.set_and(&group.eligible, &self.machine.idle);
+            taken.take_first(class, count, None);
+        }
+        Some((at, NodeSet::of(taken)))
     }
 
     /// A running job ends at `at`: its nodes become idle.
@@ -158,7 +246,7 @@ impl Scheduler {
         let soon = Time(now.0.saturating_add(1));
         if let Some(ended) = slot.ended {
             let ends = component.ends.before(ended);
-            let run = |end: &crate::ends::End| {
+            let run = |end: &End| {
                 let running = self.running.get(end.run);
                 (end.at.max(soon), &running.nodes)
             };
