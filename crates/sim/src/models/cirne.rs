@@ -97,7 +97,8 @@ impl Arrival {
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// As options call it.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Anl => "anl",
             Self::Ctc => "ctc",
