@@ -114,6 +114,26 @@ pub fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead 
     })
 }
 
+/// The first bytes of `input`, at most [`MAX_LINE_BYTES`], and all of it again.
+pub fn peeked<'a>(mut input: impl BufRead + 'a) -> (Vec<u8>, Box<dyn BufRead + 'a>) {
+    let mut head = Vec::new();
+    let most = MAX_LINE_BYTES as u64;
+    let failed = input.by_ref().take(most).read_to_end(&mut head).err();
+    let again = Cursor::new(head.clone())
+        .chain(BufReader::new(Failed(failed)))
+        .chain(input);
+    (head, Box::new(again))
+}
+
+/// What an earlier reading met: a reader may say it only once.
+struct Failed(Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
 /// One line, or what is there instead.
 #[derive(Debug)]
 pub enum Line<'a> {
@@ -318,7 +338,7 @@ impl<K: Ord> Names<K> {
     /// The index of `key`, which gets the next one and a name if it is new.
     pub fn index(&mut self, key: K, name: impl FnOnce() -> String) -> u32 {
         *self.indices.entry(key).or_insert_with(|| {
-            self.names.push(name());
+            self.names.push(printable(&name()));
             (self.names.len() - 1) as u32
         })
     }
@@ -326,7 +346,7 @@ impl<K: Ord> Names<K> {
     /// Gives `key` a name, the last one counts.
     pub fn rename(&mut self, key: K, name: String) {
         let index = self.index(key, String::new);
-        self.names[index as usize] = name;
+        self.names[index as usize] = printable(&name);
     }
 
     /// How many there are with the unknown.
@@ -338,6 +358,11 @@ impl<K: Ord> Names<K> {
     pub fn into_names(self) -> Vec<String> {
         self.names
     }
+}
+
+/// Names come from outside and go to terminals.
+fn printable(name: &str) -> String {
+    name.replace(char::is_control, "?")
 }
 
 #[cfg(test)]

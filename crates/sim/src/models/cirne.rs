@@ -9,7 +9,7 @@
 //! workload begins is drawn. Size, requested time and accuracy are independent of it and of
 //! each other.
 
-use crate::workload::{Job, Workload};
+use crate::workload::{Job, UNKNOWN, Workload};
 use cosy_model::{Span, Time};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -97,7 +97,8 @@ impl Arrival {
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// As options call it.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Anl => "anl",
             Self::Ctc => "ctc",
@@ -260,9 +261,9 @@ pub fn generate(settings: &Settings) -> Workload {
     }
     Workload {
         jobs,
-        users: vec![String::new()],
-        accounts: vec![String::new()],
-        queues: vec![String::new()],
+        users: vec![UNKNOWN.to_owned()],
+        accounts: vec![UNKNOWN.to_owned()],
+        queues: vec![UNKNOWN.to_owned()],
         machine: Some(settings.nodes.max(1)),
         dropped: Vec::new(),
     }

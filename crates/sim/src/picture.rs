@@ -1,1 +1,0 @@
-//! Pictures of a replay as SVG: Gantt chart, utilisation and backlog over time.

@@ -1,0 +1,51 @@
+//! Pictures of a replay as SVG: who held which nodes when, how much of the machine was
+//! held, how much waited.
+//!
+//! It knows nothing of files. What always holds: the text is well-formed XML whatever names
+//! are in it, its size is bounded ([`MAX_BARS`], one point for each column of pixels), and
+//! the same replay gives the same text.
+
+mod axis;
+mod curves;
+mod gantt;
+mod svg;
+
+pub use curves::{backlog, utilisation};
+pub use gantt::gantt;
+
+use crate::replay::Replay;
+use crate::workload::{Job, Workload};
+use cosy_model::Time;
+
+/// Most bars of a Gantt chart: beyond that nobody sees anything, and viewers get slow.
+pub const MAX_BARS: usize = 20_000;
+
+/// Why there is no picture.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PictureError {
+    /// A Gantt chart would have too many bars.
+    #[error(
+        "{jobs} jobs take more than {MAX_BARS} bars, which nobody could look at: draw a part of them with --until"
+    )]
+    TooMany {
+        /// Jobs that ran.
+        jobs: usize,
+    },
+    /// The replay did not keep what jobs held.
+    #[error("the replay has not kept what each job held")]
+    NoShares,
+}
+
+/// From the first submission to the last end, at least a second.
+fn frame(workload: &Workload, replay: &Replay) -> (Time, Time) {
+    let first = workload.jobs.first().map_or(Time::EPOCH, |job| job.submit);
+    let ends = replay.ran.iter().flatten().map(|ran| ran.end);
+    let last = ends.max().unwrap_or(first);
+    (first, last.max(first + cosy_model::Span::from_secs(1)))
+}
+
+/// When `job` waited, if it could ever have run.
+fn waited(job: &Job, ran: Option<crate::replay::Ran>) -> Option<(Time, Time)> {
+    let until = ran.map(|ran| ran.start).or(job.cancel)?;
+    (until > job.submit).then_some((job.submit, until))
+}

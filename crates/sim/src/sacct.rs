@@ -1,1 +1,0 @@
-//! Reads the text of `sacct -P`.
