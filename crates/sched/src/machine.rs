@@ -8,7 +8,7 @@
 //! has nothing else running; its amounts are not touched.
 
 use crate::changes::{Changes, Mark};
-use crate::nodeset::{NodeSet, bits_of};
+use crate::nodeset::NodeSet;
 use crate::{Demand, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId, Time};
 use std::borrow::Cow;
@@ -100,6 +100,8 @@ pub(crate) struct Machine {
     plain: Option<u32>,
     /// New work may start there.
     pub open: NodeMask,
+    /// How many nodes are not open.
+    closed: u32,
     /// No running job.
     pub idle: NodeMask,
     /// A job holds the node as a whole.
@@ -128,6 +130,7 @@ impl Machine {
             node.free = left(total, &node.used);
         }
         self.totals = Arc::new(totals);
+        self.closed = count as u32 - self.open.count();
         self.divide(&[]);
     }
 
@@ -172,6 +175,7 @@ impl Machine {
         if id.index() < self.nodes.len() {
             self.count(id, -1);
             set(&mut self.open, id, open);
+            self.closed = self.nodes.len() as u32 - self.open.count();
             self.count(id, 1);
         }
     }
@@ -222,19 +226,27 @@ impl Machine {
 
     /// Gives idle nodes to one job as a whole.
     pub fn hold(&mut self, nodes: &NodeSet, end: Time) {
-        self.count_set(nodes, -1);
+        if !self.count_plainly(nodes, -1) {
+            nodes.iter().for_each(|id| self.count(id, -1));
+        }
         self.held.add_set(nodes);
         self.idle.take_set(nodes);
         self.set_held_until(nodes, end);
-        self.count_set(nodes, 1);
+        if self.plain.is_none() {
+            nodes.iter().for_each(|id| self.count(id, 1));
+        }
     }
 
     /// Takes back nodes that one job held as a whole.
     pub fn let_go(&mut self, nodes: &NodeSet) {
-        self.count_set(nodes, -1);
+        if self.plain.is_none() {
+            nodes.iter().for_each(|id| self.count(id, -1));
+        }
         self.held.take_set(nodes);
         self.idle.add_set(nodes);
-        self.count_set(nodes, 1);
+        if !self.count_plainly(nodes, 1) {
+            nodes.iter().for_each(|id| self.count(id, 1));
+        }
     }
 
     /// Moves the expected end of the job that holds `nodes` as a whole.
@@ -398,23 +410,23 @@ impl Machine {
         self.regions[region].count(sign * i64::from(free), sign * idle, sign);
     }
 
-    /// Counts nodes that one job takes or gives back as a whole.
-    fn count_set(&mut self, nodes: &NodeSet, sign: i64) {
+    /// Counts nodes that are idle in their region (`sign` 1) or not any more (-1), where all
+    /// nodes are in one and are alike. False when they are not.
+    fn count_plainly(&mut self, nodes: &NodeSet, sign: i64) -> bool {
         let Some(cores) = self.plain else {
-            nodes.iter().for_each(|id| self.count(id, sign));
-            return;
+            return false;
         };
-        let (mut open, mut idle) = (0, 0);
-        for (at, bits) in nodes.words() {
-            let here = bits & self.open.word(at);
-            open += i64::from(here.count_ones());
-            idle += i64::from((here & self.idle.word(at)).count_ones());
-            if sign > 0 && self.changes.wanted() {
-                bits_of(at, bits).for_each(|id| self.changes.note(id, self.nodes.len()));
-            }
+        if self.changes.wanted() {
+            let most = self.nodes.len();
+            nodes.iter().for_each(|id| self.changes.note(id, most));
         }
-        let free = sign * idle * i64::from(cores);
-        self.regions[0].count(free, sign * idle, sign * open);
+        let open = match self.closed {
+            0 => nodes.count(),
+            _ => self.open.count_of(nodes),
+        };
+        let open = sign * i64::from(open);
+        self.regions[0].count(open * i64::from(cores), open, 0);
+        true
     }
 }
 

@@ -302,7 +302,9 @@ impl Scheduler {
         let (start, nodes) = self.earliest_whole(pass, brief)?;
         let end = start + at_least_one(brief.limit);
         pass.placed.add_set(&nodes);
-        pass.unbooked.push((nodes.clone(), start, end));
+        if self.machine.notes_changes() {
+            pass.unbooked.push((nodes.clone(), start, end));
+        }
         pass.places.book(nodes, start, end);
         Some(start)
     }

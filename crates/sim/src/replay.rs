@@ -8,6 +8,7 @@ use crate::workload::{Job, Workload};
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, NodeShare, QueueId, Span, Time};
 use cosy_sched::{Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ pub struct Machine {
     /// Processors of each. With one, every job gets whole nodes.
     pub cores: u32,
 }
+
+/// Demands for more processors than this are looked up by a search.
+const MOST_BY_PROCESSORS: u64 = 100_000;
 
 /// A job that ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +122,7 @@ pub fn replay(
     });
     let jobs = &jobs[..known];
     let mut scheduler = machine.scheduler(policy);
-    let mut demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>> = BTreeMap::new();
+    let mut demands = Demands::new(machine);
     let mut replay = Replay {
         ran: vec![None; jobs.len()],
         shares: vec![Vec::new(); if options.keep_shares { jobs.len() } else { 0 }],
@@ -139,13 +143,7 @@ pub fn replay(
             ends.pop();
         }
         while let Some(job) = jobs.get(next).filter(|job| job.submit <= now) {
-            let shape = (job.processors, job.nodes);
-            let demand = demands.entry(shape).or_insert_with(|| {
-                let demand = machine.demand(job);
-                let fits = scheduler.could_ever_run(&demand).is_ok();
-                fits.then(|| Arc::new(demand))
-            });
-            match demand {
+            match demands.of(job, &scheduler) {
                 Some(demand) => scheduler.enqueue(WaitingJob {
                     key: key(next, job, options.priorities),
                     ..waiting(next as u64, job, demand)
@@ -180,6 +178,46 @@ pub fn replay(
         }
         if let Some(progress) = options.progress.as_mut().filter(|_| started % 256 == 0) {
             progress(started);
+        }
+    }
+}
+
+/// What jobs ask for, once for all that ask for the same.
+struct Demands {
+    machine: Machine,
+    /// Of jobs that ask for so many processors and nothing else.
+    by_processors: Vec<Option<Arc<Demand>>>,
+    others: BTreeMap<(u32, Option<u32>), Arc<Demand>>,
+}
+
+impl Demands {
+    fn new(machine: Machine) -> Self {
+        let most = u64::from(machine.nodes) * u64::from(machine.cores);
+        Self {
+            machine,
+            by_processors: vec![None; most.min(MOST_BY_PROCESSORS) as usize + 1],
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// `None` when the job does not fit the machine.
+    fn of(&mut self, job: &Job, scheduler: &Scheduler) -> Option<&Arc<Demand>> {
+        let machine = self.machine;
+        let make = || {
+            let demand = machine.demand(job);
+            let fits = scheduler.could_ever_run(&demand).is_ok();
+            fits.then(|| Arc::new(demand))
+        };
+        let place = self.by_processors.get_mut(job.processors as usize);
+        if let Some(known) = place.filter(|_| job.nodes.is_none()) {
+            if known.is_none() {
+                *known = make();
+            }
+            return known.as_ref();
+        }
+        match self.others.entry((job.processors, job.nodes)) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(place) => Some(place.insert(make()?)),
         }
     }
 }
