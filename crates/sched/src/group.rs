@@ -48,6 +48,8 @@ pub(crate) struct Group {
     pub shape: ShapeId,
     queue: QueueId,
     jobs: usize,
+    /// Whole nodes, any of the component.
+    plain: bool,
     /// Of the machine that `eligible` and `feasible` were found for.
     epoch: u64,
     /// In this pass a job with that limit could not start.
@@ -118,6 +120,14 @@ impl Group {
     }
 }
 
+fn is_plain(demand: &Demand, (queue, component): (&NodeMask, &NodeMask)) -> bool {
+    demand.exclusive
+        && demand.required.is_empty()
+        && demand.tiers.is_empty()
+        && queue == component
+        && component.is_subset(&demand.allowed)
+}
+
 fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
     if !demand.required.is_empty() || !demand.tiers.is_empty() {
         return None;
@@ -152,6 +162,8 @@ pub(crate) struct Groups {
     /// By the place in memory of a group's own demand.
     by_place: Table<(QueueId, usize), GroupId>,
     unused: usize,
+    /// How many groups with waiting jobs are not plain.
+    unlike: u32,
     /// With how many waiting groups each bit stands for.
     waiting: [u32; BITS],
     shapes: Vec<Shape>,
@@ -177,6 +189,7 @@ impl Default for Groups {
             by_hash: BTreeMap::new(),
             by_place: Table::default(),
             unused: 0,
+            unlike: 0,
             waiting: [0; BITS],
             shapes: Vec::new(),
             shape_by_hash: BTreeMap::new(),
@@ -217,7 +230,14 @@ impl Groups {
 
     /// Counts one more job with `demand` in `queue`, which becomes that of the group: equal
     /// demands are kept once.
-    pub fn join(&mut self, queue: QueueId, demand: &mut Arc<Demand>) -> GroupId {
+    ///
+    /// `nodes` are those of the queue and of its component.
+    pub fn join(
+        &mut self,
+        queue: QueueId,
+        demand: &mut Arc<Demand>,
+        nodes: Option<(&NodeMask, &NodeMask)>,
+    ) -> GroupId {
         let place = (queue, Arc::as_ptr(demand) as usize);
         let id = match self.by_place.get(place) {
             Some(id) => *id,
@@ -233,8 +253,25 @@ impl Groups {
             self.unused -= 1;
             self.waiting[id.bit()] += 1;
             self.shape_groups[shape] += 1;
+            let plain = nodes.is_some_and(|nodes| is_plain(demand, nodes));
+            self.get_mut(id).plain = plain;
+            self.unlike += u32::from(!plain);
         }
         id
+    }
+
+    /// True when every waiting job asks for whole nodes and may have any of its component.
+    pub fn are_plain(&self) -> bool {
+        self.unlike == 0
+    }
+
+    /// Nodes and queues have changed: nothing is known to be plain.
+    pub fn forget_plain(&mut self) {
+        let waiting = self.groups.iter_mut().flatten().filter(|g| g.jobs > 0);
+        for group in waiting {
+            self.unlike += u32::from(group.plain);
+            group.plain = false;
+        }
     }
 
     /// Counts one job less.
@@ -244,7 +281,8 @@ impl Groups {
         if group.jobs > 0 {
             return;
         }
-        let shape = group.shape.0 as usize;
+        let (shape, plain) = (group.shape.0 as usize, group.plain);
+        self.unlike -= u32::from(!plain);
         self.unused += 1;
         self.waiting[id.bit()] -= 1;
         self.shape_groups[shape] -= 1;
@@ -277,6 +315,7 @@ impl Groups {
             shape: self.find_shape(queue, demand),
             queue,
             jobs: 0,
+            plain: false,
             epoch: 0,
             failed: (0, Span::ZERO),
         });
@@ -384,15 +423,15 @@ mod tests {
     #[test]
     fn equal_demands_are_one_group_and_unused_ones_go() {
         let mut groups = Groups::default();
-        let kept = groups.join(QueueId(0), &mut demand(7));
-        assert_eq!(groups.join(QueueId(0), &mut demand(7)), kept);
-        assert_ne!(groups.join(QueueId(1), &mut demand(7)), kept);
+        let kept = groups.join(QueueId(0), &mut demand(7), None);
+        assert_eq!(groups.join(QueueId(0), &mut demand(7), None), kept);
+        assert_ne!(groups.join(QueueId(1), &mut demand(7), None), kept);
         for tasks in 100..100 + 3 * UNUSED as u32 {
-            let id = groups.join(QueueId(0), &mut demand(tasks));
+            let id = groups.join(QueueId(0), &mut demand(tasks), None);
             groups.leave(id);
         }
         assert!(groups.groups.len() < 2 * UNUSED, "{}", groups.groups.len());
-        assert_eq!(groups.join(QueueId(0), &mut demand(7)), kept);
+        assert_eq!(groups.join(QueueId(0), &mut demand(7), None), kept);
         groups.leave(kept);
         groups.leave(kept);
         assert_eq!(groups.get(kept).demand.tasks, 7);

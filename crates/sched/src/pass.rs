@@ -46,7 +46,7 @@ pub(crate) struct Pass {
     /// A job may have no place at all, because something has no end.
     endless: bool,
     /// What the head leaves to others, as long as its place is still to find.
-    bound: Option<Leftover>,
+    pub bound: Option<Leftover>,
     heads: Vec<(JobId, WaitReason)>,
     started: Vec<OrderKey>,
     /// Bits of groups of which a job might start, and for each bit how many cannot.
@@ -54,13 +54,15 @@ pub(crate) struct Pass {
     hopeless: [u32; BITS],
     gave_up: bool,
     pub masks: Masks,
+    /// The idle nodes that the head's place needs, as long as numbers tell it.
+    pub kept: NodeMask,
 }
 
-/// What a guaranteed place leaves to other jobs, told by numbers of nodes alone.
+/// What the head's place leaves to other jobs, told by numbers of nodes alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leftover {
-    /// Idle nodes that it does not need.
-    pub lasting: u32,
+    /// Idle nodes that the place needs: the lowest ones.
+    pub kept: u32,
     /// Time until it starts.
     pub slack: Span,
 }
@@ -85,6 +87,7 @@ impl Default for Pass {
             hopeless: [0; BITS],
             gave_up: false,
             masks: Masks::default(),
+            kept: NodeMask::default(),
         }
     }
 }
@@ -106,6 +109,7 @@ impl Pass {
         self.booked.clear();
         self.heads.clear();
         self.started.clear();
+        self.kept.clear();
     }
 }
 
@@ -149,10 +153,10 @@ impl Scheduler {
         {
             pass.bound = self.leftover(pass, &head);
         }
-        if let Some(Leftover { lasting, slack }) = pass.bound {
+        if let Some(Leftover { kept, slack }) = pass.bound {
             return Room {
                 idle: free.idle,
-                lasting,
+                lasting: free.idle.saturating_sub(kept),
                 slack,
                 cores: free.cores,
                 groups: pass.groups,
@@ -252,6 +256,9 @@ impl Scheduler {
     }
 
     fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+        if let Some(bound) = pass.bound.filter(|_| self.groups.are_plain()) {
+            return self.start_beside(pass, job, brief, bound);
+        }
         let booked = !self.components[pass.component].bounds.is_empty();
         if !pass.pending.is_empty() {
             if booked && self.nodes_now(pass, brief).is_none() {

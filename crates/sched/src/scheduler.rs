@@ -128,6 +128,7 @@ impl Scheduler {
         let placed = queues.into_iter().zip(places).enumerate();
         self.queues = placed.map(queue).collect();
         self.epoch += 1;
+        self.groups.forget_plain();
         self.refill();
     }
 
@@ -251,7 +252,9 @@ impl Scheduler {
     pub fn enqueue(&mut self, mut job: WaitingJob) {
         let id = job.key.job;
         debug_assert!(!self.is_running(id), "job {id} runs already");
-        let group = self.groups.join(job.queue, &mut job.demand);
+        let queue = self.queues.get(job.queue.index());
+        let nodes = queue.map(|q| (&q.nodes, &self.components[q.component].nodes));
+        let group = self.groups.join(job.queue, &mut job.demand, nodes);
         if !job.demand.exclusive {
             self.machine.note_changes();
         }

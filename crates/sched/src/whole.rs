@@ -15,7 +15,7 @@ use crate::pass::{Leftover, Pass, at_least_one};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
-use cosy_model::{NodeId, Time};
+use cosy_model::{JobId, NodeId, Time};
 
 /// Sets of nodes that are worked on, kept for their memory.
 #[derive(Clone, Default, Debug)]
@@ -79,9 +79,47 @@ impl Scheduler {
             next = component.ends.after(next);
         }
         Some(Leftover {
-            lasting: u64::from(idle).saturating_sub(u64::from(count).saturating_sub(freed)) as u32,
+            kept: u64::from(count).saturating_sub(freed) as u32,
             slack: at.max(soon).since(pass.now),
         })
+    }
+
+    /// Starts a whole-node job beside the place of the head, where numbers tell it for all
+    /// waiting jobs: one that ends before may use the nodes that the place needs, and does
+    /// so first; they are the lowest.
+    pub(crate) fn start_beside(
+        &mut self,
+        pass: &mut Pass,
+        job: JobId,
+        brief: &Brief,
+        bound: Leftover,
+    ) -> bool {
+        let group = self.groups.get(brief.group);
+        let (eligible, idle) = (&group.eligible, &self.machine.idle);
+        if pass.kept.is_empty() && bound.kept > 0 {
+            pass.masks.class.set_and(eligible, idle);
+            pass.kept.take_first(&mut pass.masks.class, bound.kept, None);
+        }
+        let count = group.alike.and_then(|room| count_alike(&group.demand, room));
+        let nodes = match (count, brief.limit <= bound.slack) {
+            (None, _) => None,
+            (Some(count), true) => NodeSet::first_of(eligible, idle, count),
+            (Some(count), false) => {
+                pass.masks.class.set_to(idle);
+                pass.masks.class.subtract(&pass.kept);
+                NodeSet::first_of(eligible, &pass.masks.class, count)
+            }
+        };
+        let Some(nodes) = nodes else {
+            return false;
+        };
+        if brief.limit <= bound.slack && bound.kept > 0 {
+            pass.kept.take_set(&nodes);
+            let kept = pass.kept.count();
+            pass.bound = Some(Leftover { kept, ..bound });
+        }
+        self.start_on(job, nodes, pass.now);
+        true
     }
 
     /// True when numbers of nodes are enough to tell when a job of the group can start.
