@@ -5,7 +5,7 @@
 
 use crate::line::{Brief, GroupId};
 use crate::machine::Machine;
-use crate::select::{Candidate, select};
+use crate::select::{Candidate, count_alike, select};
 use crate::shape::Shape;
 use crate::table::Table;
 use crate::{Demand, NodeMask};
@@ -132,7 +132,8 @@ fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
     if !demand.required.is_empty() || !demand.tiers.is_empty() {
         return None;
     }
-    let mut totals = nodes.iter().map(|id| machine.total(id));
+    let known = nodes.iter().filter(|id| machine.knows(*id));
+    let mut totals = known.map(|id| machine.total(id));
     let first = totals.next()?;
     totals
         .all(|other| other == first)
@@ -141,7 +142,10 @@ fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
 
 /// True when a job with `demand` fits on `nodes` when they are empty.
 pub(crate) fn fits_empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> bool {
-    select(demand, empty(machine, demand, nodes)).is_some()
+    match alike(machine, demand, nodes) {
+        Some(room) => count_alike(demand, room).is_some_and(|count| count <= nodes.count()),
+        None => select(demand, empty(machine, demand, nodes)).is_some(),
+    }
 }
 
 /// All of `nodes` that could take a task when they are empty.

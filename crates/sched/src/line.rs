@@ -16,6 +16,9 @@ use cosy_model::Span;
 const RUN: usize = 64;
 const BLOCK: usize = 64;
 
+/// So few jobs are looked at one by one.
+const FEW: usize = 8;
+
 /// Size classes of whole-node jobs: up to 1, 2, 4, 8, ... nodes.
 const CLASSES: usize = 20;
 
@@ -109,7 +112,15 @@ impl Summary {
     }
 
     fn add(&mut self, brief: &Brief) {
-        self.join(&Self::of(std::slice::from_ref(brief)));
+        self.groups |= 1 << brief.group.bit();
+        if brief.whole == 0 {
+            self.cores = self.cores.min(brief.cores);
+            return;
+        }
+        self.whole = self.whole.min(brief.whole);
+        for limit in &mut self.limits[class(brief.whole)..] {
+            *limit = (*limit).min(brief.limit);
+        }
     }
 
     fn join(&mut self, other: &Self) {
@@ -131,12 +142,40 @@ impl Summary {
     }
 }
 
+/// A summary that may be of more jobs than there are: it still never promises less than
+/// one of them needs, and is made anew when a search has believed it in vain.
+#[derive(Clone, Default, Debug)]
+struct Kept {
+    summary: Option<Box<Summary>>,
+    /// Jobs have gone since.
+    old: bool,
+}
+
+impl Kept {
+    fn add(&mut self, brief: &Brief) {
+        if let Some(summary) = &mut self.summary {
+            summary.add(brief);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.summary = None;
+        self.old = false;
+    }
+
+    /// A search has found nothing.
+    fn in_vain(&mut self) {
+        if self.old {
+            self.forget();
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Run {
     keys: Vec<OrderKey>,
     briefs: Vec<Brief>,
-    /// `None` when a job has gone since it was made.
-    summary: Option<Summary>,
+    kept: Kept,
 }
 
 impl Run {
@@ -144,35 +183,62 @@ impl Run {
         Self {
             keys,
             briefs,
-            summary: None,
+            kept: Kept::default(),
         }
     }
 
     fn summary(&mut self) -> &Summary {
         let briefs = &self.briefs;
-        self.summary.get_or_insert_with(|| Summary::of(briefs))
+        let make = || Box::new(Summary::of(briefs));
+        self.kept.summary.get_or_insert_with(make)
     }
 }
 
 #[derive(Clone, Debug)]
 struct Block {
     runs: Vec<Run>,
-    /// `None` when a job has gone since it was made.
-    summary: Option<Summary>,
+    kept: Kept,
 }
 
 impl Block {
     fn summary(&mut self) -> &Summary {
         let runs = &mut self.runs;
-        self.summary.get_or_insert_with(|| {
+        self.kept.summary.get_or_insert_with(|| {
             let mut all = Summary::NONE;
             runs.iter_mut().for_each(|run| all.join(run.summary()));
-            all
+            Box::new(all)
         })
     }
 
     fn first(&self) -> &OrderKey {
         &self.runs[0].keys[0]
+    }
+
+    fn next(
+        &mut self,
+        cursor: &mut Cursor,
+        room: Option<&Room>,
+        hopeless: impl Fn(GroupId, Span) -> bool,
+    ) -> Option<(OrderKey, Brief)> {
+        while let Some(run) = self.runs.get_mut(cursor.run) {
+            let all = cursor.at == 0;
+            let skip = room.filter(|_| all && run.keys.len() > FEW);
+            if !skip.is_some_and(|room| !run.summary().might_hold(room)) {
+                let fits = |brief: &Brief| {
+                    room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
+                };
+                if let Some(found) = run.briefs[cursor.at..].iter().position(fits) {
+                    let at = cursor.at + found;
+                    cursor.at = at + 1;
+                    return Some((run.keys[at], run.briefs[at]));
+                }
+                if all {
+                    run.kept.in_vain();
+                }
+            }
+            (cursor.run, cursor.at) = (cursor.run + 1, 0);
+        }
+        None
     }
 
     /// The run in which `key` is, or would be.
@@ -195,6 +261,8 @@ pub(crate) struct Cursor {
 pub(crate) struct Line {
     blocks: Vec<Block>,
     len: usize,
+    /// The memory of the last block of a line that has run empty.
+    spare: Option<Block>,
 }
 
 impl Line {
@@ -215,9 +283,13 @@ impl Line {
     pub fn insert(&mut self, key: OrderKey, brief: Brief) {
         self.len += 1;
         if self.blocks.is_empty() {
-            let runs = vec![Run::new(vec![key], vec![brief])];
-            let summary = None;
-            self.blocks.push(Block { runs, summary });
+            let mut block = self.spare.take().unwrap_or_else(|| Block {
+                runs: vec![Run::new(Vec::new(), Vec::new())],
+                kept: Kept::default(),
+            });
+            block.runs[0].keys.push(key);
+            block.runs[0].briefs.push(brief);
+            self.blocks.push(block);
             return;
         }
         let at_block = self.block_of(&key);
@@ -227,9 +299,8 @@ impl Line {
         let at = run.keys.partition_point(|other| *other < key);
         run.keys.insert(at, key);
         run.briefs.insert(at, brief);
-        let summaries = [&mut run.summary, &mut block.summary];
-        let known = summaries.into_iter().flatten();
-        known.for_each(|summary| summary.add(&brief));
+        run.kept.add(&brief);
+        block.kept.add(&brief);
         if run.keys.len() > 2 * RUN {
             self.split(at_block, at_run);
         }
@@ -239,13 +310,13 @@ impl Line {
         let block = &mut self.blocks[at_block];
         let run = &mut block.runs[at_run];
         let later = Run::new(run.keys.split_off(RUN), run.briefs.split_off(RUN));
-        run.summary = None;
+        run.kept.forget();
         block.runs.insert(at_run + 1, later);
         if block.runs.len() > 2 * BLOCK {
-            block.summary = None;
+            block.kept.forget();
             let runs = block.runs.split_off(BLOCK);
-            let summary = None;
-            self.blocks.insert(at_block + 1, Block { runs, summary });
+            let kept = Kept::default();
+            self.blocks.insert(at_block + 1, Block { runs, kept });
         }
     }
 
@@ -261,9 +332,15 @@ impl Line {
         };
         run.keys.remove(at);
         run.briefs.remove(at);
-        run.summary = None;
-        block.summary = None;
+        run.kept.old = true;
+        block.kept.old = true;
         self.len -= 1;
+        if self.len == 0 {
+            run.kept.forget();
+            block.kept.forget();
+            self.spare = self.blocks.pop();
+            return true;
+        }
         if run.keys.is_empty() {
             block.runs.remove(at_run);
         }
@@ -282,28 +359,15 @@ impl Line {
         hopeless: impl Fn(GroupId, Span) -> bool,
     ) -> Option<(OrderKey, Brief)> {
         while let Some(block) = self.blocks.get_mut(cursor.block) {
-            let skip = room.filter(|_| (cursor.run, cursor.at) == (0, 0) && block.runs.len() > 1);
-            if skip.is_some_and(|room| !block.summary().might_hold(room)) {
-                *cursor = Cursor {
-                    block: cursor.block + 1,
-                    ..Cursor::default()
-                };
-                continue;
-            }
-            while let Some(run) = block.runs.get_mut(cursor.run) {
-                let skip = room.filter(|_| cursor.at == 0 && run.keys.len() > RUN / 4);
-                if !skip.is_some_and(|room| !run.summary().might_hold(room)) {
-                    let fits = |brief: &Brief| {
-                        room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
-                    };
-                    let mut rest = run.briefs[cursor.at..].iter();
-                    if let Some(found) = rest.position(fits) {
-                        let at = cursor.at + found;
-                        cursor.at = at + 1;
-                        return Some((run.keys[at], run.briefs[at]));
-                    }
+            let all = (cursor.run, cursor.at) == (0, 0);
+            let skip = room.filter(|_| all && block.runs.len() > 1);
+            if !skip.is_some_and(|room| !block.summary().might_hold(room)) {
+                if let Some(found) = block.next(cursor, room, &hopeless) {
+                    return Some(found);
                 }
-                (cursor.run, cursor.at) = (cursor.run + 1, 0);
+                if all {
+                    block.kept.in_vain();
+                }
             }
             *cursor = Cursor {
                 block: cursor.block + 1,

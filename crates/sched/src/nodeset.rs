@@ -21,9 +21,11 @@ impl NodeSet {
         }
     }
 
-    /// The lowest `count` nodes that are in both masks, if there are that many.
-    pub fn first_of(a: &NodeMask, b: &NodeMask, count: u32) -> Option<Self> {
-        let mut words = Vec::new();
+    /// The lowest `count` nodes that are in both masks, if there are that many, in the
+    /// memory of a set that is not needed any more.
+    pub fn first_of(a: &NodeMask, b: &NodeMask, count: u32, spare: Option<Self>) -> Option<Self> {
+        let mut words = spare.map(|set| set.words).unwrap_or_default();
+        words.clear();
         let mut left = count;
         for (at, (a, b)) in a.all_words().iter().zip(b.all_words()).enumerate() {
             if left == 0 {

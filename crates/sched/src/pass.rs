@@ -56,6 +56,8 @@ pub(crate) struct Pass {
     pub masks: Masks,
     /// The idle nodes that the head's place needs, as long as numbers tell it.
     pub kept: NodeMask,
+    /// The set of a job that has ended.
+    pub spare_set: Option<NodeSet>,
 }
 
 /// What the head's place leaves to other jobs, told by numbers of nodes alone.
@@ -88,6 +90,7 @@ impl Default for Pass {
             gave_up: false,
             masks: Masks::default(),
             kept: NodeMask::default(),
+            spare_set: None,
         }
     }
 }

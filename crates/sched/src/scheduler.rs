@@ -361,6 +361,7 @@ impl Scheduler {
                     }
                 }
             }
+            self.spare.spare_set = Some(running.nodes);
         }
         true
     }

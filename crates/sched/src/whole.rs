@@ -45,7 +45,7 @@ impl Scheduler {
         let reserved = &self.components[pass.component].reserved;
         if let Some(capacity) = group.alike.filter(|_| reserved.is_empty() && pass.places.is_empty()) {
             let count = count_alike(&group.demand, capacity)?;
-            return NodeSet::first_of(&group.eligible, &self.machine.idle, count);
+            return NodeSet::first_of(&group.eligible, &self.machine.idle, count, pass.spare_set.take());
         }
         let masks = &mut pass.masks;
         masks.idle.set_and(&group.eligible, &self.machine.idle);
@@ -101,13 +101,14 @@ impl Scheduler {
             pass.kept.take_first(&mut pass.masks.class, bound.kept, None);
         }
         let count = group.alike.and_then(|room| count_alike(&group.demand, room));
+        let spare = pass.spare_set.take();
         let nodes = match (count, brief.limit <= bound.slack) {
             (None, _) => None,
-            (Some(count), true) => NodeSet::first_of(eligible, idle, count),
+            (Some(count), true) => NodeSet::first_of(eligible, idle, count, spare),
             (Some(count), false) => {
                 pass.masks.class.set_to(idle);
                 pass.masks.class.subtract(&pass.kept);
-                NodeSet::first_of(eligible, &pass.masks.class, count)
+                NodeSet::first_of(eligible, &pass.masks.class, count, spare)
             }
         };
         let Some(nodes) = nodes else {
