@@ -3,6 +3,9 @@
 pub mod calibrate;
 pub mod experiment;
 pub mod generate;
+pub mod output;
+pub mod progress;
+pub mod report;
 pub mod run;
 pub mod source;
 pub mod try_policy;

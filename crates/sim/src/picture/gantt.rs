@@ -6,6 +6,7 @@
 use super::axis::{Area, words};
 use super::svg::{Anchor, Svg, px};
 use super::{MAX_BARS, PictureError, frame};
+use crate::machine::counted;
 use crate::replay::{Machine, Ran, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{NodeShare, Time};
@@ -137,9 +138,9 @@ fn tip(area: &Area, machine: Machine, job: &Job, ran: Ran, rows: Rows) -> String
     let at = |time: Time| words(time.since(area.from));
     let backfilled = if ran.backfilled { "\nbackfilled" } else { "" };
     format!(
-        "job {}: {} processors, {nodes}\nsubmitted {}\nstarted {}\nended {}{backfilled}",
+        "job {}: {}, {nodes}\nsubmitted {}\nstarted {}\nended {}{backfilled}",
         job.id,
-        machine.processors(job),
+        counted(machine.processors(job), "processor"),
         at(job.submit),
         at(ran.start),
         at(ran.end),
