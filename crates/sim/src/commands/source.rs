@@ -90,7 +90,7 @@ pub fn model_options(command: Command) -> Command {
             option(
                 "load",
                 "F",
-                "Multiplies submissions per second [default: 1]",
+                "Multiplies submissions per second, with cirne requested times too [default: 1]",
             )
             .value_parser(load),
         )
