@@ -4,6 +4,7 @@
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::cosy::case::{Case, Wait};
+use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::curve::{Multiple, Share};
 use cosy_sim::cosy::trial::{Fate, Notice, Trial};
 use cosy_sim::models::cirne::{Arrival, Settings, generate};
@@ -135,6 +136,23 @@ fn without_reservations_a_run_is_a_replay() {
             for (at, fate) in case.fates.iter().enumerate() {
                 assert_eq!(fate.start(), starts(at), "seed {seed}, job {at}");
             }
+        }
+    }
+}
+
+#[test]
+fn the_controller_starts_the_same_jobs_at_the_same_time() {
+    let machine = Machine {
+        nodes: 32,
+        cores: 1,
+    };
+    for seed in 0..5 {
+        let jobs = workload(seed, false).jobs;
+        for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
+            let case = Case::new(machine, policy, jobs.clone(), Wait::Before, seed);
+            let planner: Vec<_> = case.fates.iter().map(|fate| fate.start()).collect();
+            let controller = controlled::starts(machine, policy, &jobs);
+            assert_eq!(controller, planner, "seed {seed}, {policy:?}");
         }
     }
 }
