@@ -9,3 +9,4 @@ pub mod report;
 pub mod run;
 pub mod source;
 pub mod try_policy;
+pub mod try_report;

@@ -33,8 +33,6 @@ impl Report {
     /// None that are known.
     pub fn json(&self) -> anyhow::Result<String> {
         let metrics = &self.metrics;
-        let dropped = self.dropped.iter();
-        let dropped = dropped.map(|(reason, rows)| json!({"reason": reason, "rows": rows}));
         let value = json!({
             "workload": self.workload,
             "machine": {"nodes": self.machine.nodes, "cores": self.machine.cores},
@@ -43,7 +41,7 @@ impl Report {
             "jobs": metrics.jobs,
             "cancelled": metrics.cancelled,
             "too_large": metrics.too_large,
-            "dropped": dropped.collect::<Vec<Value>>(),
+            "dropped": dropped_json(&self.dropped),
             "makespan": secs(metrics.makespan),
             "utilisation": metrics.utilisation(),
             "mean_wait": metrics.mean_wait(),
@@ -64,6 +62,13 @@ impl Report {
     fn rate(&self) -> f64 {
         self.submitted as f64 / self.took.max(1e-9)
     }
+}
+
+/// Reasons with the number of rows that were left out for them.
+pub fn dropped_json(dropped: &[(String, u64)]) -> Value {
+    let all = dropped.iter();
+    all.map(|(reason, rows)| json!({"reason": reason, "rows": rows}))
+        .collect()
 }
 
 /// Whole seconds as such.
@@ -116,7 +121,8 @@ fn wait(secs: Option<f64>) -> String {
     })
 }
 
-fn percent(share: Option<f64>) -> String {
+/// `12.3 %`.
+pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(none, |share| format!("{:.1} %", share * 100.0))
 }
 

@@ -128,17 +128,21 @@ pub fn read(options: &ArgMatches) -> anyhow::Result<(Machine, Workload)> {
             report::dropped_line(&workload)
         );
     }
-    let machine = match (asked, workload.machine) {
-        (Some(machine), _) => machine,
-        (None, Some(processors)) => processors
-            .to_string()
-            .parse()
-            .context("the machine that the workload names")?,
+    machine_of(options, &workload).map(|machine| (machine, workload))
+}
+
+/// The machine that was asked for, else the one that the workload names.
+pub fn machine_of(options: &ArgMatches, workload: &Workload) -> anyhow::Result<Machine> {
+    match (options.get_one("machine"), workload.machine) {
+        (Some(machine), _) => Ok(*machine),
+        (None, Some(processors)) => {
+            let named = processors.to_string();
+            named.parse().context("the machine that the workload names")
+        }
         (None, None) => bail!(
             "the workload does not say what machine it ran on: say it with --machine NODES[xCORES]"
         ),
-    };
-    Ok((machine, workload))
+    }
 }
 
 /// Refuses jobs that are larger than the machine, or with `--lenient` drops them; says how
