@@ -98,26 +98,22 @@ fn listed(dropped: &[(String, u64)]) -> String {
 }
 
 /// The text of `input`, unpacked if it begins as gzip does.
-///
-/// # Errors
-/// Those of reading its first two bytes.
-pub fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut head = Vec::with_capacity(GZIP_MAGIC.len());
-    let magic_bytes = GZIP_MAGIC.len() as u64;
-    input.by_ref().take(magic_bytes).read_to_end(&mut head)?;
-    let is_packed = head == GZIP_MAGIC;
-    let whole = Cursor::new(head).chain(input);
-    Ok(if is_packed {
-        Box::new(BufReader::new(MultiGzDecoder::new(whole)))
-    } else {
-        Box::new(whole)
-    })
+pub fn unpacked<'a>(input: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
+    let (head, input) = peeked(input, GZIP_MAGIC.len());
+    match head == GZIP_MAGIC {
+        true => Box::new(BufReader::new(MultiGzDecoder::new(input))),
+        false => input,
+    }
 }
 
-/// The first bytes of `input`, at most [`MAX_LINE_BYTES`], and all of it again.
-pub fn peeked<'a>(mut input: impl BufRead + 'a) -> (Vec<u8>, Box<dyn BufRead + 'a>) {
+/// The first bytes of `input`, at most as many, and all of it again. What goes wrong in the
+/// first bytes goes wrong again there.
+pub fn peeked<'a>(
+    mut input: impl BufRead + 'a,
+    most_bytes: usize,
+) -> (Vec<u8>, Box<dyn BufRead + 'a>) {
     let mut head = Vec::new();
-    let most = MAX_LINE_BYTES as u64;
+    let most = most_bytes as u64;
     let failed = input.by_ref().take(most).read_to_end(&mut head).err();
     let again = Cursor::new(head.clone())
         .chain(BufReader::new(Failed(failed)))
@@ -326,15 +322,17 @@ pub struct Names<K> {
     names: Vec<String>,
 }
 
-impl<K: Ord> Names<K> {
+impl<K: Ord> Default for Names<K> {
     /// Only the unknown.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             indices: BTreeMap::new(),
             names: vec![crate::workload::UNKNOWN.to_owned()],
         }
     }
+}
 
+impl<K: Ord> Names<K> {
     /// The index of `key`, which gets the next one and a name if it is new.
     pub fn index(&mut self, key: K, name: impl FnOnce() -> String) -> u32 {
         *self.indices.entry(key).or_insert_with(|| {
@@ -350,7 +348,7 @@ impl<K: Ord> Names<K> {
     }
 
     /// How many there are with the unknown.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.names.len()
     }
 
@@ -396,7 +394,7 @@ mod tests {
 
     #[test]
     fn names_keep_their_first_index() {
-        let mut names = Names::new();
+        let mut names = Names::default();
         names.rename(7, "seven".to_owned());
         assert_eq!(names.index(3, || "3".to_owned()), 2);
         assert_eq!(names.index(7, || "7".to_owned()), 1);

@@ -1,5 +1,6 @@
 //! The command `cosy-sim generate`: what it writes reads as the workload that the model
 //! draws, and what it refuses.
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_sim::models::{cirne, lublin};
 use cosy_sim::swf::{self, Strictness};

@@ -152,8 +152,7 @@ fn known_by_content(
     input: impl BufRead,
     strictness: Strictness,
 ) -> anyhow::Result<Workload> {
-    let unpacked = intake::unpacked(input).with_context(|| format!("{name}: cannot be read"))?;
-    let (head, input) = intake::peeked(unpacked);
+    let (head, input) = intake::peeked(intake::unpacked(input), intake::MAX_LINE_BYTES);
     Ok(match sacct::is_likely(&head) {
         true => sacct::read(name, input, strictness)?,
         false => swf::read(name, input, strictness)?,
