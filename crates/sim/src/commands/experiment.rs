@@ -1,5 +1,6 @@
 //! The command `cosy-sim experiment`: the papers' experiments again.
 
+use super::output::Output;
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_model::Span;
@@ -112,19 +113,17 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 fn cosy(options: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let mut output = Output::of(options, &["json"])?;
     let settings = settings(options)?;
     let cases = settings.cases();
     let controller = controller(options, &cases)?;
     let report = Report::of(&cases);
-    let json = options.get_one::<String>("json").map(String::as_str);
-    if let Some(path) = json {
+    output.put("json", || {
         let mut all = report.to_json();
         all["experiment"] = headline(&settings).into();
-        write(path, &serde_json::to_string_pretty(&all)?)?;
-    }
-    if json != Some("-") {
-        print!("{}\n{report}\n{controller}", headline(&settings));
-    }
+        Ok(serde_json::to_string_pretty(&all)? + "\n")
+    })?;
+    output.finish(&format!("{}\n{report}\n{controller}", headline(&settings)))?;
     let failed = options.get_flag("check") && !report.all_hold();
     Ok(if failed {
         ExitCode::FAILURE
@@ -155,14 +154,6 @@ fn controller(options: &ArgMatches, cases: &[Case]) -> anyhow::Result<String> {
          Without reservations only: the controller takes no requests for them yet.\n",
         count.min(cases.len() as u64)
     ))
-}
-
-fn write(path: &str, text: &str) -> anyhow::Result<()> {
-    if path == "-" {
-        println!("{text}");
-        return Ok(());
-    }
-    std::fs::write(path, text).with_context(|| format!("cannot write {path}"))
 }
 
 fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {

@@ -6,6 +6,7 @@
 //! workload without reservations, [`study`] repeats that over many workloads, and
 //! [`claims`] tries what the paper says.
 
+pub mod calibration;
 pub mod case;
 pub mod claims;
 pub mod controlled;

@@ -3,7 +3,6 @@
 use super::claims::Claim;
 use super::paper::{PaperRow, UTILISATION_PERCENT};
 use super::report::Report;
-use super::sample::Mean;
 use super::seek::Found;
 use super::study::{Before, Point};
 use std::fmt::{self, Write};
@@ -20,12 +19,6 @@ impl fmt::Display for Report {
         needed(f, &self.needed)?;
         claims(f, &self.claims)
     }
-}
-
-/// The mean and its interval, times `scale`.
-fn interval(mean: Mean, scale: f64, digits: usize) -> String {
-    let [mean, low, high] = [mean.mean, mean.low, mean.high].map(|value| value * scale);
-    format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
 }
 
 fn before(f: &mut impl Write, report: &Report) -> fmt::Result {
@@ -47,9 +40,9 @@ fn before(f: &mut impl Write, report: &Report) -> fmt::Result {
     writeln!(
         f,
         "without reservations: submitted over {} days, makespan {} days, mean wait {} hours",
-        interval(submission_days, 1.0, 1),
-        interval(makespan_days, 1.0, 1),
-        interval(wait_hours, 1.0, 1),
+        submission_days.interval(1.0, 1),
+        makespan_days.interval(1.0, 1),
+        wait_hours.interval(1.0, 1),
     )
 }
 
@@ -66,7 +59,7 @@ fn table(f: &mut impl Write, report: &Report) -> fmt::Result {
         "-",
         "1",
         "-",
-        interval(report.before.utilisation, 100.0, 1)
+        report.before.utilisation.interval(100.0, 1)
     )?;
     for (paper, ours) in &report.table {
         writeln!(f, "{} |  {}", papers(paper), figures(ours))?;
@@ -94,11 +87,11 @@ fn figures(point: &Point) -> String {
     let spread = format!("{:.2}-{:.2}", point.spread.0, point.spread.1);
     format!(
         "{:<17}  {:<17}  {spread:<10}  {:<17}  {:<17}  {}",
-        interval(point.multiple, 1.0, 2),
-        interval(point.relative_wait, 1.0, 2),
-        interval(point.utilisation, 100.0, 1),
-        interval(point.utilisation_while_queued, 100.0, 1),
-        interval(point.rejected, 100.0, 1),
+        point.multiple.interval(1.0, 2),
+        point.relative_wait.interval(1.0, 2),
+        point.utilisation.interval(100.0, 1),
+        point.utilisation_while_queued.interval(100.0, 1),
+        point.rejected.interval(100.0, 1),
     )
 }
 
@@ -121,7 +114,7 @@ fn needed(f: &mut impl Write, needed: &[(Found, Point)]) -> fmt::Result {
             Found::At(n) => format!("n = {n}"),
             Found::Beyond(n) => format!("more than {n}"),
         };
-        let (share, wait) = (point.share, interval(point.relative_wait, 1.0, 3));
+        let (share, wait) = (point.share, point.relative_wait.interval(1.0, 3));
         writeln!(f, "p {share:>3} %: {found}; q {wait}")?;
     }
     Ok(())
