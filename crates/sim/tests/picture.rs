@@ -1,5 +1,7 @@
 //! Pictures: one whole as a snapshot, and all of them well-formed whatever is drawn.
 
+#![allow(clippy::unwrap_used)] // tests
+
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;

@@ -1,6 +1,8 @@
 //! Replays against figures made by hand, by an independent program, and by a short
 //! scheduler of its own that only counts processors; and the command `run` as users call it.
 
+#![allow(clippy::unwrap_used)] // tests
+
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;

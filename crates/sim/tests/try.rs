@@ -1,5 +1,7 @@
 //! The command `try`, on histories of accounting that are made by hand.
 
+#![allow(clippy::unwrap_used)] // tests
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

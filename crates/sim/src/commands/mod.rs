@@ -4,6 +4,7 @@ pub mod calibrate;
 pub mod experiment;
 pub mod generate;
 pub mod output;
+pub mod pages;
 pub mod progress;
 pub mod report;
 pub mod run;

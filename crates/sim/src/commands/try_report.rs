@@ -188,8 +188,8 @@ fn likely(weeks: u64) -> String {
 fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[Line]) -> fmt::Result {
     writeln!(
         f,
-        "\n{title:<NAME$} {:>9} {:>12} {:>12} {:>13}  {:<29} {}",
-        "jobs", "wait before", "after", "difference", "likely", "they wait"
+        "\n{title:<NAME$} {:>9} {:>12} {:>12} {:>13}  {:<29} they wait",
+        "jobs", "wait before", "after", "difference", "likely"
     )?;
     for line in lines.iter().take(SHOWN) {
         let name: String = line.name.chars().take(NAME).collect();

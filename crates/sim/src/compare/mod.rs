@@ -252,9 +252,11 @@ mod tests {
         check(u32::MAX, "1073741825-4294967296");
     }
 
-    /// Rows: (day of submission, processors, account, wait before, wait after).
-    fn compared(rows: &[(i64, u32, u32, Option<i64>, Option<i64>)]) -> Option<Comparison> {
-        let job = |row: &(i64, u32, u32, Option<i64>, Option<i64>)| Job {
+    /// Day of submission, processors, account, wait before, wait after.
+    type Row = (i64, u32, u32, Option<i64>, Option<i64>);
+
+    fn compared(rows: &[Row]) -> Option<Comparison> {
+        let job = |row: &Row| Job {
             submit: Time::from_secs(row.0 * 86_400),
             processors: row.1,
             account: row.2,
