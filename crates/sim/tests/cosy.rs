@@ -145,17 +145,16 @@ fn without_reservations_a_run_is_a_replay() {
 
 #[test]
 fn the_controller_starts_the_same_jobs_at_the_same_time() {
-    let machine = Machine {
-        nodes: 32,
-        cores: 1,
-    };
-    for seed in 0..5 {
-        let jobs = workload(seed, false).jobs;
-        for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
-            let case = Case::new(machine, policy, jobs.clone(), Wait::Before, seed);
-            let planner: Vec<_> = case.fates.iter().map(|fate| fate.start()).collect();
-            let controller = controlled::starts(machine, policy, &jobs);
-            assert_eq!(controller, planner, "seed {seed}, {policy:?}");
+    for (nodes, cores) in [(32, 1), (8, 4)] {
+        let machine = Machine { nodes, cores };
+        for seed in 0..5 {
+            let jobs = workload(seed, false).jobs;
+            for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
+                let case = Case::new(machine, policy, jobs.clone(), Wait::Before, seed);
+                let planner: Vec<_> = case.fates.iter().map(|fate| fate.start()).collect();
+                let controller = controlled::starts(machine, policy, &jobs);
+                assert_eq!(controller, planner, "{machine}, seed {seed}, {policy:?}");
+            }
         }
     }
 }

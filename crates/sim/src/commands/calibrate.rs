@@ -53,7 +53,7 @@ pub fn command() -> Command {
                 "TIME",
                 "Waits of jobs that started within that time count",
             )
-            .default_value("7-00:00:00")
+            .default_value("7d")
             .value_parser(value_parser!(Span)),
         )
         .arg(

@@ -1,6 +1,7 @@
 //! The command `cosy-sim experiment`: the papers' experiments again.
 
 use super::output::Output;
+use super::source;
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cosy_model::Span;
@@ -9,15 +10,16 @@ use cosy_sim::cosy::case::{Case, Wait};
 use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::report::Report;
 use cosy_sim::cosy::study::{Lengths, Settings};
-use cosy_sim::models::cirne;
 use cosy_sim::policy;
 use std::process::ExitCode;
 
 /// The load at which u is the paper's 74 % without reservations; see docs/EXPERIMENTS.md.
-const PAPER_LOAD: &str = "0.7";
+const PAPER_LOAD: &str = "0.65";
 const MOST_NODES: i64 = 100_000;
 const MOST_JOBS: u64 = 1_000_000;
 const MOST_SEEDS: u64 = 1_000_000;
+/// Of all workloads together: they are kept.
+const MOST_REQUESTS: u64 = 10_000_000;
 
 /// Its options.
 pub fn command() -> Command {
@@ -47,7 +49,7 @@ fn cosy_command() -> Command {
         .arg(
             option("load", "X")
                 .default_value(PAPER_LOAD)
-                .value_parser(load)
+                .value_parser(source::load)
                 .help("Multiplies the model's arrival rate and requested times"),
         )
         .arg(
@@ -66,7 +68,7 @@ fn cosy_command() -> Command {
             option("wait", "WHICH")
                 .default_value("settled")
                 .value_parser(wait)
-                .help("The wait that n multiplies: settled (of that very run), before (without reservations), or of jobs started within a time like 7-00:00:00"),
+                .help("The wait that n multiplies: settled (of that very run), before (without reservations), or of jobs started within a time like 7d"),
         )
         .arg(
             option("controller", "N")
@@ -87,12 +89,6 @@ fn option(name: &'static str, value: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value)
 }
 
-fn load(text: &str) -> Result<f64, String> {
-    let loads = cirne::LOADS;
-    let load = text.parse().ok().filter(|load| loads.contains(load));
-    load.ok_or_else(|| format!("not a number from {} to {}", loads.start(), loads.end()))
-}
-
 fn wait(text: &str) -> Result<Wait, String> {
     match text {
         "settled" => Ok(Wait::Settled),
@@ -105,10 +101,13 @@ fn wait(text: &str) -> Result<Wait, String> {
 }
 
 /// Runs it.
+///
+/// # Errors
+/// The options contradict each other, or the controller and the planner do.
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     match options.subcommand() {
         Some(("cosy", options)) => cosy(options),
-        _ => bail!("clap asks for one of them"),
+        _ => bail!("which experiment? There is cosy"),
     }
 }
 
@@ -163,10 +162,14 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
         Some("both") => Lengths::Both,
         _ => Lengths::Requested,
     };
+    let (jobs, seeds) = (number("jobs"), number("seeds"));
+    if jobs.saturating_mul(seeds) > MOST_REQUESTS {
+        bail!("{seeds} workloads of {jobs} requests are more than {MOST_REQUESTS} requests");
+    }
     Ok(Settings {
         nodes: options.get_one("nodes").copied().unwrap_or(1),
-        jobs: usize::try_from(number("jobs")).context("--jobs")?,
-        seeds: number("seeds"),
+        jobs: usize::try_from(jobs).context("--jobs")?,
+        seeds,
         first_seed: number("seed"),
         load: options.get_one("load").copied().unwrap_or(1.0),
         lengths,

@@ -111,7 +111,8 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse())
 }
 
-fn load(text: &str) -> Result<f64, String> {
+/// Reads a load that models are used with.
+pub fn load(text: &str) -> Result<f64, String> {
     let known = cirne::LOADS;
     let asked = text.parse().ok().filter(|load| known.contains(load));
     let (least, most) = (known.start(), known.end());

@@ -141,7 +141,7 @@ impl<'a> Controlled<'a> {
     fn ask_due(&mut self, now: Time) {
         while let Some(job) = self.jobs.get(self.next).filter(|job| job.submit <= now) {
             let submission = Submission {
-                spec: spec(job),
+                spec: spec(self.machine, job),
                 script: OsText::default(),
                 array: None,
             };
@@ -284,7 +284,8 @@ fn user() -> User {
     }
 }
 
-fn spec(job: &Job) -> JobSpec {
+fn spec(machine: Machine, job: &Job) -> JobSpec {
+    let nodes = machine.demand(job).nodes;
     JobSpec {
         name: String::from("job"),
         queue: None,
@@ -294,8 +295,9 @@ fn spec(job: &Job) -> JobSpec {
             argv: vec![OsText::from("true")],
         },
         request: ResourceRequest {
-            nodes: Some(job.processors),
-            exclusive: true,
+            nodes,
+            tasks: nodes.is_none().then_some(job.processors),
+            exclusive: nodes.is_some(),
             ..ResourceRequest::default()
         },
         time_limit: Some(job.limit),
