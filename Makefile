@@ -17,7 +17,7 @@ ARGS ?=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
-PROGRAMS := cosyd noded cosy
+PROGRAMS := cosyd noded cosy cosy-sim
 # Short names of the commands; each is a link to cosy.
 NAMES := csub cstat ccancel chist cadm
 
@@ -33,7 +33,7 @@ FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 help:
 	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
 	@echo "make test       build and run the whole test suite"
-	@echo "make build      build the programs: cosyd noded cosy"
+	@echo "make build      build the programs: cosyd noded cosy cosy-sim"
 	@echo "make lint       formatting, lints of Rust and of shell scripts"
 	@echo "make examples   check the example configurations in etc/"
 	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
@@ -74,7 +74,7 @@ need-fmt: need-cargo
 STATIC := -C target-feature=+crt-static -C relocation-model=static
 
 build: need-cargo need-cc
-	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-sim
 	cargo rustc --release $(CARGO_FLAGS) -p cosy --bin cosy -- $(STATIC) \
 	  || cargo build --release $(CARGO_FLAGS) -p cosy
 
@@ -149,6 +149,8 @@ install:
 	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
 	"$(RELEASE)/cosy" generate man "$$work/man"; \
 	"$(RELEASE)/cosy" generate completions "$$work/completions"; \
+	"$(RELEASE)/cosy-sim" pages man "$$work/man"; \
+	"$(RELEASE)/cosy-sim" pages completions "$$work/completions"; \
 	install -m 644 "$$work"/man/*.1 "$(MAN)"; \
 	for f in "$$work"/completions/bash/*.bash; do \
 	  name=$${f##*/}; install -m 644 "$$f" "$(BASH_COMPLETIONS)/$${name%.bash}"; \
@@ -160,7 +162,7 @@ uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
 	rm -f "$(UNITS)/cosyd.service" "$(UNITS)/noded.service" "$(SYSUSERS)/cosy.conf"
 	rm -rf "$(DOC)"
-	for n in cosy $(NAMES); do \
+	for n in cosy cosy-sim $(NAMES); do \
 	  rm -f "$(MAN)/$$n.1" "$(BASH_COMPLETIONS)/$$n" "$(ZSH_COMPLETIONS)/_$$n" "$(FISH_COMPLETIONS)/$$n.fish"; \
 	done
 	rm -f "$(MAN)"/cosy-*.1

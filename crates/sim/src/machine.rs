@@ -35,18 +35,25 @@ pub struct TooLarge {
 }
 
 fn asked(processors: u32, nodes: Option<u32>) -> String {
-    match nodes {
-        Some(nodes) => format!("{processors} processors on {nodes} nodes"),
-        None => format!("{processors} processors"),
-    }
+    let processors = counted(processors.into(), "processor");
+    nodes.map_or(processors.clone(), |nodes| {
+        format!("{processors} on {}", counted(nodes.into(), "node"))
+    })
+}
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{ending}")
 }
 
 /// `128 nodes`, `32 nodes with 16 cores`.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = counted(self.nodes.into(), "node");
         match self.cores {
-            1 => write!(f, "{} nodes", self.nodes),
-            cores => write!(f, "{} nodes with {cores} cores", self.nodes),
+            1 => f.write_str(&nodes),
+            cores => write!(f, "{nodes} with {cores} cores"),
         }
     }
 }

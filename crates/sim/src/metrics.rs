@@ -132,15 +132,17 @@ mod tests {
 
     const FOUR: Machine = Machine { nodes: 4, cores: 1 };
 
-    /// Jobs as (submit, start, end, processors) in seconds; `None` of start is cancelled.
-    fn metrics(rows: &[(i64, Option<(i64, i64)>, u32)]) -> Metrics {
-        let job = |(at, row): (usize, &(i64, Option<(i64, i64)>, u32))| Job {
+    /// Seconds of submission and, unless it was cancelled, start and end; processors.
+    type Row = (i64, Option<(i64, i64)>, u32);
+
+    fn metrics(rows: &[Row]) -> Metrics {
+        let job = |(at, row): (usize, &Row)| Job {
             id: at as u64,
             submit: Time::from_secs(row.0),
             processors: row.2,
             ..Job::default()
         };
-        let ran = |row: &(i64, Option<(i64, i64)>, u32)| {
+        let ran = |row: &Row| {
             row.1.map(|(start, end)| Ran {
                 start: Time::from_secs(start),
                 end: Time::from_secs(end),

@@ -7,7 +7,7 @@ use cosy_model::Time;
 use cosy_sim::models::cirne::{Arrival, Settings, generate};
 use cosy_sim::workload::Job;
 
-const JOBS: usize = 50_000;
+const JOBS: usize = 20_000;
 const DAY_SECS: f64 = 86_400.0;
 
 fn drawn(seed: u64) -> Vec<Job> {
@@ -43,7 +43,7 @@ fn days(jobs: &[Job]) -> f64 {
 
 #[test]
 fn sizes_are_as_published() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let jobs = drawn(seed);
         check_mean("serial", share(&jobs, |j| j.processors == 1), 0.20, 0.0);
         let sizes = jobs.iter().map(|job| f64::from(job.processors));
@@ -71,7 +71,7 @@ fn sizes_end_at_the_machine() {
 
 #[test]
 fn requested_times_are_as_published() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let jobs = drawn(seed);
         let requested = jobs.iter().map(|job| job.limit.secs() as f64);
         check_mean("requested", requested, 26_700.0, 50.0);
@@ -84,7 +84,7 @@ fn requested_times_are_as_published() {
 
 #[test]
 fn accuracies_are_as_published() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let jobs = drawn(seed);
         // Run times are rounded up to whole seconds.
         let accuracy = jobs
@@ -97,7 +97,7 @@ fn accuracies_are_as_published() {
 
 #[test]
 fn cancellations_are_as_published_and_can_be_left_out() {
-    for seed in 1..=3 {
+    for seed in 1..=2 {
         let mut jobs = drawn(seed);
         let cancelled = share(&jobs, |j| j.cancel.is_some());
         check_mean("cancelled", cancelled, 0.15, 0.0);
@@ -151,7 +151,7 @@ fn the_day_at_argonne_is_as_published() {
         6.26, 6.82, 6.14, 4.28, 2.40, 1.98, 3.13, 3.49, 2.08,
     ];
     let jobs = generate(&Settings {
-        jobs: 97_500,
+        jobs: 48_750,
         ..Settings::default()
     })
     .jobs;

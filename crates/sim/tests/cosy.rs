@@ -3,8 +3,12 @@
 
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
+use cosy_sim::cosy::calibration::{calibrate, curve};
 use cosy_sim::cosy::case::{Case, Wait};
+use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::curve::{Multiple, Share};
+use cosy_sim::cosy::seek::Found;
+use cosy_sim::cosy::study::{Lengths, Settings as Study, mean_relative_wait};
 use cosy_sim::cosy::trial::{Fate, Notice, Trial};
 use cosy_sim::models::cirne::{Arrival, Settings, generate};
 use cosy_sim::replay::{Machine, Options, replay};
@@ -140,6 +144,22 @@ fn without_reservations_a_run_is_a_replay() {
 }
 
 #[test]
+fn the_controller_starts_the_same_jobs_at_the_same_time() {
+    for (nodes, cores) in [(32, 1), (8, 4)] {
+        let machine = Machine { nodes, cores };
+        for seed in 0..5 {
+            let jobs = workload(seed, false).jobs;
+            for policy in [Policy::FCFS, Policy::EASY, Policy::CONSERVATIVE] {
+                let case = Case::new(machine, policy, jobs.clone(), Wait::Before, seed);
+                let planner: Vec<_> = case.fates.iter().map(|fate| fate.start()).collect();
+                let controller = controlled::starts(machine, policy, &jobs);
+                assert_eq!(controller, planner, "{machine}, seed {seed}, {policy:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn larger_shares_have_the_reservations_of_smaller_ones() {
     let machine = Machine {
         nodes: 32,
@@ -174,6 +194,33 @@ fn a_settled_notice_time_is_a_multiple_of_the_wait_that_comes_out() {
     }
     // Not every workload has such a point.
     assert!(close >= 15, "{close} of 20");
+}
+
+#[test]
+fn calibration_finds_where_the_queue_waits_no_longer() {
+    let cases = Study {
+        nodes: 32,
+        jobs: 100,
+        seeds: 20,
+        first_seed: 1,
+        load: 0.5,
+        lengths: Lengths::Requested,
+        policy: Policy::FCFS,
+        wait: Wait::Before,
+    }
+    .cases();
+    let mut told = 0;
+    let rows = calibrate(&cases, |_| told += 1);
+    assert_eq!(told, rows.len());
+    for row in &rows {
+        let wait = |n| mean_relative_wait(&cases, row.point.share, n);
+        assert!(matches!(row.found, Found::At(_)), "{:?}", row.found);
+        assert!(wait(Multiple::ONE) > 1.0 && wait(row.found.multiple()) <= 1.0);
+        assert_eq!(wait(row.found.multiple()), row.point.relative_wait.mean);
+    }
+    let curve = curve(&rows).expect("shares rise");
+    assert!(curve.at(Share::percent(20)) >= curve.at(Share::percent(5)));
+    assert_eq!(curve.at(Share(2001)), None);
 }
 
 proptest! {

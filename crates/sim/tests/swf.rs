@@ -1,5 +1,6 @@
 //! The Standard Workload Format: sound, broken and hostile logs, the logs of the archive,
 //! and a round trip.
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{Span, Time};
 use cosy_sim::swf::{self, Error, Strictness};

@@ -1,13 +1,199 @@
-//! The command `cosy-sim experiment`.
+//! The command `cosy-sim experiment`: the papers' experiments again.
 
+use super::output::Output;
+use super::source;
+use anyhow::{Context, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cosy_model::Span;
+use cosy_sched::Policy;
+use cosy_sim::cosy::case::{Case, Wait};
+use cosy_sim::cosy::controlled;
+use cosy_sim::cosy::report::Report;
+use cosy_sim::cosy::study::{Lengths, Settings};
+use cosy_sim::policy;
 use std::process::ExitCode;
 
+/// The load at which u is the paper's 74 % without reservations; see docs/EXPERIMENTS.md.
+const PAPER_LOAD: &str = "0.65";
+const MOST_NODES: i64 = 100_000;
+const MOST_JOBS: u64 = 1_000_000;
+const MOST_SEEDS: u64 = 1_000_000;
+/// Of all workloads together: they are kept.
+const MOST_REQUESTS: u64 = 10_000_000;
+
 /// Its options.
-pub fn command() -> clap::Command {
-    clap::Command::new("experiment")
+pub fn command() -> Command {
+    Command::new("experiment")
+        .about("Runs a paper's experiments again")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(cosy_command())
+}
+
+fn cosy_command() -> Command {
+    let number = |name: &'static str, value: &'static str, most: u64| {
+        let range = value_parser!(u64).range(1..=most);
+        option(name, "N").default_value(value).value_parser(range)
+    };
+    Command::new("cosy")
+        .about("Cao and Zimmermann 2004, section 4: queue and exact-start reservations")
+        .arg(number("seeds", "200", MOST_SEEDS).help("Workloads, each from a seed of its own"))
+        .arg(number("seed", "1", u64::MAX / 2).help("Seed of the first workload"))
+        .arg(number("jobs", "100", MOST_JOBS).help("Requests of a workload"))
+        .arg(
+            option("nodes", "N")
+                .default_value("32")
+                .value_parser(value_parser!(u32).range(1..=MOST_NODES))
+                .help("Nodes of the machine"),
+        )
+        .arg(
+            option("load", "X")
+                .default_value(PAPER_LOAD)
+                .value_parser(source::load)
+                .help("Multiplies the model's arrival rate and requested times"),
+        )
+        .arg(
+            option("runs", "WHICH")
+                .default_value("requested")
+                .value_parser(["requested", "executed", "both"])
+                .help("How long jobs run: as requested; as executed, and they ask for no more; or both as in the model"),
+        )
+        .arg(
+            option("policy", "POLICY")
+                .default_value("easy")
+                .value_parser(policy::parse)
+                .help("fcfs, easy, conservative or depth=N"),
+        )
+        .arg(
+            option("wait", "WHICH")
+                .default_value("settled")
+                .value_parser(wait)
+                .help("The wait that n multiplies: settled (of that very run), before (without reservations), or of jobs started within a time like 7d"),
+        )
+        .arg(
+            option("controller", "N")
+                .default_value("3")
+                .value_parser(value_parser!(u64).range(0..=MOST_SEEDS))
+                .help("So many of the workloads also go through the controller, without reservations"),
+        )
+        .arg(option("json", "FILE").help("Writes everything there as JSON; - for standard output"))
+        .arg(
+            Arg::new("check")
+                .long("check")
+                .action(ArgAction::SetTrue)
+                .help("Ends with 1 when a claim of the paper does not hold"),
+        )
+}
+
+fn option(name: &'static str, value: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value)
+}
+
+fn wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "settled" => Ok(Wait::Settled),
+        "before" => Ok(Wait::Before),
+        window => match window.parse::<Span>() {
+            Ok(window) => Ok(Wait::Window(window)),
+            Err(error) => Err(format!("neither settled nor before nor a time: {error}")),
+        },
+    }
 }
 
 /// Runs it.
-pub fn run(_options: &clap::ArgMatches) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not there yet")
+///
+/// # Errors
+/// The options contradict each other, or the controller and the planner do.
+pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
+    match options.subcommand() {
+        Some(("cosy", options)) => cosy(options),
+        _ => bail!("which experiment? There is cosy"),
+    }
+}
+
+fn cosy(options: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let mut output = Output::of(options, &["json"])?;
+    let settings = settings(options)?;
+    let cases = settings.cases();
+    let controller = controller(options, &cases)?;
+    let report = Report::of(&cases);
+    output.put("json", || {
+        let mut all = report.to_json();
+        all["experiment"] = headline(&settings).into();
+        Ok(serde_json::to_string_pretty(&all)? + "\n")
+    })?;
+    output.finish(&format!("{}\n{report}\n{controller}", headline(&settings)))?;
+    let failed = options.get_flag("check") && !report.all_hold();
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Demands of the controller the starts that the planner alone came to.
+fn controller(options: &ArgMatches, cases: &[Case]) -> anyhow::Result<String> {
+    let count = options.get_one::<u64>("controller").copied().unwrap_or(0);
+    let mut jobs = 0;
+    for (at, case) in (0..count).zip(cases) {
+        let starts = controlled::starts(case.machine, case.policy, &case.jobs);
+        for (job, (start, fate)) in case.jobs.iter().zip(starts.iter().zip(&case.fates)) {
+            let planned = fate.start();
+            if *start != planned {
+                bail!(
+                    "workload {at}, job {}: the controller starts it at {start:?}, the planner alone at {planned:?}",
+                    job.id
+                );
+            }
+            jobs += 1;
+        }
+    }
+    Ok(format!(
+        "The controller, event by event: the same starts for all {jobs} jobs of {} workloads. \
+         Without reservations only: the controller takes no requests for them yet.\n",
+        count.min(cases.len() as u64)
+    ))
+}
+
+fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
+    let number = |name: &str| options.get_one::<u64>(name).copied().unwrap_or(1);
+    let lengths = match options.get_one::<String>("runs").map(String::as_str) {
+        Some("executed") => Lengths::Executed,
+        Some("both") => Lengths::Both,
+        _ => Lengths::Requested,
+    };
+    let (jobs, seeds) = (number("jobs"), number("seeds"));
+    if jobs.saturating_mul(seeds) > MOST_REQUESTS {
+        bail!("{seeds} workloads of {jobs} requests are more than {MOST_REQUESTS} requests");
+    }
+    Ok(Settings {
+        nodes: options.get_one("nodes").copied().unwrap_or(1),
+        jobs: usize::try_from(jobs).context("--jobs")?,
+        seeds,
+        first_seed: number("seed"),
+        load: options.get_one("load").copied().unwrap_or(1.0),
+        lengths,
+        policy: options.get_one("policy").copied().unwrap_or(Policy::EASY),
+        wait: options.get_one("wait").copied().unwrap_or(Wait::Settled),
+    })
+}
+
+fn headline(settings: &Settings) -> String {
+    let lengths = match settings.lengths {
+        Lengths::Requested => "jobs run as long as requested",
+        Lengths::Executed => "jobs ask for the time that they run",
+        Lengths::Both => "jobs run for less than they ask for",
+    };
+    let wait = match settings.wait {
+        Wait::Settled => "w is the queue's mean wait in that run".to_owned(),
+        Wait::Before => "w is the queue's mean wait without reservations".to_owned(),
+        Wait::Window(window) => format!("w is the mean wait of jobs started in the last {window}"),
+    };
+    format!(
+        "{} requests on {} nodes, Cirne model with ANL arrivals, load {}, {lengths}, policy {}, {wait}",
+        settings.jobs,
+        settings.nodes,
+        settings.load,
+        policy::name(settings.policy),
+    )
 }

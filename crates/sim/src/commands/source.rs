@@ -90,7 +90,7 @@ pub fn model_options(command: Command) -> Command {
             option(
                 "load",
                 "F",
-                "Multiplies submissions per second [default: 1]",
+                "Multiplies submissions per second, with cirne requested times too [default: 1]",
             )
             .value_parser(load),
         )
@@ -111,7 +111,8 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse())
 }
 
-fn load(text: &str) -> Result<f64, String> {
+/// Reads a load that models are used with.
+pub fn load(text: &str) -> Result<f64, String> {
     let known = cirne::LOADS;
     let asked = text.parse().ok().filter(|load| known.contains(load));
     let (least, most) = (known.start(), known.end());
@@ -152,8 +153,7 @@ fn known_by_content(
     input: impl BufRead,
     strictness: Strictness,
 ) -> anyhow::Result<Workload> {
-    let unpacked = intake::unpacked(input).with_context(|| format!("{name}: cannot be read"))?;
-    let (head, input) = intake::peeked(unpacked);
+    let (head, input) = intake::peeked(intake::unpacked(input), intake::MAX_LINE_BYTES);
     Ok(match sacct::is_likely(&head) {
         true => sacct::read(name, input, strictness)?,
         false => swf::read(name, input, strictness)?,

@@ -1,13 +1,173 @@
-//! The command `cosy-sim try`.
+//! The command `cosy-sim try`: who would have waited longer or shorter under another
+//! policy, on a site's own history.
 
+use super::output::Output;
+use super::run::{self, file, machine_option};
+use super::source;
+use super::try_report::{Side, TryReport};
+use anyhow::{Context, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cosy_model::Span;
+use cosy_sim::compare::{compare, recorded_waits, replayed_waits};
+use cosy_sim::intake::Strictness;
+use cosy_sim::machine::Machine;
+use cosy_sim::metrics::Metrics;
+use cosy_sim::policy::{self, PolicyFile};
+use cosy_sim::replay::{Options, replay};
+use cosy_sim::workload::Workload;
 use std::process::ExitCode;
 
+const EXAMPLES: &str = "\
+A policy is one of the words of 'cosy-sim run --policy', or a TOML file:
+  [policy]
+  backfill = true            # as in cosy.toml
+  backfill_depth = 1         # or \"all\"
+  [queues.short]
+  priority = 10              # the higher is served first; 0 where none is named
+
+Examples:
+  sacct -a -X -P -S 2026-01-01 -o ALL > history.txt
+  cosy-sim try --sacct history.txt --machine 64x32 --policy new.toml --lenient
+  cosy-sim try --sacct history.txt --machine 64x32 --policy new.toml --against easy --lenient
+
+Without --against, waits are compared with those that were recorded. These hold much that a
+replay does not know: holds, dependencies, limits of users, nodes that were down, the old
+system's priorities. Compare like with like by naming the old policy with --against.";
+
 /// Its options.
-pub fn command() -> clap::Command {
-    clap::Command::new("try")
+pub fn command() -> Command {
+    Command::new("try")
+        .about("Replay your own history under another policy: who would have waited longer?")
+        .after_help(EXAMPLES)
+        .arg(
+            Arg::new("sacct")
+                .long("sacct")
+                .value_name("DUMP")
+                .help("Text of 'sacct -a -X -P -o ALL', or a log in the Standard Workload Format, packed with gzip or not; '-' is standard input")
+                .required(true),
+        )
+        .arg(
+            Arg::new("policy")
+                .long("policy")
+                .value_name("POLICY")
+                .help("The new policy: a word or a file")
+                .required(true),
+        )
+        .arg(
+            Arg::new("against")
+                .long("against")
+                .value_name("POLICY")
+                .help("The old policy [default: the waits that were recorded]"),
+        )
+        .arg(machine_option())
+        .arg(
+            Arg::new("lenient")
+                .long("lenient")
+                .action(ArgAction::SetTrue)
+                .help("Leave out and count rows that are no usable jobs, and jobs larger than the machine"),
+        )
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("S")
+                .help("Weeks drawn by chance repeat with the same seed")
+                .value_parser(value_parser!(u64))
+                .default_value("1"),
+        )
+        .arg(file("json", "OUT", "Write everything as JSON; '-' is standard output"))
 }
 
 /// Runs it.
-pub fn run(_options: &clap::ArgMatches) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not there yet")
+///
+/// # Errors
+/// History, machine, policies or files are not as they should be.
+pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let mut output = Output::of(options, &["json"])?;
+    let new = policy_of(text(options, "policy"))?;
+    let old = options.get_one::<String>("against");
+    let old = old.map(|old| policy_of(old)).transpose()?;
+    let (machine, mut workload) = read(options)?;
+    run::fit(machine, &mut workload, options)?;
+    let (before, waits_before) = match &old {
+        Some(old) => replayed(machine, &workload, old)?,
+        None => recorded(&workload)?,
+    };
+    let (after, waits_after) = replayed(machine, &workload, &new)?;
+    let seed = options.get_one("seed").copied().unwrap_or(1);
+    let comparison = compare(&workload, &waits_before, &waits_after, seed)
+        .context("no job has a wait on both sides: there is nothing to compare")?;
+    let report = TryReport {
+        history: text(options, "sacct").to_owned(),
+        machine,
+        dropped: super::report::dropped(&workload),
+        before,
+        after,
+        comparison,
+    };
+    output.put("json", || report.json())?;
+    output.finish(&report.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text<'a>(options: &'a ArgMatches, id: &str) -> &'a str {
+    options.get_one::<String>(id).map_or("", String::as_str)
+}
+
+/// A word, or a file.
+fn policy_of(text: &str) -> anyhow::Result<(String, PolicyFile)> {
+    if let Ok(policy) = policy::parse(text) {
+        let file = PolicyFile {
+            policy,
+            ..PolicyFile::default()
+        };
+        return Ok((text.to_owned(), file));
+    }
+    if text.starts_with("depth=") {
+        policy::parse(text)?;
+    }
+    let content = std::fs::read_to_string(text).with_context(|| {
+        format!("'{text}' is neither fcfs, easy, conservative, depth=N nor a file that can be read")
+    })?;
+    let file = PolicyFile::parse(&content).with_context(|| format!("policy '{text}'"))?;
+    Ok((text.to_owned(), file))
+}
+
+fn read(options: &ArgMatches) -> anyhow::Result<(Machine, Workload)> {
+    let strictness = match options.get_flag("lenient") {
+        true => Strictness::Lenient,
+        false => Strictness::Strict,
+    };
+    let workload = source::log(text(options, "sacct"), strictness)?;
+    run::machine_of(options, &workload).map(|machine| (machine, workload))
+}
+
+type Waits = Vec<Option<Span>>;
+
+fn replayed(
+    machine: Machine,
+    workload: &Workload,
+    (name, file): &(String, PolicyFile),
+) -> anyhow::Result<(Side, Waits)> {
+    let priorities = file
+        .priorities_of(&workload.queues)
+        .with_context(|| format!("policy '{name}'"))?;
+    let options = Options {
+        priorities: &priorities,
+        ..Options::default()
+    };
+    let replay = replay(machine, file.policy, workload, options);
+    let side = Side::Replayed {
+        name: name.clone(),
+        policy: policy::name(file.policy),
+        metrics: Metrics::of(machine, workload, &replay),
+    };
+    Ok((side, replayed_waits(workload, &replay)))
+}
+
+fn recorded(workload: &Workload) -> anyhow::Result<(Side, Waits)> {
+    let waits = recorded_waits(workload);
+    if waits.iter().all(Option::is_none) {
+        bail!("the history does not say when jobs started: name the old policy with --against");
+    }
+    Ok((Side::Recorded, waits))
 }

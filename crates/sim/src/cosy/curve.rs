@@ -71,7 +71,7 @@ fn decimal(f: &mut fmt::Formatter<'_>, units: u32, one: u32) -> fmt::Result {
     let fraction = format!("{:0digits$}", units % one);
     let fraction = fraction.trim_end_matches('0');
     let point = if fraction.is_empty() { "" } else { "." };
-    write!(f, "{}{point}{fraction}", units / one)
+    f.pad(&format!("{}{point}{fraction}", units / one))
 }
 
 /// Most points of a curve.

@@ -39,6 +39,12 @@ impl Mean {
             high: means[RESAMPLES - 1 - RESAMPLES / 40],
         }
     }
+
+    /// `mean [low, high]`, all times `scale`, with so many digits behind the point.
+    pub fn interval(&self, scale: f64, digits: usize) -> String {
+        let [mean, low, high] = [self.mean, self.low, self.high].map(|value| value * scale);
+        format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
+    }
 }
 
 fn average(values: impl Iterator<Item = f64>, count: usize) -> f64 {

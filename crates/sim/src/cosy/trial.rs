@@ -100,8 +100,12 @@ impl Waits {
 
     /// Nothing when none has started.
     fn mean(&mut self, now: Time, window: Span) -> Span {
-        while let Some((_, wait)) = self.recent.pop_front_if(|(at, _)| now.since(*at) > window) {
+        while let Some((at, wait)) = self.recent.front() {
+            if now.since(*at) <= window {
+                break;
+            }
             self.sum_ms -= i128::from(wait.ms());
+            self.recent.pop_front();
         }
         let mean = self.sum_ms.checked_div(self.recent.len() as i128);
         Span(i64::try_from(mean.unwrap_or(0)).unwrap_or(i64::MAX))

@@ -12,14 +12,16 @@
 //! 40 %).
 
 mod daily;
+mod parameters;
 
 use super::cirne::LOADS;
 use crate::workload::{Job, UNKNOWN, Workload};
 use cosy_model::{Span, Time};
 use daily::Clock;
+use parameters::{BATCH, INTERACTIVE, Parameters, Shape, TYPELESS};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Gamma};
+use rand_distr::Distribution;
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,9 +31,6 @@ const LONGEST_RUN_LN: f64 = 12.0;
 const LONGEST_GAP_LN: f64 = 13.0;
 /// The f of the f-model of time limits.
 const LIMIT_SPREAD: f64 = 5.0;
-/// The logarithm (base 2) of the machine that the sizes were fitted for.
-const FITTED_NODES_LOG2: f64 = 7.0;
-
 /// What to draw.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
@@ -117,86 +116,6 @@ impl FromStr for Kind {
             .ok_or_else(|| UnknownKind(text.to_owned()))
     }
 }
-
-/// Shape and scale of a gamma distribution.
-#[derive(Clone, Copy, Debug)]
-struct Shape(f64, f64);
-
-impl Shape {
-    fn gamma(self) -> Gamma<f64> {
-        Gamma::new(self.0, self.1).expect("shape and scale are positive")
-    }
-}
-
-/// The fitted parameters of one kind of jobs.
-#[derive(Clone, Copy, Debug)]
-struct Parameters {
-    /// Index of the queue in the workload.
-    queue: u32,
-    serial: f64,
-    power_of_two: f64,
-    /// Sizes are drawn from a two-stage uniform distribution of their logarithm (base 2).
-    low: f64,
-    middle: f64,
-    high: f64,
-    below_middle: f64,
-    short_runs_ln: Shape,
-    long_runs_ln: Shape,
-    /// Short runs have the probability first · nodes + second.
-    short_by_nodes: (f64, f64),
-    gaps_ln: Shape,
-    daily: Shape,
-    /// Multiplies the shape of `gaps_ln`, which was fitted to the rush hours, for all hours.
-    arrival_ratio: f64,
-}
-
-const BATCH: Parameters = Parameters {
-    queue: 1,
-    serial: 0.2927,
-    power_of_two: 0.6686,
-    low: 1.2,
-    middle: 5.0,
-    high: 7.0,
-    below_middle: 0.875,
-    short_runs_ln: Shape(6.57, 0.823),
-    long_runs_ln: Shape(639.1, 0.0156),
-    short_by_nodes: (-0.003, 0.6986),
-    gaps_ln: Shape(6.0415, 0.8531),
-    daily: Shape(6.1271, 5.2740),
-    arrival_ratio: 1.0519,
-};
-
-const INTERACTIVE: Parameters = Parameters {
-    queue: 2,
-    serial: 0.1541,
-    power_of_two: 0.625,
-    low: 1.0,
-    middle: 3.0,
-    high: 5.5,
-    below_middle: 0.705,
-    short_runs_ln: Shape(3.8351, 0.6605),
-    long_runs_ln: Shape(7.073, 0.6856),
-    short_by_nodes: (-0.0118, 0.9156),
-    gaps_ln: Shape(6.5510, 0.6621),
-    daily: Shape(8.9186, 3.6680),
-    arrival_ratio: 0.9797,
-};
-
-const TYPELESS: Parameters = Parameters {
-    queue: 0,
-    serial: 0.244,
-    power_of_two: 0.576,
-    low: 0.8,
-    middle: 4.5,
-    high: 7.0,
-    below_middle: 0.86,
-    short_runs_ln: Shape(4.2, 0.94),
-    long_runs_ln: Shape(312.0, 0.03),
-    short_by_nodes: (-0.0054, 0.78),
-    gaps_ln: Shape(10.2303, 0.4871),
-    daily: Shape(8.1737, 3.9631),
-    arrival_ratio: 1.0225,
-};
 
 /// Draws a workload.
 pub fn generate(settings: &Settings) -> Workload {
@@ -309,24 +228,6 @@ impl Source {
             if drawn <= LONGEST_RUN_LN {
                 return drawn.exp().floor();
             }
-        }
-    }
-}
-
-impl Parameters {
-    /// The largest sizes are moved with the size of the machine, the smallest stay.
-    fn for_machine(&self, nodes: u32) -> Self {
-        let machine = f64::from(nodes).log2();
-        let moved = |size: f64| {
-            (size + machine - FITTED_NODES_LOG2)
-                .max(self.low)
-                .min(machine)
-        };
-        Self {
-            low: self.low.min(machine),
-            middle: moved(self.middle),
-            high: moved(self.high),
-            ..*self
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::axis::{Area, words};
 use super::svg::{Anchor, Svg, px};
 use super::{MAX_BARS, PictureError, frame};
+use crate::machine::counted;
 use crate::replay::{Machine, Ran, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{NodeShare, Time};
@@ -112,14 +113,19 @@ fn joined(mut parts: Vec<Rows>) -> Vec<Rows> {
     all
 }
 
+/// Bars too small for an outline have none.
 fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: Ran, rows: Rows) {
     let row = area.height / machine.size() as f64;
     let (x, y) = (area.x(ran.start), area.top + row * rows.0 as f64);
-    let width = (area.x(ran.end) - x).max(0.5);
+    let width = (area.x(ran.end) - x).max(0.7);
     let height = row * (rows.1 - rows.0) as f64;
-    let class = if ran.backfilled { "b" } else { "j" };
+    let class = match ran.backfilled {
+        _ if width < 2.0 || height < 2.0 => "s",
+        true => "b",
+        false => "j",
+    };
     let tip = tip(area, machine, job, ran, rows);
-    svg.bar(class, &colour(job.id), [x, y, width, height.max(0.3)], &tip);
+    svg.bar(class, &colour(job.id), [x, y, width, height.max(0.7)], &tip);
     let name = job.id.to_string();
     if width > 7.0 * name.len() as f64 && height > 9.0 {
         svg.name(x + width / 2.0, y + height / 2.0 + 3.0, &name);
@@ -137,9 +143,9 @@ fn tip(area: &Area, machine: Machine, job: &Job, ran: Ran, rows: Rows) -> String
     let at = |time: Time| words(time.since(area.from));
     let backfilled = if ran.backfilled { "\nbackfilled" } else { "" };
     format!(
-        "job {}: {} processors, {nodes}\nsubmitted {}\nstarted {}\nended {}{backfilled}",
+        "job {}: {}, {nodes}\nsubmitted {}\nstarted {}\nended {}{backfilled}",
         job.id,
-        machine.processors(job),
+        counted(machine.processors(job), "processor"),
         at(job.submit),
         at(ran.start),
         at(ran.end),

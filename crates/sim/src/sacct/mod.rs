@@ -47,12 +47,11 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
         columns: None,
         jobs: Vec::new(),
         limits: Vec::new(),
-        users: Names::new(),
-        accounts: Names::new(),
-        queues: Names::new(),
+        users: Names::default(),
+        accounts: Names::default(),
+        queues: Names::default(),
     };
-    let input = intake::unpacked(input).map_err(|error| dump.intake.unreadable(error))?;
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(intake::unpacked(input));
     loop {
         let taken = match lines.read() {
             Ok(Line::Text(line)) => dump.line(&String::from_utf8_lossy(line)),
@@ -133,7 +132,7 @@ impl Dump {
 
     fn finish(mut self) -> Result<Workload, Error> {
         let dropped = self.intake.finish(self.jobs.len())?;
-        let longest = longest_limits(&self.jobs, &self.limits, self.queues.len());
+        let longest = longest_limits(&self.jobs, &self.limits, self.queues.count());
         for (job, limit) in self.jobs.iter_mut().zip(&self.limits) {
             job.limit = match limit {
                 Limit::Known(limit) => *limit,

@@ -24,9 +24,9 @@ impl Header {
             processors: None,
             nodes: None,
             cancels: BTreeMap::new(),
-            users: Names::new(),
-            accounts: Names::new(),
-            queues: Names::new(),
+            users: Names::default(),
+            accounts: Names::default(),
+            queues: Names::default(),
         }
     }
 
@@ -75,7 +75,7 @@ fn named(names: &mut Names<i64>, value: &str) {
         return;
     };
     let key = number.parse::<u32>().ok().map(|key| i64::from(key) * 1000);
-    if let (Some(key), true) = (key, names.len() < MAX_JOBS) {
+    if let (Some(key), true) = (key, names.count() < MAX_JOBS) {
         names.rename(key, name.trim().to_owned());
     }
 }

@@ -47,8 +47,7 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
         jobs: Vec::new(),
         is_sorted: true,
     };
-    let input = intake::unpacked(input).map_err(|error| log.intake.unreadable(error))?;
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(intake::unpacked(input));
     loop {
         let taken = match lines.read() {
             Ok(Line::Text(line)) => log.line(line),

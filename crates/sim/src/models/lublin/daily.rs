@@ -3,7 +3,7 @@
 //! What always holds: the hour weights are one on average, so that the cycle moves
 //! submissions within days and does not change how many there are.
 
-use super::Shape;
+use super::parameters::Shape;
 
 const BUCKETS: usize = 48;
 const BUCKET_SECS: f64 = 1800.0;

@@ -1,0 +1,75 @@
+//! Files that commands write, one of which may be standard output.
+
+use anyhow::{Context, bail};
+use clap::ArgMatches;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Where results go.
+pub struct Output {
+    /// Options with the files that they name.
+    files: Vec<(&'static str, String)>,
+    /// Whether standard output is taken by one of them.
+    taken: bool,
+}
+
+impl Output {
+    /// What was asked for with `names`.
+    ///
+    /// # Errors
+    /// Two of them want standard output.
+    pub fn of(options: &ArgMatches, names: &[&'static str]) -> anyhow::Result<Self> {
+        let file = |name: &&'static str| Some((*name, options.get_one::<String>(name)?.clone()));
+        let files: Vec<_> = names.iter().filter_map(file).collect();
+        let taken = files.iter().filter(|(_, file)| file == "-").count();
+        if taken > 1 {
+            bail!("only one of the files can be '-', standard output");
+        }
+        let taken = taken == 1;
+        Ok(Self { files, taken })
+    }
+
+    /// Writes what `make` gives, if `name` was asked for.
+    ///
+    /// # Errors
+    /// Those of `make`, and of the file with its path.
+    pub fn put(
+        &mut self,
+        name: &str,
+        make: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let Some((_, path)) = self.files.iter().find(|(asked, _)| *asked == name) else {
+            return Ok(());
+        };
+        let text = make().with_context(|| format!("--{name}"))?;
+        if path == "-" {
+            return print(&text);
+        }
+        write(Path::new(path), &text)
+    }
+
+    /// Prints `text` unless standard output is taken.
+    ///
+    /// # Errors
+    /// Standard output is closed.
+    pub fn finish(self, text: &str) -> anyhow::Result<()> {
+        if self.taken { Ok(()) } else { print(text) }
+    }
+}
+
+/// Writes a file anew.
+///
+/// # Errors
+/// What the file system says, with the path.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let made = File::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    made.with_context(|| format!("cannot write '{}'", path.display()))
+}
+
+/// Prints to standard output; a reader that has left is an error, not a panic.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    done.context("cannot write to standard output")
+}

@@ -1,0 +1,228 @@
+//! What `cosy-sim try` has found, as tables for people and as JSON.
+
+use super::report::{dropped_json, percent};
+use anyhow::Context;
+use cosy_model::Span;
+use cosy_sim::compare::{Comparison, DRAWS, Line};
+use cosy_sim::machine::Machine;
+use cosy_sim::metrics::Metrics;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// Most lines of a table; JSON has all.
+const SHOWN: usize = 30;
+/// Longest name in a table.
+const NAME: usize = 24;
+
+const CAVEAT: &str = "\
+A replay does not know what users would have done: here they submit what they submitted, when
+they did, with the limits that they gave. Shorter waits may draw more work.
+";
+
+const RECORDED: &str = "\
+Recorded waits also hold what a replay does not know: holds, dependencies, limits of users,
+nodes that were down, the old system's priorities. For like with like name it with --against.
+";
+
+/// Where the waits of one side come from.
+pub enum Side {
+    /// From the history itself.
+    Recorded,
+    /// From a replay.
+    Replayed {
+        /// The word or file that was given.
+        name: String,
+        /// In words.
+        policy: String,
+        /// What it came to.
+        metrics: Metrics,
+    },
+}
+
+/// Everything that is told.
+pub struct TryReport {
+    /// The file.
+    pub history: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Why rows were left out, and how many.
+    pub dropped: Vec<(String, u64)>,
+    /// The old policy.
+    pub before: Side,
+    /// The new policy.
+    pub after: Side,
+    /// The waits.
+    pub comparison: Comparison,
+}
+
+impl Side {
+    fn json(&self) -> Value {
+        match self {
+            Self::Recorded => json!({"policy": "recorded"}),
+            Self::Replayed {
+                name,
+                policy,
+                metrics,
+            } => json!({
+                "name": name,
+                "policy": policy,
+                "jobs": metrics.jobs,
+                "makespan": metrics.makespan.ms() as f64 / 1000.0,
+                "utilisation": metrics.utilisation(),
+                "mean_wait": metrics.mean_wait(),
+                "median_wait": metrics.median_wait(),
+                "p95_wait": metrics.p95_wait(),
+                "mean_bounded_slowdown": metrics.mean_bounded_slowdown(),
+            }),
+        }
+    }
+}
+
+impl TryReport {
+    /// Times are in seconds.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn json(&self) -> anyhow::Result<String> {
+        let lines = |lines: &[Line]| lines.iter().map(line_json).collect::<Vec<Value>>();
+        let comparison = &self.comparison;
+        let value = json!({
+            "history": self.history,
+            "machine": {"nodes": self.machine.nodes, "cores": self.machine.cores},
+            "dropped": dropped_json(&self.dropped),
+            "before": self.before.json(),
+            "after": self.after.json(),
+            "weeks": comparison.weeks,
+            "unknown": comparison.unknown,
+            "all": line_json(&comparison.whole),
+            "accounts": lines(&comparison.accounts),
+            "sizes": lines(&comparison.sizes),
+            "queues": lines(&comparison.queues),
+        });
+        let text = serde_json::to_string_pretty(&value).context("figures as JSON")?;
+        Ok(text + "\n")
+    }
+}
+
+fn line_json(line: &Line) -> Value {
+    json!({
+        "name": line.name,
+        "jobs": line.jobs,
+        "mean_wait_before": line.before,
+        "mean_wait_after": line.after,
+        "difference": line.difference,
+        "difference_from": line.spread.map(|spread| spread.0),
+        "difference_to": line.spread.map(|spread| spread.1),
+        "verdict": line.verdict.words(),
+    })
+}
+
+impl fmt::Display for TryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let comparison = &self.comparison;
+        writeln!(f, "{:<12} {}", "history", self.history)?;
+        writeln!(f, "{:<12} {}", "machine", self.machine)?;
+        writeln!(f, "{:<12} {}", "before", self.before)?;
+        writeln!(f, "{:<12} {}", "after", self.after)?;
+        for (reason, rows) in &self.dropped {
+            writeln!(f, "{:<12} {rows}: {reason}", "left out")?;
+        }
+        if comparison.unknown > 0 {
+            let unknown = comparison.unknown;
+            writeln!(
+                f,
+                "{:<12} {unknown} jobs whose wait one side does not know",
+                "not compared"
+            )?;
+        }
+        table(f, "", std::slice::from_ref(&comparison.whole))?;
+        let sections = [
+            ("by account", &comparison.accounts),
+            ("by processors", &comparison.sizes),
+            ("by queue", &comparison.queues),
+        ];
+        for (title, lines) in sections.iter().filter(|(_, lines)| lines.len() > 1) {
+            table(f, title, lines)?;
+        }
+        write!(f, "\n{}\n", likely(comparison.weeks))?;
+        if let Side::Recorded = self.before {
+            f.write_str(RECORDED)?;
+        }
+        f.write_str(CAVEAT)
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recorded => f.write_str("as recorded"),
+            Self::Replayed {
+                name,
+                policy,
+                metrics,
+            } => {
+                let used = percent(metrics.utilisation());
+                let done = metrics.makespan;
+                let policy = if policy == name {
+                    ""
+                } else {
+                    &format!(" ({policy})")
+                };
+                write!(
+                    f,
+                    "{name}{policy}: utilisation {used}, all done after {done}"
+                )
+            }
+        }
+    }
+}
+
+fn likely(weeks: u64) -> String {
+    format!(
+        "'likely' holds nine of ten differences that are found when the {weeks} weeks of the \
+         history are\ndrawn anew ({DRAWS} times, with replacement). Of many lines one in ten \
+         may tell of a difference\nthat is none.\n"
+    )
+}
+
+fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[Line]) -> fmt::Result {
+    writeln!(
+        f,
+        "\n{title:<NAME$} {:>9} {:>12} {:>12} {:>13}  {:<29} they wait",
+        "jobs", "wait before", "after", "difference", "likely"
+    )?;
+    for line in lines.iter().take(SHOWN) {
+        let name: String = line.name.chars().take(NAME).collect();
+        let likely = line.spread.map_or_else(
+            || "-".to_owned(),
+            |(low, high)| format!("{} to {}", signed(low), signed(high)),
+        );
+        writeln!(
+            f,
+            "{name:<NAME$} {:>9} {:>12} {:>12} {:>13}  {likely:<29} {}",
+            line.jobs,
+            span(line.before),
+            span(line.after),
+            signed(line.difference),
+            line.verdict.words(),
+        )?;
+    }
+    match lines.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        Some(more) => writeln!(f, "... and {more} more: --json has them all"),
+        None => Ok(()),
+    }
+}
+
+fn span(secs: f64) -> String {
+    Span((secs * 1000.0).round() as i64).to_string()
+}
+
+/// With `+` or `-` in front unless it is nothing.
+fn signed(secs: f64) -> String {
+    let sign = match secs.round() {
+        secs if secs > 0.0 => "+",
+        secs if secs < 0.0 => "-",
+        _ => "",
+    };
+    format!("{sign}{}", Span(secs.abs().round() as i64 * 1000))
+}

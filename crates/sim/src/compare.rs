@@ -1,1 +1,0 @@
-//! What another policy would have meant, by account, size class and queue.

@@ -1,0 +1,328 @@
+//! Two histories of the same jobs beside each other: who waited longer, who shorter.
+//!
+//! It knows nothing of policies: waits come from two replays, or from a replay and what
+//! was recorded. What always holds: a job counts only if both sides know its wait; the same
+//! waits and seed give the same figures.
+
+mod weeks;
+
+pub use weeks::{DRAWS, LEAST_WEEKS};
+
+use crate::metrics::quotient;
+use crate::replay::Replay;
+use crate::workload::Workload;
+use cosy_model::Span;
+use std::collections::BTreeMap;
+use weeks::{WEEK, Week};
+
+/// What can be said of a difference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The whole spread is below zero.
+    Shorter,
+    /// The whole spread is above zero.
+    Longer,
+    /// The spread has both.
+    Unclear,
+    /// Jobs in fewer than [`LEAST_WEEKS`] weeks: nothing to draw from.
+    TooFewWeeks,
+}
+
+impl Verdict {
+    fn of(spread: Option<(f64, f64)>) -> Self {
+        match spread {
+            None => Self::TooFewWeeks,
+            Some((_, high)) if high < 0.0 => Self::Shorter,
+            Some((low, _)) if low > 0.0 => Self::Longer,
+            Some(_) => Self::Unclear,
+        }
+    }
+
+    /// In plain words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Shorter => "shorter",
+            Self::Longer => "longer",
+            Self::Unclear => "no clear difference",
+            Self::TooFewWeeks => "too few weeks to tell",
+        }
+    }
+}
+
+/// The waits of some jobs. Times in seconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Line {
+    /// What the jobs have in common.
+    pub name: String,
+    /// How many there are.
+    pub jobs: u64,
+    /// Mean wait before.
+    pub before: f64,
+    /// Mean wait after.
+    pub after: f64,
+    /// After less before: above zero they wait longer.
+    pub difference: f64,
+    /// Nine in ten draws of weeks have a difference from the first to the second.
+    pub spread: Option<(f64, f64)>,
+    /// What can be said.
+    pub verdict: Verdict,
+}
+
+/// All lines.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// Jobs whose wait one of the sides does not know; they are in no line.
+    pub unknown: u64,
+    /// Weeks in which compared jobs were submitted.
+    pub weeks: u64,
+    /// All jobs.
+    pub whole: Line,
+    /// By account, those with most jobs first.
+    pub accounts: Vec<Line>,
+    /// By processors, smallest first.
+    pub sizes: Vec<Line>,
+    /// By queue, those with most jobs first.
+    pub queues: Vec<Line>,
+}
+
+/// What was recorded of each job's wait.
+pub fn recorded_waits(workload: &Workload) -> Vec<Option<Span>> {
+    let jobs = workload.jobs.iter();
+    jobs.map(|job| job.recorded_wait).collect()
+}
+
+/// How long each job waited in a replay.
+pub fn replayed_waits(workload: &Workload, replay: &Replay) -> Vec<Option<Span>> {
+    let both = workload.jobs.iter().zip(&replay.ran);
+    both.map(|(job, ran)| Some((*ran)?.start.since(job.submit)))
+        .collect()
+}
+
+/// Compares the waits of the jobs of `workload`; `None` when no wait is known on both
+/// sides. The spreads come from weeks drawn with `seed`.
+pub fn compare(
+    workload: &Workload,
+    before: &[Option<Span>],
+    after: &[Option<Span>],
+    seed: u64,
+) -> Option<Comparison> {
+    let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
+    let first = workload.jobs.first()?.submit;
+    let mut unknown = 0;
+    for (at, job) in workload.jobs.iter().enumerate() {
+        let known = |side: &[Option<Span>]| side.get(at).copied().flatten();
+        let Some((before, after)) = known(before).zip(known(after)) else {
+            unknown += 1;
+            continue;
+        };
+        let week = job.submit.since(first).0 / WEEK.0;
+        for key in [
+            Key::Whole,
+            Key::Account(job.account),
+            Key::Size(size_class(job.processors)),
+            Key::Queue(job.queue),
+        ] {
+            groups.entry(key).or_default().add(week, before, after);
+        }
+    }
+    let lines = lines(workload, &groups, seed);
+    let weeks = groups.get(&Key::Whole)?.weeks.len() as u64;
+    sorted_into(lines, unknown, weeks)
+}
+
+/// What jobs may have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Whole,
+    Account(u32),
+    Size(u32),
+    Queue(u32),
+}
+
+impl Key {
+    fn name(self, workload: &Workload) -> String {
+        let known = |names: &[String], at: u32| {
+            let name = names.get(at as usize).filter(|name| !name.is_empty());
+            name.map_or_else(|| "(unknown)".to_owned(), Clone::clone)
+        };
+        match self {
+            Self::Whole => "all jobs".to_owned(),
+            Self::Account(at) => known(&workload.accounts, at),
+            Self::Size(class) => size_name(class),
+            Self::Queue(at) => known(&workload.queues, at),
+        }
+    }
+}
+
+/// 0 for one processor, 1 for up to 4, 2 for up to 16 and so on.
+fn size_class(processors: u32) -> u32 {
+    let bits = u32::BITS - processors.saturating_sub(1).leading_zeros();
+    bits.div_ceil(2)
+}
+
+fn size_name(class: u32) -> String {
+    let upper = |class: u32| 1u64 << (2 * class);
+    match class {
+        0 => "1".to_owned(),
+        class => format!("{}-{}", upper(class - 1) + 1, upper(class)),
+    }
+}
+
+/// The waits of some jobs, in milliseconds.
+#[derive(Default)]
+struct Group {
+    before: i128,
+    after: i128,
+    weeks: BTreeMap<i64, Week>,
+}
+
+impl Group {
+    fn add(&mut self, week: i64, before: Span, after: Span) {
+        self.before += i128::from(before.0);
+        self.after += i128::from(after.0);
+        let sums = self.weeks.entry(week).or_default();
+        sums.jobs += 1;
+        sums.difference += i128::from(after.0) - i128::from(before.0);
+    }
+
+    fn line(&self, name: String, spread: Option<(f64, f64)>) -> Line {
+        let jobs: i128 = self.weeks.values().map(|week| week.jobs).sum();
+        let mean = |sum: i128| quotient(sum, jobs * 1000).unwrap_or(0.0);
+        Line {
+            name,
+            jobs: jobs as u64,
+            before: mean(self.before),
+            after: mean(self.after),
+            difference: mean(self.after - self.before),
+            spread,
+            verdict: Verdict::of(spread),
+        }
+    }
+}
+
+fn lines(workload: &Workload, groups: &BTreeMap<Key, Group>, seed: u64) -> Vec<(Key, Line)> {
+    let weeks: Vec<_> = groups.values().map(|group| &group.weeks).collect();
+    let spreads = weeks::spreads(&weeks, seed);
+    let both = groups.iter().zip(spreads);
+    both.map(|((key, group), spread)| (*key, group.line(key.name(workload), spread)))
+        .collect()
+}
+
+fn sorted_into(lines: Vec<(Key, Line)>, unknown: u64, weeks: u64) -> Option<Comparison> {
+    let (mut whole, mut accounts, mut sizes, mut queues) = (None, vec![], vec![], vec![]);
+    for (key, line) in lines {
+        match key {
+            Key::Whole => whole = Some(line),
+            Key::Account(_) => accounts.push(line),
+            Key::Size(_) => sizes.push(line),
+            Key::Queue(_) => queues.push(line),
+        }
+    }
+    for by_jobs in [&mut accounts, &mut queues] {
+        by_jobs.sort_by(|a, b| b.jobs.cmp(&a.jobs).then_with(|| a.name.cmp(&b.name)));
+    }
+    Some(Comparison {
+        unknown,
+        weeks,
+        whole: whole?,
+        accounts,
+        sizes,
+        queues,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Job;
+    use cosy_model::Time;
+
+    #[test]
+    fn size_classes() {
+        let check = |processors: u32, want: &str| {
+            assert_eq!(size_name(size_class(processors)), want, "{processors}");
+        };
+        check(1, "1");
+        check(2, "2-4");
+        check(4, "2-4");
+        check(5, "5-16");
+        check(16, "5-16");
+        check(17, "17-64");
+        check(65, "65-256");
+        check(u32::MAX, "1073741825-4294967296");
+    }
+
+    /// Day of submission, processors, account, wait before, wait after.
+    type Row = (i64, u32, u32, Option<i64>, Option<i64>);
+
+    fn compared(rows: &[Row]) -> Option<Comparison> {
+        let job = |row: &Row| Job {
+            submit: Time::from_secs(row.0 * 86_400),
+            processors: row.1,
+            account: row.2,
+            ..Job::default()
+        };
+        let workload = Workload {
+            jobs: rows.iter().map(job).collect(),
+            accounts: vec![String::new(), "bio".to_owned()],
+            queues: vec!["day".to_owned()],
+            ..Workload::default()
+        };
+        let before: Vec<_> = rows.iter().map(|row| row.3.map(Span::from_secs)).collect();
+        let after: Vec<_> = rows.iter().map(|row| row.4.map(Span::from_secs)).collect();
+        compare(&workload, &before, &after, 1)
+    }
+
+    #[test]
+    fn means_by_hand() {
+        let got = compared(&[
+            (0, 1, 1, Some(100), Some(40)),
+            (1, 8, 1, Some(20), Some(20)),
+            (8, 1, 0, Some(0), Some(30)),
+            (9, 1, 0, None, Some(30)),
+            (9, 1, 0, Some(30), None),
+        ]);
+        let got = got.unwrap();
+        assert_eq!((got.unknown, got.weeks), (2, 2));
+        let told = |line: &Line| (line.name.clone(), line.jobs, line.before, line.after);
+        assert_eq!(told(&got.whole), ("all jobs".to_owned(), 3, 40.0, 30.0));
+        assert_eq!(got.whole.difference, -10.0);
+        assert_eq!(got.whole.verdict, Verdict::TooFewWeeks);
+        let accounts: Vec<_> = got.accounts.iter().map(told).collect();
+        let unknown = "(unknown)".to_owned();
+        assert_eq!(
+            accounts,
+            [("bio".to_owned(), 2, 60.0, 30.0), (unknown, 1, 0.0, 30.0)]
+        );
+        let sizes: Vec<_> = got.sizes.iter().map(told).collect();
+        assert_eq!(
+            sizes,
+            [
+                ("1".to_owned(), 2, 50.0, 35.0),
+                ("5-16".to_owned(), 1, 20.0, 20.0)
+            ]
+        );
+        assert_eq!(told(&got.queues[0]), ("day".to_owned(), 3, 40.0, 30.0));
+        assert_eq!(compared(&[(0, 1, 1, None, Some(1))]), None);
+        assert_eq!(compared(&[]), None);
+    }
+
+    #[test]
+    fn verdicts() {
+        // Twelve weeks; in each a job's wait changes by that much.
+        let check = |change: fn(i64) -> i64, want: Verdict| {
+            let row = |week| (7 * week, 1, 0, Some(1000), Some(1000 + change(week)));
+            let got = compared(&(0..12).map(row).collect::<Vec<_>>()).unwrap();
+            assert_eq!(got.whole.verdict, want, "{:?}", got.whole);
+            let (low, high) = got.whole.spread.unwrap();
+            assert!(low <= got.whole.difference && got.whole.difference <= high);
+        };
+        check(|_| -1, Verdict::Shorter);
+        check(|week| 50 + week, Verdict::Longer);
+        check(
+            |week| if week % 2 == 0 { 300 } else { -299 },
+            Verdict::Unclear,
+        );
+        check(|_| 0, Verdict::Unclear);
+    }
+}

@@ -1,0 +1,105 @@
+//! The notice curve of a site: for each share of reservations the n at which the queue
+//! waits no longer than without any, on the site's own workload.
+//!
+//! The paper leaves that open ("when the workload is lighter or heavier, the result has to
+//! be adapted accordingly", section 4.4).
+
+use super::case::Case;
+use super::curve::{BadCurve, Curve, Multiple, Share};
+use super::seek::Found;
+use super::study::{PERCENTS, Point, needed};
+
+/// n in a configuration is rounded up to so many thousandths.
+const STEP: u32 = 100;
+
+/// What was found for one share.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The n that is needed.
+    pub found: Found,
+    /// What it brings, over all choices of the jobs that become reservations.
+    pub point: Point,
+}
+
+/// Finds the n that is needed at each share of [`PERCENTS`]; `cases` are one workload with
+/// different choices of the reservations. Stops after the first share for which there is
+/// none, and hands out each row as it is found.
+pub fn calibrate(cases: &[Case], mut tell: impl FnMut(&Row)) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for percent in PERCENTS {
+        let share = Share::percent(percent);
+        let found = needed(cases, share);
+        let point = Point::of(cases, share, found.multiple());
+        let row = Row { found, point };
+        tell(&row);
+        rows.push(row);
+        if matches!(found, Found::Beyond(_)) {
+            break;
+        }
+    }
+    rows
+}
+
+/// The curve through what was found. It begins with n = 1 at no reservations, never falls,
+/// and ends at the largest share at which the queue still waits no longer.
+///
+/// # Errors
+/// Rows that are not in the order of their shares.
+pub fn curve(rows: &[Row]) -> Result<Curve, BadCurve> {
+    let mut points = vec![(Share::default(), Multiple::ONE)];
+    let mut last = Multiple::ONE;
+    for row in rows {
+        let n = match row.found {
+            Found::AtLeast(n) | Found::At(n) => n,
+            Found::Beyond(_) => break,
+        };
+        last = Multiple(n.0.div_ceil(STEP).saturating_mul(STEP)).max(last);
+        points.push((row.point.share, last));
+    }
+    let refuse_above = points.last().map_or(Share::default(), |(share, _)| *share);
+    Curve::new(points, refuse_above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::Mean;
+    use super::*;
+
+    fn row(percent: u32, found: Found) -> Row {
+        let zero = Mean::of(&[]);
+        let point = Point {
+            share: Share::percent(percent),
+            asked: found.multiple(),
+            multiple: zero,
+            relative_wait: zero,
+            spread: (0.0, 0.0),
+            longer: 0.0,
+            utilisation: zero,
+            utilisation_while_queued: zero,
+            rejected: zero,
+        };
+        Row { found, point }
+    }
+
+    fn check(found: &[Found], points: &[(u32, u32)], refuse_above: u32) {
+        let rows = PERCENTS.into_iter().zip(found);
+        let rows: Vec<Row> = rows.map(|(percent, found)| row(percent, *found)).collect();
+        let points = points
+            .iter()
+            .map(|(p, n)| (Share::percent(*p), Multiple(*n)));
+        let wanted = Curve::new(points.collect(), Share::percent(refuse_above));
+        assert_eq!(curve(&rows), wanted, "{found:?}");
+    }
+
+    #[test]
+    fn curves_rise_and_end_where_no_notice_helps() {
+        let (at, least) = (|n| Found::At(Multiple(n)), Found::AtLeast(Multiple::ONE));
+        let beyond = Found::Beyond(Multiple(16_000));
+        let rising = [(0, 1000), (5, 1800), (10, 2900), (15, 4000)];
+        check(&[at(1793), at(2900), at(3901), beyond], &rising, 15);
+        let level = [(0, 1000), (5, 1000), (10, 2100), (15, 2100), (20, 2200)];
+        check(&[least, at(2001), at(1500), at(2200)], &level, 20);
+        check(&[beyond], &[(0, 1000)], 0);
+        check(&[], &[(0, 1000)], 0);
+    }
+}

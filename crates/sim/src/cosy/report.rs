@@ -1,0 +1,128 @@
+//! The results of a study, and the same as JSON.
+
+use super::case::Case;
+use super::claims::{Claim, claims};
+use super::curve::Share;
+use super::paper::PaperRow;
+use super::seek::Found;
+use super::study::{self, Before, PERCENTS, Point};
+use serde_json::{Value, json};
+
+/// All results of a study.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// How many workloads.
+    pub workloads: usize,
+    /// Workloads in which nothing waits without reservations: they have no q.
+    pub without_waits: usize,
+    /// Without reservations.
+    pub before: Before,
+    /// At the paper's points.
+    pub table: Vec<(PaperRow, Point)>,
+    /// Every share at the same multiples.
+    pub grid: Vec<Vec<Point>>,
+    /// For each share the n at which q is 1, and the figures there.
+    pub needed: Vec<(Found, Point)>,
+    /// What the paper says, tried.
+    pub claims: Vec<Claim>,
+}
+
+impl Report {
+    /// Runs everything.
+    pub fn of(cases: &[Case]) -> Self {
+        let before = Before::of(cases);
+        let grid = study::grid(cases);
+        let found = |percent: &u32| {
+            let share = Share::percent(*percent);
+            let found = study::needed(cases, share);
+            (found, Point::of(cases, share, found.multiple()))
+        };
+        let needed: Vec<(Found, Point)> = PERCENTS.iter().map(found).collect();
+        let shares: Vec<_> = needed
+            .iter()
+            .map(|(found, point)| (point.share, *found))
+            .collect();
+        let waits = cases.iter().filter(|case| case.before.queue_wait.ms() > 0);
+        Self {
+            workloads: cases.len(),
+            without_waits: cases.len() - waits.count(),
+            before,
+            table: study::table(cases),
+            claims: claims(before.utilisation.mean, &grid, &shares),
+            grid,
+            needed,
+        }
+    }
+
+    /// True when every claim holds.
+    pub fn all_hold(&self) -> bool {
+        self.claims.iter().all(|claim| claim.holds)
+    }
+
+    /// In how many of the paper's experiments its q lies within the spread of ours: it had
+    /// one workload.
+    pub fn within_spread(&self) -> usize {
+        let within = |(paper, ours): &&(PaperRow, Point)| {
+            (ours.spread.0..=ours.spread.1).contains(&paper.relative_wait)
+        };
+        self.table.iter().filter(within).count()
+    }
+
+    /// The same as JSON.
+    pub fn to_json(&self) -> Value {
+        let row = |(paper, ours): &(PaperRow, Point)| {
+            let mut row = point_json(ours);
+            row["number"] = json!(paper.number);
+            row["paper"] = json!({
+                "n": f64::from(paper.multiple.0) / 1000.0,
+                "q": paper.relative_wait,
+                "u": f64::from(paper.utilisation_percent) / 100.0,
+                "r": f64::from(paper.rejected_percent) / 100.0,
+            });
+            row
+        };
+        let needed = |(found, point): &(Found, Point)| {
+            let mut row = point_json(point);
+            row["needed"] = json!(match found {
+                Found::AtLeast(_) => "not above 1",
+                Found::At(_) => "found",
+                Found::Beyond(_) => "beyond",
+            });
+            row
+        };
+        let claim = |claim: &Claim| {
+            json!({
+                "claim": claim.text, "holds": claim.holds, "figures": claim.figures,
+            })
+        };
+        json!({
+            "workloads": self.workloads,
+            "without_waits": self.without_waits,
+            "before": {
+                "u": self.before.utilisation,
+                "wait_hours": self.before.wait_hours,
+                "submission_days": self.before.submission_days,
+                "makespan_days": self.before.makespan_days,
+            },
+            "table": self.table.iter().map(row).collect::<Vec<_>>(),
+            "grid": self.grid.iter().flatten().map(point_json).collect::<Vec<_>>(),
+            "needed": self.needed.iter().map(needed).collect::<Vec<_>>(),
+            "claims": self.claims.iter().map(claim).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn point_json(point: &Point) -> Value {
+    json!({
+        "p": f64::from(point.share.0) / 10_000.0,
+        "n_asked": f64::from(point.asked.0) / 1000.0,
+        "n": point.multiple,
+        "q": point.relative_wait,
+        "q_of_5_percent": point.spread.0,
+        "q_of_95_percent": point.spread.1,
+        "q_above_1": point.longer,
+        "u": point.utilisation,
+        "u_while_queued": point.utilisation_while_queued,
+        "r": point.rejected,
+    })
+}

@@ -1,0 +1,202 @@
+//! The experiments over many seeds: table, grid, and the n that brings q back to 1.
+
+use super::case::{Case, Outcome, Wait, each};
+use super::curve::{Multiple, Share};
+use super::paper::{self, PaperRow};
+use super::sample::{Mean, quantile};
+use super::seek::{Found, seek};
+use crate::models::cirne::{self, Arrival};
+use crate::replay::Machine;
+use cosy_model::Span;
+use cosy_sched::Policy;
+
+/// The shares that reservations are tried at, in per cent.
+pub const PERCENTS: [u32; 4] = [5, 10, 15, 20];
+/// The multiples of the grid.
+pub const GRID: [Multiple; 5] = [
+    Multiple::ONE,
+    Multiple(2000),
+    Multiple(3000),
+    Multiple(4000),
+    Multiple(6000),
+];
+/// The largest n that is tried.
+pub const MOST: Multiple = Multiple(16_000);
+
+/// Which times of the workload a job takes and asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lengths {
+    /// It runs for the time that it asks for.
+    Requested,
+    /// It asks for the time that it runs.
+    Executed,
+    /// It asks for the one and runs for the other, as in the model.
+    Both,
+}
+
+/// An experiment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Settings {
+    /// Nodes of the machine.
+    pub nodes: u32,
+    /// Requests.
+    pub jobs: usize,
+    /// Workloads.
+    pub seeds: u64,
+    /// Seed of the first workload; the others follow.
+    pub first_seed: u64,
+    /// Load multiplier of the model.
+    pub load: f64,
+    /// Which times of the workload count.
+    pub lengths: Lengths,
+    /// How queued jobs are served.
+    pub policy: Policy,
+    /// Which wait notice times are multiples of.
+    pub wait: Wait,
+}
+
+impl Settings {
+    /// Its workloads, each run without reservations. Nobody cancels.
+    pub fn cases(&self) -> Vec<Case> {
+        let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
+        let seeds: Vec<u64> = seeds.collect();
+        each(&seeds, |seed| self.case(*seed))
+    }
+
+    fn case(&self, seed: u64) -> Case {
+        let mut jobs = cirne::generate(&cirne::Settings {
+            nodes: self.nodes,
+            jobs: self.jobs,
+            seed,
+            arrival: Arrival::Anl,
+            load: self.load,
+            cancellations: false,
+        })
+        .jobs;
+        for job in &mut jobs {
+            match self.lengths {
+                Lengths::Requested => job.run = job.limit,
+                Lengths::Executed => job.limit = job.run,
+                Lengths::Both => {}
+            }
+        }
+        let machine = Machine {
+            nodes: self.nodes,
+            cores: 1,
+        };
+        Case::new(machine, self.policy, jobs, self.wait, seed)
+    }
+}
+
+/// All workloads without reservations (experiment 1).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Before {
+    /// Utilisation.
+    pub utilisation: Mean,
+    /// Mean wait of queued jobs, in hours.
+    pub wait_hours: Mean,
+    /// From the first submission to the last, in days.
+    pub submission_days: Mean,
+    /// From the first submission to the last end, in days.
+    pub makespan_days: Mean,
+}
+
+impl Before {
+    /// Sums `cases` up.
+    pub fn of(cases: &[Case]) -> Self {
+        let mean = |of: &dyn Fn(&Case) -> f64| Mean::of(&cases.iter().map(of).collect::<Vec<_>>());
+        Self {
+            utilisation: mean(&|case| case.before.utilisation),
+            wait_hours: mean(&|case| hours(case.before.queue_wait)),
+            submission_days: mean(&|case| hours(submission(case)) / 24.0),
+            makespan_days: mean(&|case| hours(case.before.makespan) / 24.0),
+        }
+    }
+}
+
+fn submission(case: &Case) -> Span {
+    match (case.jobs.first(), case.jobs.last()) {
+        (Some(first), Some(last)) => last.submit.since(first.submit),
+        _ => Span::ZERO,
+    }
+}
+
+fn hours(span: Span) -> f64 {
+    span.ms() as f64 / 3_600_000.0
+}
+
+/// All workloads at one share and one notice time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// Share of reservations (p).
+    pub share: Share,
+    /// The n that was asked for.
+    pub asked: Multiple,
+    /// Wait of reservations over wait of queued jobs, as measured (n).
+    pub multiple: Mean,
+    /// Wait of queued jobs relative to that without reservations (q).
+    pub relative_wait: Mean,
+    /// q of the workload that 5 % of the workloads stay below, and of the one for 95 %.
+    pub spread: (f64, f64),
+    /// Part of the workloads with q above 1.
+    pub longer: f64,
+    /// Utilisation (u).
+    pub utilisation: Mean,
+    /// Utilisation until the last queued job starts.
+    pub utilisation_while_queued: Mean,
+    /// Rejected reservations of all requests (r).
+    pub rejected: Mean,
+}
+
+impl Point {
+    /// Runs `cases` with `share` reservations asked for `asked` mean waits ahead.
+    pub fn of(cases: &[Case], share: Share, asked: Multiple) -> Self {
+        let outcomes = each(cases, |case| case.run(share, asked));
+        let some = |of: &dyn Fn(&Outcome) -> Option<f64>| {
+            outcomes.iter().filter_map(of).collect::<Vec<f64>>()
+        };
+        let all = |of: &dyn Fn(&Outcome) -> f64| Mean::of(&some(&|outcome| Some(of(outcome))));
+        let waits: Vec<f64> = some(&|outcome| outcome.relative_wait);
+        let longer = waits.iter().filter(|wait| **wait > 1.0).count();
+        Self {
+            share,
+            asked,
+            multiple: Mean::of(&some(&|outcome| outcome.figures.measured_multiple())),
+            relative_wait: Mean::of(&waits),
+            spread: (quantile(&waits, 0.05), quantile(&waits, 0.95)),
+            longer: longer as f64 / waits.len().max(1) as f64,
+            utilisation: all(&|outcome| outcome.figures.utilisation),
+            utilisation_while_queued: all(&|outcome| outcome.figures.utilisation_while_queued),
+            rejected: all(&|outcome| outcome.figures.rejected),
+        }
+    }
+}
+
+/// The paper's points.
+pub fn table(cases: &[Case]) -> Vec<(PaperRow, Point)> {
+    let row = |row: &PaperRow| (*row, Point::of(cases, row.share, row.multiple));
+    paper::TABLE_1.iter().map(row).collect()
+}
+
+/// Every share at the same multiples: `grid[p][n]`.
+pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
+    let row = |percent: &u32| {
+        let point = |asked: &Multiple| Point::of(cases, Share::percent(*percent), *asked);
+        GRID.iter().map(point).collect()
+    };
+    PERCENTS.iter().map(row).collect()
+}
+
+/// The n from 1 on at which the mean q over `cases` comes down to 1.
+pub fn needed(cases: &[Case], share: Share) -> Found {
+    seek(Multiple::ONE, MOST, |asked| {
+        mean_relative_wait(cases, share, asked)
+    })
+}
+
+/// Mean q over `cases`, without those where nothing waited.
+pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple) -> f64 {
+    let waits = each(cases, |case| case.run(share, asked).relative_wait);
+    let waits: Vec<f64> = waits.into_iter().flatten().collect();
+    waits.iter().sum::<f64>() / waits.len().max(1) as f64
+}
