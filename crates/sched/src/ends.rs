@@ -84,6 +84,11 @@ impl Ends {
         self.runs.get(place.run)?.ends.get(place.at)
     }
 
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &End> {
+        self.runs.iter().flat_map(|run| &run.ends)
+    }
+
     /// The place after `place`.
     pub fn after(&self, place: Place) -> Place {
         let inside = self.runs.get(place.run);

@@ -21,6 +21,7 @@ mod order;
 mod pass;
 mod plan;
 mod policy;
+mod profile;
 mod running;
 mod scheduler;
 mod select;

@@ -209,6 +209,11 @@ impl Machine {
         (node.wholes == 0 && !self.held.contains(id)).then_some(&node.free)
     }
 
+    /// True when a job on the node keeps others off it, though it is not held as a whole.
+    pub fn is_taken(&self, id: NodeId) -> bool {
+        self.nodes[id.index()].wholes > 0
+    }
+
     /// From now on changes are noted.
     pub fn note_changes(&mut self) {
         self.changes.want();
@@ -473,7 +478,7 @@ fn raise(most: &mut Amounts, other: &Amounts) {
 }
 
 /// `total` without `used`, never below zero.
-fn left(total: &Amounts, used: &Amounts) -> Amounts {
+pub(crate) fn left(total: &Amounts, used: &Amounts) -> Amounts {
     let mut free = Amounts {
         cores: total.cores.saturating_sub(used.cores),
         memory: cosy_model::MiB(total.memory.0.saturating_sub(used.memory.0)),

@@ -16,6 +16,7 @@ use crate::line::{Brief, Cursor, GroupId, Room};
 use crate::machine::{Booking, Owner};
 use crate::nodeset::NodeSet;
 use crate::scheduler::Scheduler;
+use crate::profile::Profile;
 use crate::timeline::Timeline;
 use crate::whole::Masks;
 use crate::{NodeMask, OrderKey};
@@ -58,6 +59,8 @@ pub(crate) struct Pass {
     pub kept: NodeMask,
     /// The set of a job that has ended.
     pub spare_set: Option<NodeSet>,
+    /// What is free at most, once it is asked for.
+    pub profile: Profile,
 }
 
 /// What the head's place leaves to other jobs, told by numbers of nodes alone.
@@ -91,6 +94,7 @@ impl Default for Pass {
             masks: Masks::default(),
             kept: NodeMask::default(),
             spare_set: None,
+            profile: Profile::default(),
         }
     }
 }
@@ -113,6 +117,7 @@ impl Pass {
         self.heads.clear();
         self.started.clear();
         self.kept.clear();
+        self.profile.clear();
     }
 }
 
@@ -312,6 +317,9 @@ impl Scheduler {
         let (start, nodes) = self.earliest_whole(pass, brief)?;
         let end = start + at_least_one(brief.limit);
         pass.placed.add_set(&nodes);
+        if !pass.profile.is_empty() {
+            pass.profile.take(start, end, nodes.count());
+        }
         if self.machine.notes_changes() {
             pass.unbooked.push((nodes.clone(), start, end));
         }

@@ -4,7 +4,7 @@
 use crate::group::Group;
 use crate::line::Brief;
 use crate::pass::{Pass, at_least_one};
-use crate::machine::Machine;
+use crate::machine::{Machine, left};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, Pick, select};
@@ -26,7 +26,16 @@ impl Scheduler {
     pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
         self.groups.shape(brief.group, &self.machine);
         let shape = self.groups.known_shape(brief.group);
-        self.picks_at(brief, &shape.fits, pass.now, pass.now, false)
+        let demand = &*self.groups.get(brief.group).demand;
+        let window = (pass.now, pass.now + at_least_one(brief.limit));
+        let candidate = |node| {
+            if self.machine.ahead.contains(node) {
+                let part = self.machine.window(node, demand, window, pass.now, false)?;
+                return Candidate::new(demand, node, &part.free, (part.since, part.until));
+            }
+            now_candidate(demand, shape, &self.machine, node, pass.now)
+        };
+        select(demand, shape.fits.iter().filter_map(candidate).collect())
     }
 
     /// Whether the job could start now if there were no reservations.
@@ -57,14 +66,14 @@ impl Scheduler {
             }
             last = at;
             while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
-                outlook.release(&self.machine, self.running.get(end.run));
+                outlook.release(&self.machine, self.running.get(end.run), at);
                 next = component.ends.after(next);
             }
             if !outlook.is_enough() {
                 continue;
             }
-            let picks = self.picks_at(brief, &outlook.fits, at, pass.now, false);
-            if let Some(picks) = picks {
+            let window = (at, at + at_least_one(brief.limit));
+            if let Some(picks) = outlook.picks(&self.machine, window, pass.now) {
                 return Some((at, picks));
             }
         }
@@ -114,16 +123,24 @@ impl Scheduler {
     }
 }
 
-/// What will be free as running jobs end: no less than what the job can really get,
-/// because nothing booked ahead is counted.
+/// What will be free as running jobs end, if nothing booked ahead is counted.
 struct Outlook<'a> {
     group: &'a Group,
     shape: &'a Shape,
-    /// Free amounts, and room for tasks, of nodes on which something has ended.
-    freed: Table<NodeId, (Amounts, u32)>,
+    /// Nodes on which something has ended.
+    freed: Table<NodeId, Freed>,
     /// Nodes with room for a task.
     fits: NodeMask,
     tasks: u64,
+}
+
+/// A node on which something has ended.
+struct Freed {
+    used: Amounts,
+    free: Amounts,
+    room: u32,
+    /// When.
+    since: Time,
 }
 
 impl<'a> Outlook<'a> {
@@ -137,38 +154,78 @@ impl<'a> Outlook<'a> {
         }
     }
 
-    /// A running job ends.
-    fn release(&mut self, machine: &Machine, running: &Running) {
+    /// A running job ends at `at`.
+    fn release(&mut self, machine: &Machine, running: &Running, at: Time) {
         match &running.holding {
             Holding::Whole(_) => {
                 for node in running.nodes.iter() {
-                    self.free(machine, node, machine.total(node));
+                    self.free(machine, node, machine.total(node), at);
                 }
             }
             Holding::Listed(shares) => {
                 for share in shares {
-                    self.free(machine, share.node, &share.amounts);
+                    self.free(machine, share.node, &share.amounts, at);
                 }
             }
         }
     }
 
-    fn free(&mut self, machine: &Machine, node: NodeId, amounts: &Amounts) {
+    fn free(&mut self, machine: &Machine, node: NodeId, amounts: &Amounts, at: Time) {
         if !self.group.eligible.contains(node) {
             return;
         }
-        let now = || (machine.used_and_free(node).1, self.shape.room(node));
-        let (mut free, old) = self.freed.remove(node).unwrap_or_else(now);
-        free.give(amounts);
+        let known = self.freed.remove(node);
+        let old = known.as_ref().map_or(self.shape.room(node), |freed| freed.room);
+        let mut used = known.map_or_else(|| machine.used_and_free(node).0, |freed| freed.used);
+        used.take(amounts);
+        let free = left(machine.total(node), &used);
         let room = self.shape.room_in(&free);
         self.tasks = self.tasks.saturating_sub(old.into()) + u64::from(room);
         if room > 0 {
             self.fits.insert(node);
         }
-        self.freed.insert(node, (free, room));
+        let freed = Freed {
+            used,
+            free,
+            room,
+            since: at,
+        };
+        self.freed.insert(node, freed);
     }
 
     fn is_enough(&self) -> bool {
         self.tasks >= self.group.demand.tasks.into()
     }
+
+    /// The nodes that the job would get for a window that starts when the last job ended.
+    fn picks(&self, machine: &Machine, window: (Time, Time), now: Time) -> Option<Vec<Pick>> {
+        let demand = &*self.group.demand;
+        let candidate = |node| {
+            if machine.ahead.contains(node) || machine.is_taken(node) {
+                let part = machine.window(node, demand, window, now, false)?;
+                return Candidate::new(demand, node, &part.free, (part.since, part.until));
+            }
+            match self.freed.get(node) {
+                Some(freed) => {
+                    let gap = (freed.since, Time::FAR);
+                    let room = freed.room.min(demand.tasks);
+                    Candidate::with_room(demand, node, &freed.free, gap, room)
+                }
+                None => now_candidate(demand, self.shape, machine, node, now),
+            }
+        };
+        select(demand, self.fits.iter().filter_map(candidate).collect())
+    }
+}
+
+/// The candidate that a node is now, if nothing is booked ahead on it.
+fn now_candidate(
+    demand: &Demand,
+    shape: &Shape,
+    machine: &Machine,
+    node: NodeId,
+    now: Time,
+) -> Option<Candidate> {
+    let room = shape.room(node).min(demand.tasks);
+    Candidate::with_room(demand, node, machine.free(node)?, (now, Time::FAR), room)
 }

@@ -109,6 +109,22 @@ impl Timeline {
         clear.count() >= least
     }
 
+    /// How many nodes are booked, and when: start, end and number.
+    pub fn counts(&self) -> Vec<(Time, Time, u32)> {
+        let mut all = Self::default();
+        let steps = match self.steps.is_empty() {
+            false => &self.steps,
+            true => {
+                all.bookings = self.bookings.clone();
+                (0..all.bookings.len()).for_each(|at| all.step_in(at));
+                &all.steps
+            }
+        };
+        let pairs = steps.windows(2);
+        let count = |pair: &[(Time, NodeMask)]| (pair[0].0, pair[1].0, pair[0].1.count());
+        pairs.map(count).filter(|(_, _, nodes)| *nodes > 0).collect()
+    }
+
     /// Bookings that end by `at`, the latest first.
     pub fn ended_by(&self, at: Time) -> impl Iterator<Item = (Time, &NodeSet)> {
         let all = &self.bookings;

@@ -142,17 +142,11 @@ impl Scheduler {
             return self.earliest_counted(pass, group, count);
         }
         pass.masks.idle.set_and(&group.eligible, &self.machine.idle);
-        // Before that many nodes have come free there is nothing to try.
-        let idle = pass.masks.idle.count();
-        let counted = group.everywhere && component.listed == 0;
-        let enough = match brief.whole.checked_sub(idle) {
-            Some(missing @ 1..) if counted => Some(component.ends.freeing(missing.into())?),
-            _ => None,
-        };
-        let enough = enough.and_then(|(place, _)| component.ends.get(place));
-        let not_before = enough.map_or(soon, |end| end.at.max(soon));
-        let mut next = Ends::START;
-        let mut last = pass.now;
+        if pass.profile.is_empty() {
+            self.begin_profile(pass);
+        }
+        let length = at_least_one(brief.limit);
+        let (mut next, mut last, mut not_before) = (Ends::START, pass.now, soon);
         loop {
             let end = component.ends.get(next).map(|end| end.at.max(soon));
             let booked = component.next_booked(&pass.places, last);
@@ -165,17 +159,38 @@ impl Scheduler {
                 self.vacate(&mut pass.masks.idle, group, end.run, (at, pass.now));
                 next = component.ends.after(next);
             }
-            if at < not_before || pass.masks.idle.count() < brief.whole {
+            if at >= not_before {
+                not_before = pass.profile.next((at, at + length), brief.whole)?;
+            }
+            if at < not_before {
                 continue;
             }
             let slot = Slot {
                 at,
-                end: at + at_least_one(brief.limit),
+                end: at + length,
                 ended: Some(next),
             };
             if let Some(nodes) = self.choose_whole(pass, brief, slot) {
                 return Some((at, nodes));
             }
+        }
+    }
+
+    /// Counts what is free at most from now on. Where jobs share nodes, places of waiting
+    /// jobs may lie on nodes that are counted already, and are left out.
+    fn begin_profile(&self, pass: &mut Pass) {
+        let component = &self.components[pass.component];
+        let soon = Time(pass.now.0.saturating_add(1));
+        let ends = component.ends.iter();
+        let ends = ends.map(|end| (end.at.max(soon), end.nodes));
+        let idle = component.nodes.count_and(&self.machine.idle);
+        pass.profile.begin(pass.now, idle, ends);
+        let mut booked = component.reserved.counts();
+        if !self.machine.notes_changes() {
+            booked.extend(pass.places.counts());
+        }
+        for (start, end, nodes) in booked {
+            pass.profile.take(start.max(pass.now), end.max(pass.now), nodes);
         }
     }
 
