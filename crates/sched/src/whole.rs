@@ -146,24 +146,14 @@ impl Scheduler {
             self.begin_profile(pass);
         }
         let length = at_least_one(brief.limit);
-        let (mut next, mut last, mut not_before) = (Ends::START, pass.now, soon);
+        let (mut next, mut from) = (Ends::START, soon);
         loop {
-            let end = component.ends.get(next).map(|end| end.at.max(soon));
-            let booked = component.next_booked(&pass.places, last);
-            let at = end.into_iter().chain(booked).min()?;
-            if at == Time::FAR {
-                return None;
-            }
-            last = at;
-            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
-                self.vacate(&mut pass.masks.idle, group, end.run, (at, pass.now));
+            // In between there are too few nodes, whichever they are.
+            let at = pass.profile.next((from, from + length), brief.whole)?;
+            while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) <= at) {
+                let ended = (end.at.max(soon), pass.now);
+                self.vacate(&mut pass.masks.idle, group, end.run, ended);
                 next = component.ends.after(next);
-            }
-            if at >= not_before {
-                not_before = pass.profile.next((at, at + length), brief.whole)?;
-            }
-            if at < not_before {
-                continue;
             }
             let slot = Slot {
                 at,
@@ -172,6 +162,12 @@ impl Scheduler {
             };
             if let Some(nodes) = self.choose_whole(pass, brief, slot) {
                 return Some((at, nodes));
+            }
+            let end = component.ends.get(next).map(|end| end.at.max(soon));
+            let booked = component.next_booked(&pass.places, at);
+            from = end.into_iter().chain(booked).min()?;
+            if from == Time::FAR {
+                return None;
             }
         }
     }
