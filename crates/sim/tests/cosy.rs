@@ -197,6 +197,22 @@ fn a_settled_notice_time_is_a_multiple_of_the_wait_that_comes_out() {
 }
 
 #[test]
+fn reservations_after_everything_else_are_as_if_they_were_not_there() {
+    let machine = Machine {
+        nodes: 32,
+        cores: 1,
+    };
+    for seed in 0..10 {
+        let jobs = workload(seed, false).jobs;
+        let case = Case::new(machine, Policy::EASY, jobs, Wait::Before, seed);
+        let share = Share::percent(10);
+        let never = case.run(share, Multiple(1_000_000)).relative_wait;
+        assert!(never.is_some());
+        assert_eq!(case.left_out(share), never, "seed {seed}");
+    }
+}
+
+#[test]
 fn calibration_finds_where_the_queue_waits_no_longer() {
     let cases = Study {
         nodes: 32,

@@ -106,21 +106,45 @@ impl Case {
             Wait::Settled => self.settled(&reserved, multiple),
             Wait::Window(window) => self.figures(&reserved, Notice::Window(multiple, window)),
         };
-        let before = self.before.queue_wait;
-        let some_wait = before > Span::ZERO;
         Outcome {
             figures,
-            relative_wait: some_wait.then(|| figures.queue_wait.ms() as f64 / before.ms() as f64),
+            relative_wait: self.relative(figures.queue_wait),
+        }
+    }
+
+    /// q if the reservations were not there at all: what it comes to when they start after
+    /// everything else.
+    pub fn left_out(&self, share: Share) -> Option<f64> {
+        let reserved = self.reserved(share);
+        let left = self.jobs.iter().zip(&reserved);
+        let left = left.filter(|(_, reserved)| !**reserved);
+        let jobs: Vec<Job> = left.map(|(job, _)| job.clone()).collect();
+        let trial = Trial {
+            jobs: &jobs,
+            ..self.trial()
+        };
+        let none = vec![false; jobs.len()];
+        let fates = trial.run(&none, Notice::Fixed(Span::ZERO));
+        let figures = Figures::of(self.machine, &jobs, &none, &fates);
+        self.relative(figures.queue_wait)
+    }
+
+    fn relative(&self, wait: Span) -> Option<f64> {
+        let before = self.before.queue_wait;
+        let some_wait = before > Span::ZERO;
+        some_wait.then(|| wait.ms() as f64 / before.ms() as f64)
+    }
+
+    fn trial(&self) -> Trial<'_> {
+        Trial {
+            machine: self.machine,
+            policy: self.policy,
+            jobs: &self.jobs,
         }
     }
 
     fn figures(&self, reserved: &[bool], notice: Notice) -> Figures {
-        let trial = Trial {
-            machine: self.machine,
-            policy: self.policy,
-            jobs: &self.jobs,
-        };
-        let fates = trial.run(reserved, notice);
+        let fates = self.trial().run(reserved, notice);
         Figures::of(self.machine, &self.jobs, reserved, &fates)
     }
 

@@ -4,6 +4,7 @@ use super::case::Case;
 use super::claims::{Claim, claims};
 use super::curve::Share;
 use super::paper::PaperRow;
+use super::sample::Mean;
 use super::seek::Found;
 use super::study::{self, Before, PERCENTS, Point};
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub struct Report {
     pub grid: Vec<Vec<Point>>,
     /// For each share the n at which q is 1, and the figures there.
     pub needed: Vec<(Found, Point)>,
+    /// For each share q if the reservations were not there at all.
+    pub left_out: Vec<(Share, Mean)>,
     /// What the paper says, tried.
     pub claims: Vec<Claim>,
 }
@@ -42,12 +45,14 @@ impl Report {
             .iter()
             .map(|(found, point)| (point.share, *found))
             .collect();
+        let left_out = |(share, _): &(Share, Found)| (*share, study::left_out(cases, *share));
         let waits = cases.iter().filter(|case| case.before.queue_wait.ms() > 0);
         Self {
             workloads: cases.len(),
             without_waits: cases.len() - waits.count(),
             before,
             table: study::table(cases),
+            left_out: shares.iter().map(left_out).collect(),
             claims: claims(before.utilisation.mean, &grid, &shares),
             grid,
             needed,
@@ -95,6 +100,7 @@ impl Report {
                 "claim": claim.text, "holds": claim.holds, "figures": claim.figures,
             })
         };
+        let left_out = |(share, q): &(Share, Mean)| json!({"p": part(*share), "q": q});
         json!({
             "workloads": self.workloads,
             "without_waits": self.without_waits,
@@ -107,14 +113,19 @@ impl Report {
             "table": self.table.iter().map(row).collect::<Vec<_>>(),
             "grid": self.grid.iter().flatten().map(point_json).collect::<Vec<_>>(),
             "needed": self.needed.iter().map(needed).collect::<Vec<_>>(),
+            "left_out": self.left_out.iter().map(left_out).collect::<Vec<_>>(),
             "claims": self.claims.iter().map(claim).collect::<Vec<_>>(),
         })
     }
 }
 
+fn part(share: Share) -> f64 {
+    f64::from(share.0) / 10_000.0
+}
+
 fn point_json(point: &Point) -> Value {
     json!({
-        "p": f64::from(point.share.0) / 10_000.0,
+        "p": part(point.share),
         "n_asked": f64::from(point.asked.0) / 1000.0,
         "n": point.multiple,
         "q": point.relative_wait,

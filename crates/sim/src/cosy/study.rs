@@ -194,6 +194,12 @@ pub fn needed(cases: &[Case], share: Share) -> Found {
     })
 }
 
+/// q if the reservations were not there at all.
+pub fn left_out(cases: &[Case], share: Share) -> Mean {
+    let waits = each(cases, |case| case.left_out(share));
+    Mean::of(&waits.into_iter().flatten().collect::<Vec<f64>>())
+}
+
 /// Mean q over `cases`, without those where nothing waited.
 pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple) -> f64 {
     let waits = each(cases, |case| case.run(share, asked).relative_wait);

@@ -1,8 +1,10 @@
 //! A report as text, in the columns of the paper's Table 1.
 
 use super::claims::Claim;
+use super::curve::Share;
 use super::paper::{PaperRow, UTILISATION_PERCENT};
 use super::report::Report;
+use super::sample::Mean;
 use super::seek::Found;
 use super::study::{Before, Point};
 use std::fmt::{self, Write};
@@ -17,6 +19,7 @@ impl fmt::Display for Report {
         table(f, self)?;
         grid(f, &self.grid)?;
         needed(f, &self.needed)?;
+        left_out(f, &self.left_out)?;
         claims(f, &self.claims)
     }
 }
@@ -116,6 +119,14 @@ fn needed(f: &mut impl Write, needed: &[(Found, Point)]) -> fmt::Result {
         };
         let (share, wait) = (point.share, point.relative_wait.interval(1.0, 3));
         writeln!(f, "p {share:>3} %: {found}; q {wait}")?;
+    }
+    Ok(())
+}
+
+fn left_out(f: &mut impl Write, left_out: &[(Share, Mean)]) -> fmt::Result {
+    f.write_str("\nq if the reservations were not there at all: where it ends as n grows\n")?;
+    for (share, q) in left_out {
+        writeln!(f, "p {share:>3} %: {}", q.interval(1.0, 3))?;
     }
     Ok(())
 }
