@@ -8,6 +8,7 @@ use cosy_sched::Policy;
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
 use cosy_sim::replay::{Options, Replay, replay};
+use cosy_sim::swf::{self, Strictness};
 use cosy_sim::workload::{Job, Workload};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -219,7 +220,7 @@ fn cosy_sim(args: &[&str]) -> Output {
 }
 
 /// Rows as a log in the Standard Workload Format.
-fn swf(dir: &Path, rows: &[Row], header: &str) -> PathBuf {
+fn written(dir: &Path, rows: &[Row], header: &str) -> PathBuf {
     let line = |(at, row): (usize, &Row)| {
         let (submit, run, limit, processors) = row;
         let id = at + 1;
@@ -242,7 +243,7 @@ fn figures(output: &Output) -> Value {
 #[test]
 fn figures_as_json() {
     let dir = tempfile::tempdir().unwrap();
-    let log = swf(dir.path(), &BY_HAND, "; MaxProcs: 4\n");
+    let log = written(dir.path(), &BY_HAND, "; MaxProcs: 4\n");
     let got = figures(&cosy_sim(&[
         "run",
         "--workload",
@@ -270,7 +271,7 @@ fn figures_as_json() {
 #[test]
 fn figures_as_table() {
     let dir = tempfile::tempdir().unwrap();
-    let log = swf(dir.path(), &BY_HAND, "");
+    let log = written(dir.path(), &BY_HAND, "");
     let log = log.to_str().unwrap();
     let output = cosy_sim(&[
         "run",
@@ -299,7 +300,7 @@ fn figures_as_table() {
 #[test]
 fn pictures_and_files() {
     let dir = tempfile::tempdir().unwrap();
-    let log = swf(dir.path(), &BY_HAND, "; MaxProcs: 4\n");
+    let log = written(dir.path(), &BY_HAND, "; MaxProcs: 4\n");
     let log = log.to_str().unwrap();
     let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     for (option, words) in [
@@ -320,7 +321,7 @@ fn pictures_and_files() {
 #[test]
 fn what_is_refused_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    let log = swf(dir.path(), &BY_HAND, "");
+    let log = written(dir.path(), &BY_HAND, "");
     let log = log.to_str().unwrap();
     let check = |args: &[&str], want: &str| {
         let output = cosy_sim(&[&["run", "--workload", log], args].concat());
@@ -357,7 +358,7 @@ fn what_is_refused_says_why() {
         &["--machine", "4", "--json", "/nowhere/x"],
         "cannot write '/nowhere/x'",
     );
-    let empty = swf(dir.path(), &[], "; MaxProcs: 4\n");
+    let empty = written(dir.path(), &[], "; MaxProcs: 4\n");
     let empty = empty.to_str().unwrap();
     let output = cosy_sim(&["run", "--workload", empty, "--lenient"]);
     assert!(!output.status.success());
@@ -367,7 +368,7 @@ fn what_is_refused_says_why() {
 fn lenient_leaves_out_and_counts() {
     let dir = tempfile::tempdir().unwrap();
     let rows = [BY_HAND.as_slice(), &[(40, 0, 10, 1), (50, 10, 10, 9)]].concat();
-    let log = swf(dir.path(), &rows, "; MaxProcs: 4\n");
+    let log = written(dir.path(), &rows, "; MaxProcs: 4\n");
     let log = log.to_str().unwrap();
     let got = figures(&cosy_sim(&[
         "run",
@@ -399,7 +400,7 @@ fn until_counts_from_the_first_submission() {
         .iter()
         .map(|row| (row.0 + 1000, row.1, row.2, row.3))
         .collect();
-    let log = swf(dir.path(), &later, "; MaxProcs: 4\n");
+    let log = written(dir.path(), &later, "; MaxProcs: 4\n");
     let log = log.to_str().unwrap();
     let check = |until: &str, jobs: u64| {
         let args = ["run", "--workload", log, "--until", until, "--json", "-"];
@@ -414,15 +415,23 @@ fn until_counts_from_the_first_submission() {
 
 // --- figures that an independent program has found
 
+/// The folder with the logs, which are not part of the project.
+fn traces() -> Option<PathBuf> {
+    let traces = std::env::var_os("COSY_TRACES").map(PathBuf::from);
+    if traces.is_none() {
+        eprintln!("skipped: COSY_TRACES does not name the folder with the logs");
+    }
+    traces
+}
+
 /// Plain EASY on the whole processors of a log, jobs without run time or processors left
 /// out.
 #[test]
 fn the_log_of_kth_as_others_replay_it() {
-    let Some(traces) = std::env::var_os("COSY_TRACES") else {
-        eprintln!("skipped: COSY_TRACES does not name the folder with the logs");
+    let Some(traces) = traces() else {
         return;
     };
-    let log = Path::new(&traces).join("KTH-SP2-1996-2.1-cln.swf.gz");
+    let log = traces.join("KTH-SP2-1996-2.1-cln.swf.gz");
     let log = log.to_str().unwrap();
     let args = [
         "--machine",
@@ -445,4 +454,31 @@ fn the_log_of_kth_as_others_replay_it() {
     assert_eq!(got["backfilled"], 17_092);
     near("mean_wait", 6837.485, 0.0005);
     near("mean_bounded_slowdown", 92.7299, 0.000_05);
+}
+
+/// Every job of whole logs starts in the second in which it starts when processors are
+/// counted.
+#[test]
+fn logs_start_as_in_the_counting_scheduler() {
+    let Some(traces) = traces() else {
+        return;
+    };
+    let check = |log: &str, nodes: u32| {
+        let log = swf::open(&traces.join(log), Strictness::Lenient).unwrap();
+        let row = |job: &Job| {
+            (
+                job.submit.secs(),
+                job.run.secs(),
+                job.limit.secs(),
+                job.processors,
+            )
+        };
+        let rows: Vec<Row> = log.jobs.iter().map(row).collect();
+        let machine = Machine { nodes, cores: 1 };
+        let got = replay(machine, Policy::EASY, &log, Options::default());
+        assert!(starts(&got) == counted(nodes, &rows), "{nodes} nodes");
+    };
+    check("KTH-SP2-1996-2.1-cln.swf.gz", 100);
+    check("SDSC-SP2-1998-4.2-cln.swf.gz", 128);
+    check("CTC-SP2-1996-3.1-cln.swf.gz", 338);
 }

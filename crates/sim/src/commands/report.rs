@@ -101,7 +101,7 @@ impl fmt::Display for Report {
             ("backfilled", format!("{}, {share}", metrics.backfilled)),
             (
                 "replay",
-                format!("{:.3} s, {:.0} jobs/s", self.took, self.rate()),
+                format!("{}, {:.0} jobs/s", took(self.took), self.rate()),
             ),
         ];
         for (name, value) in rows {
@@ -128,6 +128,14 @@ pub fn percent(share: Option<f64>) -> String {
 
 fn slowdown(mean: Option<f64>) -> String {
     mean.map_or_else(none, |mean| format!("{mean:.4} in the mean (10 s)"))
+}
+
+/// Short times in milliseconds.
+fn took(secs: f64) -> String {
+    match secs < 1.0 {
+        true => format!("{:.1} ms", secs * 1000.0),
+        false => format!("{secs:.1} s"),
+    }
 }
 
 fn none() -> String {
