@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
-use cosy_sched::{Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
+use cosy_sched::{Block, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -138,19 +138,21 @@ fn play_log(name: &str, policy: Policy, jobs: u64, gap_ms: u64) {
     println!("{name}: {took:.1?}, {rate:.0} jobs/s, {passes} passes, waits {waits} s");
 }
 
-fn plan(
-    name: &str,
+/// Up to 500 running jobs on most of the nodes, and a queue.
+fn filled(
     policy: Policy,
     waiting: u64,
+    nodes: usize,
     limits: u64,
     make: impl Fn(&mut Dice) -> Arc<Demand>,
-) {
+) -> Scheduler {
     let mut dice = Dice(7);
-    let mut scheduler = cluster(policy, 1024);
+    let mut scheduler = cluster(policy, nodes);
+    let each = (nodes as u64 / 500).max(1);
     for id in 0..waiting + 500 {
         let limit = Span::from_secs(600 + (dice.below(limits) * 36_000 / limits) as i64);
         let demand = if id < 500 {
-            whole(2 + dice.below(2) as u32, 1024)
+            whole((each + dice.below(2)) as u32, nodes)
         } else {
             make(&mut dice)
         };
@@ -159,6 +161,17 @@ fn plan(
             scheduler.schedule(Time(0));
         }
     }
+    scheduler
+}
+
+fn plan(
+    name: &str,
+    policy: Policy,
+    waiting: u64,
+    limits: u64,
+    make: impl Fn(&mut Dice) -> Arc<Demand>,
+) {
+    let scheduler = filled(policy, waiting, 1024, limits, make);
     let running = scheduler.running_count();
     let begin = Instant::now();
     let plan = scheduler.plan(Time(1), None);
@@ -168,6 +181,42 @@ fn plan(
     println!(
         "{name}: {took:.1?}, {running} running, last start {} s",
         last.unwrap_or_default().secs()
+    );
+}
+
+/// One more placement of a reservation on a queue that is planned already.
+fn what_if(name: &str, waiting: u64, nodes: usize, placements: i64) {
+    let scheduler = filled(Policy::EASY, waiting, nodes, 36_000, |d| {
+        whole(1 + d.below(nodes as u64 / 8) as u32, nodes)
+    });
+    let plan = scheduler.plan(Time(1), None);
+    let last = plan.predictions.iter().filter_map(|p| p.start).max();
+    let last = last.unwrap_or_default().0;
+    let (mut took, mut moved) = (Vec::new(), 0);
+    for at in 0..placements {
+        let start = Time(last / placements * at + 1000);
+        let demand = whole(nodes as u32 / 4, nodes);
+        let hour = Span::from_secs(3600);
+        let Some(shares) = scheduler.place(Time(1), &demand, start, hour) else {
+            continue;
+        };
+        let block = Block {
+            reservation: 1.into(),
+            shares,
+            start,
+            end: start + hour,
+        };
+        let begin = Instant::now();
+        let with = scheduler.plan_with(Time(1), None, &[block]);
+        took.push(begin.elapsed());
+        let both = plan.predictions.iter().zip(&with.predictions);
+        moved += both.filter(|(a, b)| a.start != b.start).count();
+    }
+    took.sort();
+    println!(
+        "{name}: median {:.1?}, longest {:.1?}, {moved} moved starts",
+        took[took.len() / 2],
+        took[took.len() - 1],
     );
 }
 
@@ -223,6 +272,12 @@ fn main() {
     });
     run("plan of 300 whole-node jobs, conservative", &|n| {
         plan(n, all, 300, 36_000, any)
+    });
+    run("what-if on 1,000 whole-node jobs, 128 nodes", &|n| {
+        what_if(n, 1000, 128, 100)
+    });
+    run("what-if on 1,000 whole-node jobs, 1,024 nodes", &|n| {
+        what_if(n, 1000, 1024, 100)
     });
     run("array of 2,000 one-core tasks, 16 nodes", &|n| {
         array(n, &shared(1, 1, 16), 16)

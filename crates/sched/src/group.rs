@@ -132,12 +132,8 @@ fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
     if !demand.required.is_empty() || !demand.tiers.is_empty() {
         return None;
     }
-    let known = nodes.iter().filter(|id| machine.knows(*id));
-    let mut totals = known.map(|id| machine.total(id));
-    let first = totals.next()?;
-    totals
-        .all(|other| other == first)
-        .then(|| demand.capacity(first))
+    let total = machine.common_total(nodes);
+    total.map(|total| demand.capacity(total))
 }
 
 /// True when a job with `demand` fits on `nodes` when they are empty.

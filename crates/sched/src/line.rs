@@ -274,6 +274,12 @@ impl Line {
         self.blocks.first().map(Block::first)
     }
 
+    /// The jobs, in the order of service.
+    pub fn keys(&self) -> impl Iterator<Item = &OrderKey> {
+        let runs = self.blocks.iter().flat_map(|block| &block.runs);
+        runs.flat_map(|run| &run.keys)
+    }
+
     /// The block in which `key` is, or would be.
     fn block_of(&self, key: &OrderKey) -> usize {
         let after = self.blocks.partition_point(|block| block.first() <= key);

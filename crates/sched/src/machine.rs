@@ -12,6 +12,8 @@ use crate::nodeset::NodeSet;
 use crate::{Demand, NodeMask};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, ReservationId, Time};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Whose booking it is.
@@ -92,6 +94,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     totals: Arc<Vec<Amounts>>,
+    /// Nodes with the same total have the same number.
+    class: Arc<Vec<u32>>,
     nodes: Vec<Node>,
     /// Expected end of the job that holds the node as a whole.
     held_until: Vec<Time>,
@@ -129,6 +133,7 @@ impl Machine {
         for (node, total) in self.nodes.iter_mut().zip(&totals) {
             node.free = left(total, &node.used);
         }
+        self.class = Arc::new(classes(&totals));
         self.totals = Arc::new(totals);
         self.closed = count as u32 - self.open.count();
         self.divide(&[]);
@@ -187,6 +192,15 @@ impl Machine {
     /// All that a node has.
     pub fn total(&self, id: NodeId) -> &Amounts {
         &self.totals[id.index()]
+    }
+
+    /// The total of some nodes, if all have the same.
+    pub fn common_total(&self, nodes: &NodeMask) -> Option<&Amounts> {
+        let known = nodes.iter().filter(|id| self.knows(*id));
+        let mut classes = known.map(|id| (self.class[id.index()], id));
+        let (class, first) = classes.next()?;
+        let alike = classes.all(|(other, _)| other == class);
+        alike.then(|| self.total(first))
     }
 
     /// True when there is such a node.
@@ -441,6 +455,23 @@ impl RegionRoom {
         self.idle = self.idle.saturating_add_signed(idle as i32);
         self.open = self.open.saturating_add_signed(open as i32);
     }
+}
+
+/// A number for each node, the same for those with the same total.
+fn classes(totals: &[Amounts]) -> Vec<u32> {
+    let mut known: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut classes = Vec::with_capacity(totals.len());
+    for (at, total) in totals.iter().enumerate() {
+        let mut hasher = DefaultHasher::new();
+        total.hash(&mut hasher);
+        let like = known.entry(hasher.finish()).or_default();
+        let first = like.iter().copied().find(|other| totals[*other] == *total);
+        if first.is_none() {
+            like.push(at);
+        }
+        classes.push(first.unwrap_or(at) as u32);
+    }
+    classes
 }
 
 /// When a running job counts as ended: never in the past.

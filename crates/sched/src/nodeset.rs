@@ -59,6 +59,13 @@ impl NodeSet {
         self.words().flat_map(each)
     }
 
+    /// The nodes, by index.
+    pub fn to_vec(&self) -> Vec<NodeId> {
+        let mut nodes = Vec::with_capacity(self.count() as usize);
+        nodes.extend(self.iter());
+        nodes
+    }
+
     pub fn insert(&mut self, node: NodeId) {
         let (word, bit) = (node.0 / 64, 1 << (node.0 % 64));
         match self.words.binary_search_by_key(&word, |(at, _)| *at) {

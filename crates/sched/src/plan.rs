@@ -5,9 +5,10 @@
 //! [`Scheduler::schedule`] would start now.
 
 use crate::group::Feasible;
-use crate::scheduler::Scheduler;
+use crate::OrderKey;
+use crate::scheduler::{Block, Scheduler};
+use crate::table::JobTable;
 use cosy_model::{JobId, NodeId, Time, WaitReason};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// When and where a waiting job will start, and why it waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,23 +35,46 @@ impl Scheduler {
     /// Plays the policy forward on a clone. With `most`, only until that many of the first
     /// waiting jobs have a prediction, and only these are returned.
     pub fn plan(&self, now: Time, most: Option<usize>) -> Plan {
-        let jobs = self.waiting_in_order().map(|job| job.key.job);
-        let asked: Vec<JobId> = jobs.take(most.unwrap_or(usize::MAX)).collect();
-        let mut play = Play::new(self, now, &asked);
+        self.plan_with(now, most, &[])
+    }
+
+    /// What would happen if these reservations were accepted: the plan with them. Those
+    /// that are known already count once.
+    ///
+    /// Source: what-if method, Röblitz and Rzadca, "On the Placement of Reservations into
+    /// Job Schedules" (2006), section 4.
+    pub fn plan_with(&self, now: Time, most: Option<usize>, placed: &[Block]) -> Plan {
+        let mut asked = self.waiting_ids();
+        asked.truncate(most.unwrap_or(usize::MAX));
+        let mut play = Play::new(self, now, asked);
+        for block in placed {
+            play.clone.add_block(block.clone());
+        }
         play.run(now);
-        let predictions = asked.iter().map(|job| play.prediction(*job, now));
         Plan {
-            predictions: predictions.collect(),
+            predictions: play.predictions(),
         }
     }
 
     /// The prediction for one job, if it waits.
     pub fn predict(&self, now: Time, job: JobId) -> Option<Prediction> {
-        self.is_waiting(job).then(|| {
-            let mut play = Play::new(self, now, &[job]);
-            play.run(now);
-            play.prediction(job, now)
-        })
+        if !self.is_waiting(job) {
+            return None;
+        }
+        let mut play = Play::new(self, now, vec![job]);
+        play.run(now);
+        play.predictions().pop()
+    }
+
+    /// The waiting jobs in the order of service, those of closed queues among them.
+    fn waiting_ids(&self) -> Vec<JobId> {
+        let lines = self.components.iter().flat_map(|c| c.line.keys());
+        let mut keys: Vec<OrderKey> = lines.copied().collect();
+        if keys.len() < self.waiting.len() {
+            keys = self.waiting_in_order().map(|job| job.key).collect();
+        }
+        keys.sort(); // lines are in order: they are only merged
+        keys.into_iter().map(|key| key.job).collect()
     }
 
     /// Why a waiting job waits, told from the last pass without planning anything.
@@ -110,16 +134,19 @@ impl Scheduler {
 }
 
 /// A clone that is played forward.
-struct Play<'a> {
-    origin: &'a Scheduler,
+struct Play {
     clone: Scheduler,
-    starts: BTreeMap<JobId, (Time, Vec<NodeId>)>,
-    reasons: BTreeMap<JobId, WaitReason>,
-    missing: BTreeSet<JobId>,
+    /// The jobs that are asked about, and their places in that list.
+    asked: Vec<JobId>,
+    places: JobTable<u32>,
+    starts: Vec<Option<(Time, Vec<NodeId>)>>,
+    reasons: Vec<WaitReason>,
+    /// How many jobs are without an answer.
+    missing: usize,
 }
 
-impl<'a> Play<'a> {
-    fn new(origin: &'a Scheduler, now: Time, asked: &[JobId]) -> Self {
+impl Play {
+    fn new(origin: &Scheduler, now: Time, asked: Vec<JobId>) -> Self {
         let mut clone = origin.clone();
         let late = origin.running.iter().filter(|(_, r)| r.end <= now);
         for (_, running) in late {
@@ -129,65 +156,74 @@ impl<'a> Play<'a> {
             clone.components[component].dirty =
                 origin.components[component].dirty || origin.components[component].due <= now;
         }
+        let mut places = JobTable::default();
+        for (at, job) in asked.iter().enumerate() {
+            places.insert(*job, at as u32);
+        }
         Self {
-            origin,
             clone,
-            starts: BTreeMap::new(),
-            reasons: BTreeMap::new(),
-            missing: asked.iter().copied().collect(),
+            places,
+            starts: vec![None; asked.len()],
+            reasons: vec![WaitReason::Fresh; asked.len()],
+            missing: asked.len(),
+            asked,
         }
     }
 
     fn run(&mut self, now: Time) {
         let first = self.clone.schedule(now);
-        self.note(first, now);
+        self.note(&first, now);
         self.keep_reasons(now);
         let mut at = now;
-        while !self.missing.is_empty() {
+        while self.missing > 0 {
             let Some(next) = self.clone.next_end(at) else {
                 return;
             };
             at = next;
             self.clone.end_due(at);
             let starts = self.clone.schedule(at);
-            self.note(starts, at);
+            self.note(&starts, at);
         }
     }
 
-    fn note(&mut self, starts: Vec<JobId>, at: Time) {
-        for job in starts {
-            self.missing.remove(&job);
-            self.starts.insert(job, (at, self.clone.nodes_of(job)));
+    fn note(&mut self, started: &[JobId], at: Time) {
+        for job in started {
+            if let Some(place) = self.places.get(*job) {
+                let start = (at, self.clone.nodes_of(*job));
+                self.starts[*place as usize] = Some(start);
+                self.missing -= 1;
+            }
         }
     }
 
     /// Reasons as of the first pass; jobs that cannot run on the open nodes need no play.
     fn keep_reasons(&mut self, now: Time) {
-        for job in self.missing.iter().copied().collect::<Vec<_>>() {
-            self.clone.refresh_group_of(job);
-            let reason = self.clone.why(now, job).unwrap_or(WaitReason::Fresh);
+        for (at, job) in self.asked.iter().enumerate() {
+            if self.starts[at].is_some() {
+                continue;
+            }
+            self.clone.refresh_group_of(*job);
+            let reason = self.clone.why(now, *job).unwrap_or(WaitReason::Fresh);
             let hopeless = matches!(
                 reason,
                 WaitReason::QueueClosed | WaitReason::NodesUnavailable | WaitReason::NeverFits
             );
-            if hopeless {
-                self.missing.remove(&job);
-            }
-            self.reasons.insert(job, reason);
+            self.missing -= usize::from(hopeless);
+            self.reasons[at] = reason;
         }
     }
 
-    fn prediction(&mut self, job: JobId, now: Time) -> Prediction {
-        debug_assert!(self.origin.is_waiting(job));
-        let reason = self.reasons.remove(&job).unwrap_or(WaitReason::Fresh);
-        let start = self.starts.remove(&job);
-        debug_assert!(start.as_ref().is_none_or(|(at, _)| *at >= now));
-        let (start, nodes) = start.map_or((None, Vec::new()), |(at, nodes)| (Some(at), nodes));
-        Prediction {
-            job,
-            start,
-            nodes,
-            reason,
-        }
+    fn predictions(self) -> Vec<Prediction> {
+        let starts = self.starts.into_iter().zip(self.reasons);
+        let each = |(job, (start, reason)): (JobId, (Option<_>, WaitReason))| {
+            let (start, nodes) = start.map_or((None, Vec::new()), |(at, nodes)| (Some(at), nodes));
+            Prediction {
+                job,
+                start,
+                nodes,
+                reason,
+            }
+        };
+        self.asked.into_iter().zip(starts).map(each).collect()
     }
 }

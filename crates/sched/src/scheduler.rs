@@ -561,7 +561,7 @@ impl Scheduler {
     /// The nodes of a running job, by index.
     pub(crate) fn nodes_of(&self, job: JobId) -> Vec<NodeId> {
         let running = self.running.find(job).map(|id| self.running.get(id));
-        running.map_or_else(Vec::new, |running| running.nodes.iter().collect())
+        running.map_or_else(Vec::new, |running| running.nodes.to_vec())
     }
 
     fn shares_of(&self, id: RunId) -> Vec<NodeShare> {
