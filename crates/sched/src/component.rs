@@ -57,6 +57,12 @@ impl Component {
         end || self.bounds.last().is_some_and(|b| b.0 == Time::FAR)
     }
 
+    /// When reservations begin to matter, if the longest waiting job is started now or later:
+    /// the start of the first one that is still ahead, at once when one has begun.
+    pub fn reserved_from(&self) -> Time {
+        self.bounds.first().map_or(Time::FAR, |bound| bound.0)
+    }
+
     /// The first end of a reservation or of one of `places` after `at`.
     pub fn next_booked(&self, places: &Timeline, at: Time) -> Option<Time> {
         let ends = [self.reserved.next_end(at), places.next_end(at)];

@@ -176,6 +176,8 @@ struct Run {
     keys: Vec<OrderKey>,
     briefs: Vec<Brief>,
     kept: Kept,
+    /// The longest limit, once it has been asked for.
+    longest: Option<Span>,
 }
 
 impl Run {
@@ -184,7 +186,15 @@ impl Run {
             keys,
             briefs,
             kept: Kept::default(),
+            longest: None,
         }
+    }
+
+    fn longest(&mut self) -> Span {
+        let limits = self.briefs.iter().map(|brief| brief.limit);
+        *self
+            .longest
+            .get_or_insert_with(|| limits.max().unwrap_or_default())
     }
 
     fn summary(&mut self) -> &Summary {
@@ -274,6 +284,12 @@ impl Line {
         self.blocks.first().map(Block::first)
     }
 
+    /// The longest limit of any job.
+    pub fn longest(&mut self) -> Span {
+        let runs = self.blocks.iter_mut().flat_map(|block| &mut block.runs);
+        runs.map(Run::longest).max().unwrap_or_default()
+    }
+
     /// The jobs, in the order of service.
     pub fn keys(&self) -> impl Iterator<Item = &OrderKey> {
         let runs = self.blocks.iter().flat_map(|block| &block.runs);
@@ -293,6 +309,7 @@ impl Line {
                 runs: vec![Run::new(Vec::new(), Vec::new())],
                 kept: Kept::default(),
             });
+            block.runs[0].longest = None;
             block.runs[0].keys.push(key);
             block.runs[0].briefs.push(brief);
             self.blocks.push(block);
@@ -306,6 +323,7 @@ impl Line {
         run.keys.insert(at, key);
         run.briefs.insert(at, brief);
         run.kept.add(&brief);
+        run.longest = None;
         block.kept.add(&brief);
         if run.keys.len() > 2 * RUN {
             self.split(at_block, at_run);
@@ -317,6 +335,7 @@ impl Line {
         let run = &mut block.runs[at_run];
         let later = Run::new(run.keys.split_off(RUN), run.briefs.split_off(RUN));
         run.kept.forget();
+        run.longest = None;
         block.runs.insert(at_run + 1, later);
         if block.runs.len() > 2 * BLOCK {
             block.kept.forget();
@@ -339,6 +358,7 @@ impl Line {
         run.keys.remove(at);
         run.briefs.remove(at);
         run.kept.old = true;
+        run.longest = None;
         block.kept.old = true;
         self.len -= 1;
         if self.len == 0 {

@@ -36,7 +36,29 @@ pub(crate) struct Booking {
     pub whole: bool,
 }
 
+/// Which reservations are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sight {
+    /// None.
+    Blind,
+    /// All that would be in the way; as neighbours only those that start before then.
+    Until(Time),
+}
+
+impl Sight {
+    fn sees(self, start: Time) -> bool {
+        match self {
+            Self::Blind => false,
+            Self::Until(far) => start < far,
+        }
+    }
+}
+
 impl Booking {
+    fn is_reservation(&self) -> bool {
+        matches!(self.owner, Owner::Reservation(_))
+    }
+
     /// A place guaranteed to a waiting job.
     pub fn place(start: Time, end: Time, amounts: Amounts, whole: bool) -> Self {
         Self {
@@ -342,14 +364,14 @@ impl Machine {
     }
 
     /// What of `id` a job with `demand` could use during the whole of `[start, end)`, if
-    /// anything. `blind` leaves reservations out of account.
+    /// anything.
     pub fn window(
         &self,
         id: NodeId,
         demand: &Demand,
         (start, end): (Time, Time),
         now: Time,
-        blind: bool,
+        sight: Sight,
     ) -> Option<Window<'_>> {
         let node = &self.nodes[id.index()];
         if start <= now && node.ahead.is_empty() && !demand.exclusive {
@@ -366,7 +388,7 @@ impl Machine {
         }
         let ahead = || {
             let all = node.ahead.iter();
-            all.filter(|b| !(blind && matches!(b.owner, Owner::Reservation(_))))
+            all.filter(|b| sight != Sight::Blind || !b.is_reservation())
         };
         let runs = |b: &&Booking| expected(b.end, now) > start;
         let running = || node.running.iter().filter(runs);
@@ -393,7 +415,9 @@ impl Machine {
             since = if end <= start { since.max(end) } else { since };
         }
         let past = ahead().map(|b| b.end).filter(|at| *at <= start);
-        let next = ahead().map(|b| b.start).filter(|at| *at >= end);
+        let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
+        let next = ahead().filter(|b| !far(b)).map(|b| b.start);
+        let next = next.filter(|at| *at >= end);
         Some(Window {
             free: Cow::Owned(left(self.total(id), &most)),
             since: past.fold(since, Time::max),

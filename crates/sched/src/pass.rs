@@ -30,6 +30,9 @@ const ENDLESS: Span = Span(i64::MAX / 2);
 pub(crate) struct Pass {
     pub component: usize,
     pub now: Time,
+    /// Reservations that start from then on are out of reach of every waiting job, and
+    /// nodes are chosen as if they were not there.
+    pub far: Time,
     /// Guarantees given, found or still to find.
     given: usize,
     /// Those whose places are still to find.
@@ -77,6 +80,7 @@ impl Default for Pass {
         Self {
             component: 0,
             now: Time::EPOCH,
+            far: Time::FAR,
             given: 0,
             pending: Vec::new(),
             places: Timeline::default(),
@@ -101,8 +105,9 @@ impl Default for Pass {
 
 impl Pass {
     /// Begins anew in the memory of an earlier pass.
-    fn begin(&mut self, component: usize, now: Time, endless: bool) {
+    fn begin(&mut self, component: usize, now: Time, far: Time, endless: bool) {
         (self.component, self.now, self.last_start) = (component, now, now);
+        self.far = far;
         (self.given, self.endless, self.bound) = (0, endless, None);
         if self.gave_up {
             self.groups = u64::MAX;
@@ -128,7 +133,13 @@ impl Scheduler {
         self.drop_past_blocks(component, now);
         self.note_reserved(component);
         let mut pass = std::mem::take(&mut self.spare);
-        pass.begin(component, now, self.components[component].has_endless());
+        let known = &mut self.components[component];
+        let far = match known.bounds.is_empty() && self.reach.is_none() {
+            true => Time::FAR,
+            false => now + at_least_one(known.line.longest()),
+        };
+        pass.begin(component, now, far, known.has_endless());
+        self.reaches(far);
         let mut cursor = Cursor::default();
         while let Some((key, brief)) = self.next_in_line(&mut pass, &mut cursor) {
             if !self.consider(&mut pass, key, &brief, starts) {
@@ -153,13 +164,16 @@ impl Scheduler {
         })
     }
 
-    fn room(&self, pass: &mut Pass) -> Room {
+    fn room(&mut self, pass: &mut Pass) -> Room {
         let free = self.machine.room(pass.component);
         if let [head] = pass.pending[..]
             && free.idle > 0
             && pass.bound.is_none()
         {
             pass.bound = self.leftover(pass, &head);
+            if let Some(bound) = pass.bound {
+                self.reaches(pass.now + bound.slack + at_least_one(head.limit));
+            }
         }
         if let Some(Leftover { kept, slack }) = pass.bound {
             return Room {
@@ -172,12 +186,20 @@ impl Scheduler {
         }
         let component = &self.components[pass.component];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
-        let ahead = [&self.machine.ahead, &pass.placed];
+        // No job reaches a reservation, and no place is booked node by node.
+        let lone = component.reserved_from() >= pass.far && !self.machine.notes_changes();
+        let ahead = match lone {
+            true => [&pass.placed, &pass.placed],
+            false => [&self.machine.ahead, &pass.placed],
+        };
         let lasting = match ahead.iter().all(|mask| mask.is_empty()) {
             true => free.idle,
             false => component.nodes.count_within([open, idle], ahead),
         };
-        let last = component.bounds.last().map_or(pass.now, |bound| bound.0);
+        let last = match lone {
+            true => pass.now,
+            false => component.bounds.last().map_or(pass.now, |bound| bound.0),
+        };
         Room {
             idle: free.idle,
             lasting,
@@ -267,7 +289,7 @@ impl Scheduler {
         if let Some(bound) = pass.bound.filter(|_| self.groups.are_plain()) {
             return self.start_beside(pass, job, brief, bound);
         }
-        let booked = !self.components[pass.component].bounds.is_empty();
+        let booked = self.components[pass.component].reserved_from() < pass.far;
         if !pass.pending.is_empty() {
             if booked && self.nodes_now(pass, brief).is_none() {
                 return false;
@@ -306,7 +328,10 @@ impl Scheduler {
                 _ => self.place_whole(pass, &brief),
             };
             match found {
-                Some(start) => pass.last_start = pass.last_start.max(start),
+                Some(start) => {
+                    pass.last_start = pass.last_start.max(start);
+                    self.reaches(start + at_least_one(brief.limit));
+                }
                 None => pass.given -= 1,
             }
         }
@@ -357,7 +382,7 @@ impl Scheduler {
 
     /// Why a job that cannot start waits, when nobody else is before it.
     fn reason_of_head(&mut self, pass: &Pass, brief: &Brief) -> WaitReason {
-        let reserved = !self.components[pass.component].bounds.is_empty();
+        let reserved = self.components[pass.component].reserved_from() < pass.far;
         if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
             return WaitReason::Reservation;
         }
@@ -384,6 +409,11 @@ impl Scheduler {
         let all = &self.components[queue.component].nodes;
         known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
         known.feasible
+    }
+
+    /// Notes that a decision looks at what is booked until then.
+    fn reaches(&mut self, end: Time) {
+        self.reach = self.reach.map(|reach| reach.max(end));
     }
 
     /// Brings the timeline of a component's reservations up to date.

@@ -7,7 +7,7 @@
 use crate::component::{Component, components};
 use crate::group::Groups;
 use crate::line::GroupId;
-use crate::machine::{Booking, Machine, Owner};
+use crate::machine::{Booking, Machine, Owner, Sight};
 use crate::ends::End;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
@@ -78,6 +78,9 @@ pub struct Scheduler {
     pub(crate) epoch: u64,
     /// Counts the passes.
     pub(crate) passes: u64,
+    /// Once it is asked for: no decision so far would have been another one with something
+    /// else booked from then on.
+    pub(crate) reach: Option<Time>,
     /// The memory of the last pass.
     pub(crate) spare: Box<Pass>,
 }
@@ -96,6 +99,7 @@ impl Scheduler {
             blocks: BTreeMap::new(),
             epoch: 0,
             passes: 0,
+            reach: None,
             spare: Box::default(),
         };
         scheduler.reconfigure(policy, nodes, queues);
@@ -509,7 +513,7 @@ impl Scheduler {
     ) -> Option<Vec<NodeShare>> {
         let nodes = demand.allowed.and(&self.machine.open);
         let window = (start, start + length);
-        let picks = self.picks_for(demand, &nodes, window, (now, false))?;
+        let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
         Some(self.shares_for(demand, &picks))
     }
 

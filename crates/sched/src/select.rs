@@ -4,7 +4,9 @@
 //! 1. nodes required by name, then those of the first tier, of the second, ..., the rest;
 //! 2. the gap that the job leaves before itself is short (busy until late);
 //! 3. the gap after itself is short (something else is booked there soon), so that jobs
-//!    that end before a guaranteed place sit on its nodes and leave the others alone;
+//!    that end before a guaranteed place sit on its nodes and leave the others alone; a
+//!    reservation counts only if the longest waiting job would run into it, were it started
+//!    now: before that it is in nobody's way;
 //! 4. tightest fit: few free GPUs, then few free cores, then little free memory;
 //! 5. the node's index.
 //!

@@ -4,7 +4,7 @@
 use crate::group::Group;
 use crate::line::Brief;
 use crate::pass::{Pass, at_least_one};
-use crate::machine::{Machine, left};
+use crate::machine::{Machine, Sight, left};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, Pick, select};
@@ -30,7 +30,7 @@ impl Scheduler {
         let window = (pass.now, pass.now + at_least_one(brief.limit));
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
-                let part = self.machine.window(node, demand, window, pass.now, false)?;
+                let part = self.machine.window(node, demand, window, pass.now, Sight::Until(pass.far))?;
                 return Candidate::new(demand, node, &part.free, (part.since, part.until));
             }
             now_candidate(demand, shape, &self.machine, node, pass.now)
@@ -40,8 +40,11 @@ impl Scheduler {
 
     /// Whether the job could start now if there were no reservations.
     pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &Brief) -> bool {
-        let eligible = &self.groups.get(brief.group).eligible;
-        self.picks_at(brief, eligible, pass.now, pass.now, true).is_some()
+        let group = self.groups.get(brief.group);
+        let window = (pass.now, pass.now + at_least_one(brief.limit));
+        let blindly = (pass.now, Sight::Blind);
+        let picks = self.picks_for(&group.demand, &group.eligible, window, blindly);
+        picks.is_some()
     }
 
     /// The earliest time after now at which a job that shares nodes finds room for its
@@ -73,25 +76,10 @@ impl Scheduler {
                 continue;
             }
             let window = (at, at + at_least_one(brief.limit));
-            if let Some(picks) = outlook.picks(&self.machine, window, pass.now) {
+            if let Some(picks) = outlook.picks(&self.machine, window, (pass.now, pass.far)) {
                 return Some((at, picks));
             }
         }
-    }
-
-    /// Which of `nodes` the job would get at `at` for its whole limit. `blind` leaves
-    /// reservations out of account.
-    fn picks_at(
-        &self,
-        brief: &Brief,
-        nodes: &NodeMask,
-        at: Time,
-        now: Time,
-        blind: bool,
-    ) -> Option<Vec<Pick>> {
-        let demand = &*self.groups.get(brief.group).demand;
-        let window = (at, at + at_least_one(brief.limit));
-        self.picks_for(demand, nodes, window, (now, blind))
     }
 
     /// The nodes of `nodes` that something with `demand` would get for a window.
@@ -100,10 +88,10 @@ impl Scheduler {
         demand: &Demand,
         nodes: &NodeMask,
         window: (Time, Time),
-        (now, blind): (Time, bool),
+        (now, sight): (Time, Sight),
     ) -> Option<Vec<Pick>> {
         let candidate = |node| {
-            let free = self.machine.window(node, demand, window, now, blind)?;
+            let free = self.machine.window(node, demand, window, now, sight)?;
             Candidate::new(demand, node, &free.free, (free.since, free.until))
         };
         select(demand, nodes.iter().filter_map(candidate).collect())
@@ -198,11 +186,16 @@ impl<'a> Outlook<'a> {
     }
 
     /// The nodes that the job would get for a window that starts when the last job ended.
-    fn picks(&self, machine: &Machine, window: (Time, Time), now: Time) -> Option<Vec<Pick>> {
+    fn picks(
+        &self,
+        machine: &Machine,
+        window: (Time, Time),
+        (now, far): (Time, Time),
+    ) -> Option<Vec<Pick>> {
         let demand = &*self.group.demand;
         let candidate = |node| {
             if machine.ahead.contains(node) || machine.is_taken(node) {
-                let part = machine.window(node, demand, window, now, false)?;
+                let part = machine.window(node, demand, window, now, Sight::Until(far))?;
                 return Candidate::new(demand, node, &part.free, (part.since, part.until));
             }
             match self.freed.get(node) {

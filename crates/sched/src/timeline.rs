@@ -109,8 +109,8 @@ impl Timeline {
         clear.count() >= least
     }
 
-    /// How many nodes are booked, and when: start, end and number.
-    pub fn counts(&self) -> Vec<(Time, Time, u32)> {
+    /// Which nodes are booked, and when: start, end and nodes.
+    pub fn steps(&self) -> Vec<(Time, Time, NodeMask)> {
         let mut all = Self::default();
         let steps = match self.steps.is_empty() {
             false => &self.steps,
@@ -121,8 +121,8 @@ impl Timeline {
             }
         };
         let pairs = steps.windows(2);
-        let count = |pair: &[(Time, NodeMask)]| (pair[0].0, pair[1].0, pair[0].1.count());
-        pairs.map(count).filter(|(_, _, nodes)| *nodes > 0).collect()
+        let step = |pair: &[(Time, NodeMask)]| (pair[0].0, pair[1].0, pair[0].1.clone());
+        pairs.map(step).collect()
     }
 
     /// Bookings that end by `at`, the latest first.

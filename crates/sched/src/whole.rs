@@ -42,8 +42,8 @@ impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
     pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &Brief) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let reserved = &self.components[pass.component].reserved;
-        if let Some(capacity) = group.alike.filter(|_| reserved.is_empty() && pass.places.is_empty()) {
+        let free = self.components[pass.component].reserved_from() >= pass.far;
+        if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
             let count = count_alike(&group.demand, capacity)?;
             return NodeSet::first_of(&group.eligible, &self.machine.idle, count, pass.spare_set.take());
         }
@@ -78,7 +78,8 @@ impl Scheduler {
             freed += u64::from(end.nodes);
             next = component.ends.after(next);
         }
-        Some(Leftover {
+        let end = at.max(soon) + at_least_one(head.limit);
+        (end <= component.reserved_from()).then(|| Leftover {
             kept: u64::from(count).saturating_sub(freed) as u32,
             slack: at.max(soon).since(pass.now),
         })
@@ -123,9 +124,10 @@ impl Scheduler {
         true
     }
 
-    /// True when numbers of nodes are enough to tell when a job of the group can start.
+    /// True when numbers of nodes are enough to tell when a job of the group can start, if
+    /// that is not beyond the next reservation.
     fn is_counted(&self, component: &Component, pass: &Pass, group: &Group) -> bool {
-        let free = component.reserved.is_empty() && pass.places.is_empty();
+        let free = component.reserved_from() >= pass.far && pass.places.is_empty();
         free && group.everywhere && component.listed == 0
     }
 
@@ -139,7 +141,10 @@ impl Scheduler {
             && self.is_counted(component, pass, group)
         {
             let count = count_alike(&group.demand, capacity)?;
-            return self.earliest_counted(pass, group, count);
+            let (at, nodes) = self.earliest_counted(pass, group, count)?;
+            if at + at_least_one(brief.limit) <= component.reserved_from() {
+                return Some((at, nodes));
+            }
         }
         pass.masks.idle.set_and(&group.eligible, &self.machine.idle);
         if pass.profile.is_empty() {
@@ -150,6 +155,9 @@ impl Scheduler {
         loop {
             // In between there are too few nodes, whichever they are.
             let at = pass.profile.next((from, from + length), brief.whole)?;
+            if at == Time::FAR {
+                return None;
+            }
             while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) <= at) {
                 let ended = (end.at.max(soon), pass.now);
                 self.vacate(&mut pass.masks.idle, group, end.run, ended);
@@ -166,9 +174,6 @@ impl Scheduler {
             let end = component.ends.get(next).map(|end| end.at.max(soon));
             let booked = component.next_booked(&pass.places, at);
             from = end.into_iter().chain(booked).min()?;
-            if from == Time::FAR {
-                return None;
-            }
         }
     }
 
@@ -181,12 +186,16 @@ impl Scheduler {
         let ends = ends.map(|end| (end.at.max(soon), end.nodes));
         let idle = component.nodes.count_and(&self.machine.idle);
         pass.profile.begin(pass.now, idle, ends);
-        let mut booked = component.reserved.counts();
+        let mut booked = component.reserved.steps();
         if !self.machine.notes_changes() {
-            booked.extend(pass.places.counts());
+            booked.extend(pass.places.steps());
         }
         for (start, end, nodes) in booked {
-            pass.profile.take(start.max(pass.now), end.max(pass.now), nodes);
+            let (start, end) = (start.max(pass.now), end.max(pass.now));
+            // One that is still busy then is not counted as free anyway.
+            let free = |node: &NodeId| self.machine.cleared(*node, pass.now) <= start;
+            let free = nodes.iter().filter(free).count();
+            pass.profile.take(start, end, free as u32);
         }
     }
 
@@ -279,7 +288,7 @@ impl Scheduler {
             return None;
         }
         masks.taken.clear();
-        self.take_alike(component, masks, places, count, (slot, pass.now));
+        self.take_alike(component, masks, places, count, (slot, pass.now, pass.far));
         Some(NodeSet::of(&masks.taken))
     }
 
@@ -291,7 +300,7 @@ impl Scheduler {
         masks: &mut Masks,
         places: &Timeline,
         mut count: u32,
-        (slot, now): (Slot, Time),
+        (slot, now, far): (Slot, Time, Time),
     ) {
         let soon = Time(now.0.saturating_add(1));
         if let Some(ended) = slot.ended {
@@ -315,12 +324,12 @@ impl Scheduler {
                 }
                 masks.class.keep(&masks.clear);
                 masks.clear.subtract(&masks.class);
-                count -= take_class(component, masks, places, count, slot.end);
+                count -= take_class(component, masks, places, count, (slot.end, far));
             }
         }
         if count > 0 {
             std::mem::swap(&mut masks.class, &mut masks.clear);
-            take_class(component, masks, places, count, slot.end);
+            take_class(component, masks, places, count, (slot.end, far));
         }
     }
 
@@ -334,7 +343,9 @@ impl Scheduler {
                 let later = |n: NodeId| since[n.index()] = since[n.index()].max(at);
                 nodes.iter().for_each(later);
             }
-            for (at, nodes) in timeline.starting_from(slot.end) {
+            let counts = |at| std::ptr::eq(timeline, &pass.places) || at < pass.far;
+            let later = timeline.starting_from(slot.end);
+            for (at, nodes) in later.take_while(|(at, _)| counts(*at)) {
                 let sooner = |n: NodeId| until[n.index()] = until[n.index()].min(at);
                 nodes.iter().for_each(sooner);
             }
@@ -360,11 +371,12 @@ fn take_class(
     masks: &mut Masks,
     places: &Timeline,
     count: u32,
-    end: Time,
+    (end, far): (Time, Time),
 ) -> u32 {
     let (class, taken) = (&mut masks.class, &mut masks.taken);
     let mut left = count;
     let reserved = component.reserved.starting_from(end);
+    let reserved = reserved.take_while(|(at, _)| *at < far);
     let mut sets = merge(reserved, places.starting_from(end), |a, b| a <= b).peekable();
     while let Some((at, nodes)) = sets.next().filter(|_| left > 0) {
         if sets.peek().is_none_or(|(other, _)| *other != at) {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Pair, clusters, steps};
+use common::{Cluster, Pair, QUEUES, Step, amounts, clusters, mask, policies, steps};
 use cosy_model::{JobId, Time};
 use proptest::prelude::*;
 
@@ -20,6 +20,29 @@ proptest! {
         let mut pair = Pair::new(&cluster);
         for step in &steps {
             pair.step(step);
+            pair.schedule()?;
+        }
+    }
+
+    /// Whole nodes that are alike and nothing else, where much is decided by counting.
+    #[test]
+    fn same_starts_of_whole_nodes(
+        nodes in 1usize..=6,
+        policy in policies(),
+        steps in prop::collection::vec(steps(1), 1..60),
+    ) {
+        let cluster = Cluster {
+            policy,
+            nodes: vec![amounts((2, 8, 0, 0)); nodes],
+            queues: vec![mask((1 << nodes) - 1); QUEUES],
+        };
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            let step = match step {
+                Step::Submit(request) => Step::Submit(request.whole()),
+                other => other.clone(),
+            };
+            pair.step(&step);
             pair.schedule()?;
         }
     }

@@ -59,11 +59,32 @@ pub struct Request {
     pub limit: i64,
 }
 
+impl Request {
+    /// The same for so many whole nodes, whichever they are.
+    pub fn whole(&self) -> Self {
+        let nodes = self.nodes.unwrap_or(1);
+        Self {
+            nodes: Some(nodes),
+            max_nodes: None,
+            tasks: nodes,
+            tasks_per_node: None,
+            cores: 1,
+            memory: 0,
+            per_node: (0, 0, 0),
+            exclusive: true,
+            avoid: 0,
+            required: 0,
+            tiers: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
 pub fn mask(bits: u32) -> NodeMask {
     (0..32).filter(|n| bits >> n & 1 == 1).map(NodeId).collect()
 }
 
-fn amounts((cores, memory, gpus, licenses): (u32, u64, u32, u32)) -> Amounts {
+pub fn amounts((cores, memory, gpus, licenses): (u32, u64, u32, u32)) -> Amounts {
     let mut amounts = Amounts {
         cores,
         memory: MiB(memory * 100),
@@ -152,7 +173,7 @@ pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
         1 => (0usize..20, 0usize..4).prop_map(|(j, n)| Step::Release(j, n)),
         1 => (0usize..20).prop_map(Step::Dequeue),
         1 => (0usize..20, -5i64..20).prop_map(|(j, d)| Step::Extend(j, d)),
-        blocks => (shares, -3i64..30, 1i64..20).prop_map(|(s, at, d)| Step::Block(s, at, d)),
+        blocks => (shares, -3i64..60, 1i64..20).prop_map(|(s, at, d)| Step::Block(s, at, d)),
         1 => (0usize..5).prop_map(Step::Unblock),
         1 => (0u32..6, any::<bool>()).prop_map(|(n, up)| Step::Available(n, up)),
         1 => (0u16..QUEUES as u16, any::<bool>()).prop_map(|(q, on)| Step::Queue(q, on)),
@@ -192,6 +213,7 @@ impl Pair {
                 queues,
                 waiting: Vec::new(),
                 taken: Vec::new(),
+                far: 0,
             },
             now: 1000,
             blocks: BTreeMap::new(),

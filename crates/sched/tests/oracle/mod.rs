@@ -26,6 +26,8 @@ pub struct World {
     pub starts: Vec<bool>,
     pub waiting: Vec<WaitingJob>,
     pub taken: Vec<Taken>,
+    /// Reservations from then on are out of reach of every waiting job.
+    pub far: i64,
 }
 
 pub type Decision = (JobId, Vec<NodeShare>);
@@ -54,6 +56,8 @@ impl World {
         let mut jobs: Vec<WaitingJob> = self.waiting.clone();
         jobs.retain(|j| component.contains(&j.queue.index()) && self.starts[j.queue.index()]);
         jobs.sort_by_key(|job| job.key);
+        let longest = jobs.iter().map(|job| job.limit.0.max(1)).max();
+        self.far = now.saturating_add(longest.unwrap_or(0));
         let (mut given, mut decisions) = (0, Vec::new());
         let mut places: Vec<Taken> = Vec::new();
         for job in jobs {
@@ -261,6 +265,7 @@ impl World {
             .fold(now, i64::max);
         let until = here
             .iter()
+            .filter(|t| t.reservation.is_none() || t.start < self.far)
             .map(|t| t.start)
             .filter(|s| *s >= end)
             .fold(i64::MAX, i64::min);
