@@ -189,7 +189,8 @@ fn what_if(name: &str, waiting: u64, nodes: usize, placements: i64) {
     let scheduler = filled(Policy::EASY, waiting, nodes, 36_000, |d| {
         whole(1 + d.below(nodes as u64 / 8) as u32, nodes)
     });
-    let plan = scheduler.plan(Time(1), None);
+    let forecast = scheduler.forecast(Time(1), None);
+    let plan = forecast.plan();
     let last = plan.predictions.iter().filter_map(|p| p.start).max();
     let last = last.unwrap_or_default().0;
     let (mut took, mut moved) = (Vec::new(), 0);
@@ -207,7 +208,7 @@ fn what_if(name: &str, waiting: u64, nodes: usize, placements: i64) {
             end: start + hour,
         };
         let begin = Instant::now();
-        let with = scheduler.plan_with(Time(1), None, &[block]);
+        let with = forecast.with(&[block]);
         took.push(begin.elapsed());
         let both = plan.predictions.iter().zip(&with.predictions);
         moved += both.filter(|(a, b)| a.start != b.start).count();

@@ -12,6 +12,7 @@ mod changes;
 mod component;
 mod demand;
 mod ends;
+mod forecast;
 mod group;
 mod line;
 mod machine;
@@ -33,6 +34,7 @@ mod timeline;
 mod whole;
 
 pub use demand::{Demand, Shortage};
+pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};

@@ -292,7 +292,9 @@ impl Machine {
 
     /// Moves the expected end of the job that holds `nodes` as a whole.
     pub fn set_held_until(&mut self, nodes: &NodeSet, end: Time) {
-        nodes.iter().for_each(|id| self.held_until[id.index()] = end);
+        nodes
+            .iter()
+            .for_each(|id| self.held_until[id.index()] = end);
     }
 
     /// Books a share of a running job.

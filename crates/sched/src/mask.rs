@@ -187,9 +187,8 @@ impl NodeMask {
     pub(crate) fn count_within(&self, inside: [&Self; 2], outside: [&Self; 2]) -> u32 {
         let [a, b] = inside.map(|mask| mask.0.iter());
         let words = self.0.iter().zip(a).zip(b).enumerate();
-        let rest = words.map(|(at, ((x, a), b))| {
-            x & a & b & !outside[0].word(at) & !outside[1].word(at)
-        });
+        let rest =
+            words.map(|(at, ((x, a), b))| x & a & b & !outside[0].word(at) & !outside[1].word(at));
         rest.map(u64::count_ones).sum()
     }
 

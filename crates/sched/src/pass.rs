@@ -15,8 +15,8 @@ use crate::group::{BITS, Feasible};
 use crate::line::{Brief, Cursor, GroupId, Room};
 use crate::machine::{Booking, Owner};
 use crate::nodeset::NodeSet;
-use crate::scheduler::Scheduler;
 use crate::profile::Profile;
+use crate::scheduler::Scheduler;
 use crate::timeline::Timeline;
 use crate::whole::Masks;
 use crate::{NodeMask, OrderKey};
@@ -259,7 +259,11 @@ impl Scheduler {
 
     /// Starts a job if that moves no guaranteed place.
     fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
-        if self.groups.get(brief.group).has_failed(self.passes, brief.limit) {
+        if self
+            .groups
+            .get(brief.group)
+            .has_failed(self.passes, brief.limit)
+        {
             return false;
         }
         if self.lacks_room(pass, brief) {

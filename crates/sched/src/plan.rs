@@ -4,11 +4,13 @@
 //! What always holds: the jobs that a plan starts at its first instant are the ones that
 //! [`Scheduler::schedule`] would start now.
 
-use crate::group::Feasible;
 use crate::OrderKey;
+use crate::component::Component;
+use crate::group::Feasible;
 use crate::scheduler::{Block, Scheduler};
 use crate::table::JobTable;
 use cosy_model::{JobId, NodeId, Time, WaitReason};
+use std::sync::Arc;
 
 /// When and where a waiting job will start, and why it waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,22 +40,14 @@ impl Scheduler {
         self.plan_with(now, most, &[])
     }
 
-    /// What would happen if these reservations were accepted: the plan with them. Those
-    /// that are known already count once.
-    ///
-    /// Source: what-if method, Röblitz and Rzadca, "On the Placement of Reservations into
-    /// Job Schedules" (2006), section 4.
+    /// What would happen if these reservations were accepted: the plan with them. For more
+    /// than one such question there is [`Scheduler::forecast`].
     pub fn plan_with(&self, now: Time, most: Option<usize>, placed: &[Block]) -> Plan {
-        let mut asked = self.waiting_ids();
-        asked.truncate(most.unwrap_or(usize::MAX));
-        let mut play = Play::new(self, now, asked);
-        for block in placed {
-            play.clone.add_block(block.clone());
-        }
-        play.run(now);
-        Plan {
-            predictions: play.predictions(),
-        }
+        let mut play = Play::new(self, now, self.first_jobs(most));
+        play.insert(placed);
+        play.begin();
+        play.run();
+        play.plan()
     }
 
     /// The prediction for one job, if it waits.
@@ -62,8 +56,16 @@ impl Scheduler {
             return None;
         }
         let mut play = Play::new(self, now, vec![job]);
-        play.run(now);
-        play.predictions().pop()
+        play.begin();
+        play.run();
+        play.plan().predictions.pop()
+    }
+
+    /// The first `most` waiting jobs, or all.
+    pub(crate) fn first_jobs(&self, most: Option<usize>) -> Vec<JobId> {
+        let mut jobs = self.waiting_ids();
+        jobs.truncate(most.unwrap_or(usize::MAX));
+        jobs
     }
 
     /// The waiting jobs in the order of service, those of closed queues among them.
@@ -103,7 +105,9 @@ impl Scheduler {
     /// Makes the answers about a waiting job cheap.
     fn refresh_group_of(&mut self, job: JobId) {
         let group = self.waiting.get(job).map(|waiting| waiting.group);
-        if let Some(group) = group.filter(|id| self.groups.get(*id).queue().index() < self.queues.len()) {
+        if let Some(group) =
+            group.filter(|id| self.groups.get(*id).queue().index() < self.queues.len())
+        {
             self.feasible(group);
         }
     }
@@ -134,19 +138,22 @@ impl Scheduler {
 }
 
 /// A clone that is played forward.
-struct Play {
+#[derive(Clone, Debug)]
+pub(crate) struct Play {
     clone: Scheduler,
+    /// How far it has come.
+    at: Time,
     /// The jobs that are asked about, and their places in that list.
-    asked: Vec<JobId>,
-    places: JobTable<u32>,
+    asked: Arc<Vec<JobId>>,
+    places: Arc<JobTable<u32>>,
     starts: Vec<Option<(Time, Vec<NodeId>)>>,
     reasons: Vec<WaitReason>,
     /// How many jobs are without an answer.
-    missing: usize,
+    pub missing: usize,
 }
 
 impl Play {
-    fn new(origin: &Scheduler, now: Time, asked: Vec<JobId>) -> Self {
+    pub fn new(origin: &Scheduler, now: Time, asked: Vec<JobId>) -> Self {
         let mut clone = origin.clone();
         let late = origin.running.iter().filter(|(_, r)| r.end <= now);
         for (_, running) in late {
@@ -162,34 +169,73 @@ impl Play {
         }
         Self {
             clone,
-            places,
+            at: now,
+            places: Arc::new(places),
             starts: vec![None; asked.len()],
             reasons: vec![WaitReason::Fresh; asked.len()],
             missing: asked.len(),
-            asked,
+            asked: Arc::new(asked),
         }
     }
 
-    fn run(&mut self, now: Time) {
-        let first = self.clone.schedule(now);
-        self.note(&first, now);
-        self.keep_reasons(now);
-        let mut at = now;
-        while self.missing > 0 {
-            let Some(next) = self.clone.next_end(at) else {
-                return;
-            };
-            at = next;
-            self.clone.end_due(at);
-            let starts = self.clone.schedule(at);
-            self.note(&starts, at);
+    /// Accepts reservations before anything is decided.
+    pub fn insert(&mut self, placed: &[Block]) {
+        for block in placed {
+            self.clone.add_block(block.clone());
         }
     }
 
-    fn note(&mut self, started: &[JobId], at: Time) {
+    /// Notes from now on how far ahead decisions look.
+    pub fn watch(&mut self) {
+        self.clone.reach = Some(Time(i64::MIN));
+    }
+
+    /// No decision so far would have been another one with something booked from then on.
+    pub fn reach(&self) -> Time {
+        self.clone.reach.unwrap_or(Time::FAR)
+    }
+
+    /// Decides what starts now.
+    pub fn begin(&mut self) {
+        let first = self.clone.schedule(self.at);
+        self.note(&first);
+        self.keep_reasons();
+    }
+
+    /// Goes on to the end.
+    pub fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Goes on to the next event. False at the end.
+    pub fn step(&mut self) -> bool {
+        let next = self.clone.next_end(self.at);
+        let Some(next) = next.filter(|_| self.missing > 0) else {
+            return false;
+        };
+        self.at = next;
+        self.clone.end_due(next);
+        let starts = self.clone.schedule(next);
+        self.note(&starts);
+        true
+    }
+
+    /// Accepts reservations as if they had been there from the begin. They start beyond the
+    /// reach of what has been decided.
+    pub fn accept(&mut self, placed: &[Block]) {
+        let passes = |c: &Component| (c.dirty, c.due);
+        let before: Vec<(bool, Time)> = self.clone.components.iter().map(passes).collect();
+        self.insert(placed);
+        for (component, (dirty, due)) in self.clone.components.iter_mut().zip(before) {
+            component.dirty = dirty;
+            component.due = due.min(component.next_due(self.at));
+        }
+    }
+
+    fn note(&mut self, started: &[JobId]) {
         for job in started {
             if let Some(place) = self.places.get(*job) {
-                let start = (at, self.clone.nodes_of(*job));
+                let start = (self.at, self.clone.nodes_of(*job));
                 self.starts[*place as usize] = Some(start);
                 self.missing -= 1;
             }
@@ -197,13 +243,13 @@ impl Play {
     }
 
     /// Reasons as of the first pass; jobs that cannot run on the open nodes need no play.
-    fn keep_reasons(&mut self, now: Time) {
+    fn keep_reasons(&mut self) {
         for (at, job) in self.asked.iter().enumerate() {
             if self.starts[at].is_some() {
                 continue;
             }
             self.clone.refresh_group_of(*job);
-            let reason = self.clone.why(now, *job).unwrap_or(WaitReason::Fresh);
+            let reason = self.clone.why(self.at, *job).unwrap_or(WaitReason::Fresh);
             let hopeless = matches!(
                 reason,
                 WaitReason::QueueClosed | WaitReason::NodesUnavailable | WaitReason::NeverFits
@@ -213,17 +259,18 @@ impl Play {
         }
     }
 
-    fn predictions(self) -> Vec<Prediction> {
+    pub fn plan(self) -> Plan {
         let starts = self.starts.into_iter().zip(self.reasons);
-        let each = |(job, (start, reason)): (JobId, (Option<_>, WaitReason))| {
+        let each = |(job, (start, reason)): (&JobId, (Option<_>, WaitReason))| {
             let (start, nodes) = start.map_or((None, Vec::new()), |(at, nodes)| (Some(at), nodes));
             Prediction {
-                job,
+                job: *job,
                 start,
                 nodes,
                 reason,
             }
         };
-        self.asked.into_iter().zip(starts).map(each).collect()
+        let predictions = self.asked.iter().zip(starts).map(each).collect();
+        Plan { predictions }
     }
 }

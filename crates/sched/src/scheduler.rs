@@ -5,10 +5,10 @@
 //! the component for its next pass.
 
 use crate::component::{Component, components};
+use crate::ends::End;
 use crate::group::Groups;
 use crate::line::GroupId;
 use crate::machine::{Booking, Machine, Owner, Sight};
-use crate::ends::End;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, RunId, Running, RunningJobs};
@@ -141,8 +141,13 @@ impl Scheduler {
         for waiting in self.waiting.sorted_by_key(|waiting| waiting.job.key) {
             let queue = self.queues.get(waiting.job.queue.index());
             if let Some(queue) = queue.filter(|queue| queue.starts) {
-                let brief = self.groups.get(waiting.group).brief(waiting.group, waiting.job.limit);
-                self.components[queue.component].line.insert(waiting.job.key, brief);
+                let brief = self
+                    .groups
+                    .get(waiting.group)
+                    .brief(waiting.group, waiting.job.limit);
+                self.components[queue.component]
+                    .line
+                    .insert(waiting.job.key, brief);
             }
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
@@ -160,7 +165,10 @@ impl Scheduler {
 
     /// Books whole-node jobs node by node: what they hold stays when nodes change.
     fn list_whole_jobs(&mut self) {
-        let whole = self.running.iter().filter(|(_, running)| running.is_whole());
+        let whole = self
+            .running
+            .iter()
+            .filter(|(_, running)| running.is_whole());
         for id in whole.map(|(id, _)| id).collect::<Vec<_>>() {
             let shares = self.shares_of(id);
             self.machine.let_go(&self.running.get(id).nodes);
@@ -243,7 +251,10 @@ impl Scheduler {
             }
             let component = &mut self.components[known.component];
             if starts {
-                let brief = self.groups.get(waiting.group).brief(waiting.group, waiting.job.limit);
+                let brief = self
+                    .groups
+                    .get(waiting.group)
+                    .brief(waiting.group, waiting.job.limit);
                 component.line.insert(waiting.job.key, brief);
                 component.dirty = true;
             } else {
@@ -309,13 +320,7 @@ impl Scheduler {
         self.run_listed(job, shares, expected_end, exclusive);
     }
 
-    fn run_listed(
-        &mut self,
-        job: JobId,
-        shares: Vec<NodeShare>,
-        end: Time,
-        exclusive: bool,
-    ) {
+    fn run_listed(&mut self, job: JobId, shares: Vec<NodeShare>, end: Time, exclusive: bool) {
         for share in &shares {
             self.machine.run(job, share, end, exclusive);
         }
@@ -478,7 +483,10 @@ impl Scheduler {
 
     /// The jobs that run, with their expected ends, by id.
     pub fn running_jobs(&self) -> impl Iterator<Item = (JobId, Time)> {
-        let jobs = self.running.iter().map(|(_, running)| (running.job, running.end));
+        let jobs = self
+            .running
+            .iter()
+            .map(|(_, running)| (running.job, running.end));
         let mut jobs: Vec<(JobId, Time)> = jobs.collect();
         jobs.sort_unstable();
         jobs.into_iter()

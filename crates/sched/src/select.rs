@@ -45,12 +45,7 @@ pub(crate) struct Pick {
 impl Candidate {
     /// The candidate that a node is with `free` of it and a gap from `since` to `until`, if
     /// a task fits.
-    pub fn new(
-        demand: &Demand,
-        node: NodeId,
-        free: &Amounts,
-        gap: (Time, Time),
-    ) -> Option<Self> {
+    pub fn new(demand: &Demand, node: NodeId, free: &Amounts, gap: (Time, Time)) -> Option<Self> {
         Self::with_room(demand, node, free, gap, demand.capacity(free))
     }
 

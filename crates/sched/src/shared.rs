@@ -3,8 +3,8 @@
 
 use crate::group::Group;
 use crate::line::Brief;
-use crate::pass::{Pass, at_least_one};
 use crate::machine::{Machine, Sight, left};
+use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, Pick, select};
@@ -30,7 +30,9 @@ impl Scheduler {
         let window = (pass.now, pass.now + at_least_one(brief.limit));
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
-                let part = self.machine.window(node, demand, window, pass.now, Sight::Until(pass.far))?;
+                let part =
+                    self.machine
+                        .window(node, demand, window, pass.now, Sight::Until(pass.far))?;
                 return Candidate::new(demand, node, &part.free, (part.since, part.until));
             }
             now_candidate(demand, shape, &self.machine, node, pass.now)
@@ -163,7 +165,9 @@ impl<'a> Outlook<'a> {
             return;
         }
         let known = self.freed.remove(node);
-        let old = known.as_ref().map_or(self.shape.room(node), |freed| freed.room);
+        let old = known
+            .as_ref()
+            .map_or(self.shape.room(node), |freed| freed.room);
         let mut used = known.map_or_else(|| machine.used_and_free(node).0, |freed| freed.used);
         used.take(amounts);
         let free = left(machine.total(node), &used);

@@ -81,12 +81,7 @@ impl Timeline {
 
     /// Takes the nodes out of `clear` that are booked during `[start, end)`. False as soon
     /// as fewer than `least` are left.
-    pub fn keep_clear(
-        &self,
-        clear: &mut NodeMask,
-        (start, end): (Time, Time),
-        least: u32,
-    ) -> bool {
+    pub fn keep_clear(&self, clear: &mut NodeMask, (start, end): (Time, Time), least: u32) -> bool {
         if self.steps.is_empty() {
             let all = self.bookings.iter();
             let during = all.filter(|b| b.start < end && start < b.end);
@@ -128,7 +123,9 @@ impl Timeline {
     /// Bookings that end by `at`, the latest first.
     pub fn ended_by(&self, at: Time) -> impl Iterator<Item = (Time, &NodeSet)> {
         let all = &self.bookings;
-        let past = self.by_end.partition_point(|id| all[*id as usize].end <= at);
+        let past = self
+            .by_end
+            .partition_point(|id| all[*id as usize].end <= at);
         let ids = self.by_end[..past].iter().rev();
         ids.map(|id| (all[*id as usize].end, &all[*id as usize].nodes))
     }
@@ -136,14 +133,18 @@ impl Timeline {
     /// Bookings that start at `at` or later, the earliest first.
     pub fn starting_from(&self, at: Time) -> impl Iterator<Item = (Time, &NodeSet)> {
         let all = &self.bookings;
-        let before = self.by_start.partition_point(|id| all[*id as usize].start < at);
+        let before = self
+            .by_start
+            .partition_point(|id| all[*id as usize].start < at);
         let ids = self.by_start[before..].iter();
         ids.map(|id| (all[*id as usize].start, &all[*id as usize].nodes))
     }
 
     /// The first end of a booking after `at`.
     pub fn next_end(&self, at: Time) -> Option<Time> {
-        let past = self.by_end.partition_point(|id| self.bookings[*id as usize].end <= at);
+        let past = self
+            .by_end
+            .partition_point(|id| self.bookings[*id as usize].end <= at);
         let next = self.by_end.get(past)?;
         Some(self.bookings[*next as usize].end)
     }
@@ -192,11 +193,18 @@ mod tests {
     fn bookings_are_told_in_order() {
         let mut timeline = Timeline::default();
         for (node, start, end) in [(0, 5, 8), (1, 2, 9), (2, 7, 20)] {
-            timeline.book(std::iter::once(NodeId(node)).collect(), Time(start), Time(end));
+            timeline.book(
+                std::iter::once(NodeId(node)).collect(),
+                Time(start),
+                Time(end),
+            );
         }
         let ended: Vec<i64> = timeline.ended_by(Time(9)).map(|(at, _)| at.0).collect();
         assert_eq!(ended, [9, 8]);
-        let starts: Vec<i64> = timeline.starting_from(Time(5)).map(|(at, _)| at.0).collect();
+        let starts: Vec<i64> = timeline
+            .starting_from(Time(5))
+            .map(|(at, _)| at.0)
+            .collect();
         assert_eq!(starts, [5, 7]);
         assert_eq!(timeline.next_end(Time(8)), Some(Time(9)));
         assert_eq!(timeline.next_end(Time(20)), None);

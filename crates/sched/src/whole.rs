@@ -45,7 +45,12 @@ impl Scheduler {
         let free = self.components[pass.component].reserved_from() >= pass.far;
         if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
             let count = count_alike(&group.demand, capacity)?;
-            return NodeSet::first_of(&group.eligible, &self.machine.idle, count, pass.spare_set.take());
+            return NodeSet::first_of(
+                &group.eligible,
+                &self.machine.idle,
+                count,
+                pass.spare_set.take(),
+            );
         }
         let masks = &mut pass.masks;
         masks.idle.set_and(&group.eligible, &self.machine.idle);
@@ -74,7 +79,11 @@ impl Scheduler {
         let at = component.ends.get(place)?.at;
         let soon = Time(pass.now.0.saturating_add(1));
         let mut next = component.ends.after(place);
-        while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at.max(soon)) {
+        while let Some(end) = component
+            .ends
+            .get(next)
+            .filter(|e| e.at.max(soon) == at.max(soon))
+        {
             freed += u64::from(end.nodes);
             next = component.ends.after(next);
         }
@@ -99,9 +108,12 @@ impl Scheduler {
         let (eligible, idle) = (&group.eligible, &self.machine.idle);
         if pass.kept.is_empty() && bound.kept > 0 {
             pass.masks.class.set_and(eligible, idle);
-            pass.kept.take_first(&mut pass.masks.class, bound.kept, None);
+            pass.kept
+                .take_first(&mut pass.masks.class, bound.kept, None);
         }
-        let count = group.alike.and_then(|room| count_alike(&group.demand, room));
+        let count = group
+            .alike
+            .and_then(|room| count_alike(&group.demand, room));
         let spare = pass.spare_set.take();
         let nodes = match (count, brief.limit <= bound.slack) {
             (None, _) => None,
@@ -273,8 +285,8 @@ impl Scheduler {
         masks.clear.set_to(&masks.idle);
         for timeline in [&component.reserved, places] {
             let window = (slot.at, slot.end);
-            let enough = timeline.is_empty()
-                || timeline.keep_clear(&mut masks.clear, window, brief.whole);
+            let enough =
+                timeline.is_empty() || timeline.keep_clear(&mut masks.clear, window, brief.whole);
             if !enough {
                 return None;
             }

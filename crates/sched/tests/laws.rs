@@ -44,6 +44,43 @@ fn filled(cluster: &Cluster, requests: &[Request]) -> Pair {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1000), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A forecast that is asked what a reservation changes answers what a plan with it says.
+    #[test]
+    fn a_forecast_tells_the_plan(
+        cluster in clusters(),
+        whole in any::<bool>(),
+        steps in prop::collection::vec(steps(1), 1..40),
+        placed in prop::collection::vec((1u32..64, 0i64..200, 1i64..20), 1..6),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            match step {
+                Step::Submit(request) if whole => pair.step(&Step::Submit(request.whole())),
+                step => pair.step(step),
+            }
+        }
+        let now = Time(pair.now);
+        let forecast = pair.scheduler.forecast(now, None);
+        prop_assert_eq!(forecast.plan(), &pair.scheduler.plan(now, None));
+        for (nodes, start, length) in placed {
+            let share = |node: NodeId| NodeShare { node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
+            let known = mask(nodes & ((1 << cluster.nodes.len()) - 1));
+            let start = Time(now.0 + start);
+            let block = Block {
+                reservation: 77.into(),
+                shares: known.iter().map(share).collect(),
+                start,
+                end: Time(start.0 + length),
+            };
+            let told = forecast.with(std::slice::from_ref(&block));
+            prop_assert_eq!(told, pair.scheduler.plan_with(now, None, &[block]));
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The first job in the order of service that waits for resources starts no later than
