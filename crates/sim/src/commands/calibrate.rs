@@ -2,13 +2,14 @@
 
 use super::run;
 use super::source;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::cosy::calibration::{Row, calibrate, curve};
 use cosy_sim::cosy::case::{Case, Wait, each};
 use cosy_sim::cosy::seek::Found;
+use cosy_sim::cosy::study::nothing_waits;
 use cosy_sim::machine::Machine;
 use cosy_sim::policy;
 use cosy_sim::workload::Job;
@@ -80,6 +81,9 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     run::fit(machine, &mut workload, options)?;
     let jobs = until(workload.jobs, options);
     let cases = cases(machine, &jobs, options)?;
+    if nothing_waits(&cases) {
+        bail!("no job of the workload waits: there is nothing to calibrate by");
+    }
     print!("{}", head(&cases, options));
     let rows = calibrate(&cases, |row| println!("{}", line(row)));
     let curve = curve(&rows).context("the points that were found")?;

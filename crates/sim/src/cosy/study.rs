@@ -3,7 +3,7 @@
 use super::case::{Case, Outcome, Wait, each};
 use super::curve::{Multiple, Share};
 use super::paper::{self, PaperRow};
-use super::sample::{Mean, quantile};
+use super::sample::{Mean, average, quantile};
 use super::seek::{Found, seek};
 use crate::models::cirne::{self, Arrival};
 use crate::replay::Machine;
@@ -86,6 +86,13 @@ impl Settings {
         };
         Case::new(machine, self.policy, jobs, self.wait, seed)
     }
+}
+
+/// True when nothing waits in any of `cases`: then there is no q.
+pub fn nothing_waits(cases: &[Case]) -> bool {
+    cases
+        .iter()
+        .all(|case| case.before.queue_wait == Span::ZERO)
 }
 
 /// All workloads without reservations (experiment 1).
@@ -204,5 +211,5 @@ pub fn left_out(cases: &[Case], share: Share) -> Mean {
 pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple) -> f64 {
     let waits = each(cases, |case| case.run(share, asked).relative_wait);
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
-    waits.iter().sum::<f64>() / waits.len().max(1) as f64
+    average(waits.iter().copied(), waits.len())
 }
