@@ -72,6 +72,7 @@ mod tests {
             asked: found.multiple(),
             multiple: zero,
             relative_wait: zero,
+            relative_wait_by_work: zero,
             spread: (0.0, 0.0),
             longer: 0.0,
             utilisation: zero,

@@ -129,6 +129,7 @@ fn point_json(point: &Point) -> Value {
         "n_asked": f64::from(point.asked.0) / 1000.0,
         "n": point.multiple,
         "q": point.relative_wait,
+        "q_by_work": point.relative_wait_by_work,
         "q_of_5_percent": point.spread.0,
         "q_of_95_percent": point.spread.1,
         "q_above_1": point.longer,

@@ -143,6 +143,8 @@ pub struct Point {
     pub multiple: Mean,
     /// Wait of queued jobs relative to that without reservations (q).
     pub relative_wait: Mean,
+    /// q with every job as heavy as what it asks for; not in the paper.
+    pub relative_wait_by_work: Mean,
     /// q of the workload that 5 % of the workloads stay below, and of the one for 95 %.
     pub spread: (f64, f64),
     /// Part of the workloads with q above 1.
@@ -170,6 +172,7 @@ impl Point {
             asked,
             multiple: Mean::of(&some(&|outcome| outcome.figures.measured_multiple())),
             relative_wait: Mean::of(&waits),
+            relative_wait_by_work: Mean::of(&some(&|outcome| outcome.relative_wait_by_work)),
             spread: (quantile(&waits, 0.05), quantile(&waits, 0.95)),
             longer: longer as f64 / waits.len().max(1) as f64,
             utilisation: all(&|outcome| outcome.figures.utilisation),

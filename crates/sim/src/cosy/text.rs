@@ -10,7 +10,7 @@ use super::study::{Before, Point};
 use std::fmt::{self, Write};
 
 /// Heads of the columns that [`figures`] fills.
-const COLUMNS: &str = "n                  q                  spread      \
+const COLUMNS: &str = "n                  q                  spread      q\"                 \
                        u %                u' %               r %";
 
 impl fmt::Display for Report {
@@ -53,15 +53,17 @@ fn table(f: &mut impl Write, report: &Report) -> fmt::Result {
     writeln!(
         f,
         "\nTable 1, the paper's figures first, then ours (spread: q of 5 % and of 95 % of the \
-         workloads;\nu': u until the last queued job starts)\n \
+         workloads;\nq\": q with every job as heavy as what it asks for; u': u until the last \
+         queued job starts)\n \
          No  p %     n     q  u %  r % |  {COLUMNS}"
     )?;
     writeln!(
         f,
-        "  1    0     -  1.00  {UTILISATION_PERCENT:>3}    - |  {:<17}  {:<17}  {:<10}  {}",
+        "  1    0     -  1.00  {UTILISATION_PERCENT:>3}    - |  {:<17}  {:<17}  {:<10}  {:<17}  {}",
         "-",
         "1",
         "-",
+        "1",
         report.before.utilisation.interval(100.0, 1)
     )?;
     for (paper, ours) in &report.table {
@@ -89,9 +91,10 @@ fn papers(row: &PaperRow) -> String {
 fn figures(point: &Point) -> String {
     let spread = format!("{:.2}-{:.2}", point.spread.0, point.spread.1);
     format!(
-        "{:<17}  {:<17}  {spread:<10}  {:<17}  {:<17}  {}",
+        "{:<17}  {:<17}  {spread:<10}  {:<17}  {:<17}  {:<17}  {}",
         point.multiple.interval(1.0, 2),
         point.relative_wait.interval(1.0, 2),
+        point.relative_wait_by_work.interval(1.0, 2),
         point.utilisation.interval(100.0, 1),
         point.utilisation_while_queued.interval(100.0, 1),
         point.rejected.interval(100.0, 1),
