@@ -51,6 +51,15 @@ pub struct Case {
     chosen: Vec<usize>,
 }
 
+/// How much each job counts in the queue's mean wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measure {
+    /// All the same, as in the paper.
+    Jobs,
+    /// As much as it asks for: processors times limit.
+    Work,
+}
+
 /// A run with reservations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
@@ -169,6 +178,16 @@ impl Case {
             wait = Span(wait.ms() + change.saturating_mul(10) / (10 + 3 * round));
         }
         closest.map_or(self.before, |(_, figures)| figures)
+    }
+}
+
+impl Outcome {
+    /// q in that measure.
+    pub fn relative_wait_in(&self, measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::Jobs => self.relative_wait,
+            Measure::Work => self.relative_wait_by_work,
+        }
     }
 }
 

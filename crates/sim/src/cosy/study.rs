@@ -1,6 +1,6 @@
 //! The experiments over many seeds: table, grid, and the n that brings q back to 1.
 
-use super::case::{Case, Outcome, Wait, each};
+use super::case::{Case, Measure, Outcome, Wait, each};
 use super::curve::{Multiple, Share};
 use super::paper::{self, PaperRow};
 use super::sample::{Mean, average, quantile};
@@ -198,9 +198,9 @@ pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
 }
 
 /// The n from 1 on at which the mean q over `cases` comes down to 1.
-pub fn needed(cases: &[Case], share: Share) -> Found {
+pub fn needed(cases: &[Case], share: Share, measure: Measure) -> Found {
     seek(Multiple::ONE, MOST, |asked| {
-        mean_relative_wait(cases, share, asked)
+        mean_relative_wait(cases, share, asked, measure)
     })
 }
 
@@ -211,8 +211,10 @@ pub fn left_out(cases: &[Case], share: Share) -> Mean {
 }
 
 /// Mean q over `cases`, without those where nothing waited.
-pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple) -> f64 {
-    let waits = each(cases, |case| case.run(share, asked).relative_wait);
+pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple, measure: Measure) -> f64 {
+    let waits = each(cases, |case| {
+        case.run(share, asked).relative_wait_in(measure)
+    });
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
     average(waits.iter().copied(), waits.len())
 }

@@ -18,7 +18,7 @@ impl fmt::Display for Report {
         before(f, self)?;
         table(f, self)?;
         grid(f, &self.grid)?;
-        needed(f, &self.needed)?;
+        needed(f, self)?;
         left_out(f, &self.left_out)?;
         claims(f, &self.claims)
     }
@@ -110,20 +110,28 @@ fn grid(f: &mut impl Write, grid: &[Vec<Point>]) -> fmt::Result {
     Ok(())
 }
 
-fn needed(f: &mut impl Write, needed: &[(Found, Point)]) -> fmt::Result {
+fn needed(f: &mut impl Write, report: &Report) -> fmt::Result {
     f.write_str(
         "\nThe n from 1 on at which the queue waits no longer than without reservations\n",
     )?;
-    for (found, point) in needed {
-        let found = match found {
-            Found::AtLeast(n) => format!("none is needed, q is not above 1 at {n}"),
-            Found::At(n) => format!("n = {n}"),
-            Found::Beyond(n) => format!("more than {n}"),
-        };
-        let (share, wait) = (point.share, point.relative_wait.interval(1.0, 3));
-        writeln!(f, "p {share:>3} %: {found}; q {wait}")?;
+    for (found, point) in &report.needed {
+        need(f, *found, point.share, "q", point.relative_wait)?;
+    }
+    f.write_str("The same by work\n")?;
+    for (found, point) in &report.needed_by_work {
+        need(f, *found, point.share, "q\"", point.relative_wait_by_work)?;
     }
     Ok(())
+}
+
+fn need(f: &mut impl Write, found: Found, share: Share, what: &str, wait: Mean) -> fmt::Result {
+    let found = match found {
+        Found::AtLeast(n) => format!("none is needed, {what} is not above 1 at {n}"),
+        Found::At(n) => format!("n = {n}"),
+        Found::Beyond(n) => format!("more than {n}"),
+    };
+    let wait = wait.interval(1.0, 3);
+    writeln!(f, "p {share:>3} %: {found}; {what} {wait}")
 }
 
 fn left_out(f: &mut impl Write, left_out: &[(Share, Mean)]) -> fmt::Result {
