@@ -4,7 +4,7 @@
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::cosy::calibration::{calibrate, curve};
-use cosy_sim::cosy::case::{Case, Wait};
+use cosy_sim::cosy::case::{Case, Measure, Wait};
 use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::curve::{Multiple, Share};
 use cosy_sim::cosy::seek::Found;
@@ -226,10 +226,10 @@ fn calibration_finds_where_the_queue_waits_no_longer() {
     }
     .cases();
     let mut told = 0;
-    let rows = calibrate(&cases, |_| told += 1);
+    let rows = calibrate(&cases, Measure::Jobs, |_| told += 1);
     assert_eq!(told, rows.len());
     for row in &rows {
-        let wait = |n| mean_relative_wait(&cases, row.point.share, n);
+        let wait = |n| mean_relative_wait(&cases, row.point.share, n, Measure::Jobs);
         assert!(matches!(row.found, Found::At(_)), "{:?}", row.found);
         assert!(wait(Multiple::ONE) > 1.0 && wait(row.found.multiple()) <= 1.0);
         assert_eq!(wait(row.found.multiple()), row.point.relative_wait.mean);

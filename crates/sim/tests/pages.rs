@@ -29,7 +29,7 @@ fn every_command_has_help_and_a_page() {
     check("try", "--against <POLICY>");
     check("generate", "--model <MODEL>");
     check("experiment", "cosy");
-    check("calibrate", "calibrate");
+    check("calibrate", "--choices <N>");
     let page = std::fs::read_to_string(man.join("cosy-sim.1")).unwrap();
     assert!(page.contains("history"), "{page}");
     assert_eq!(std::fs::read_dir(man).unwrap().count(), 6);

@@ -365,6 +365,26 @@ fn what_is_refused_says_why() {
 }
 
 #[test]
+fn gantt_charts_of_too_many_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("gantt.svg");
+    let path = path.to_str().unwrap();
+    let args = [
+        "run", "--model", "cirne", "--jobs", "20001", "--gantt", path,
+    ];
+    let refused = cosy_sim(&args);
+    assert!(!refused.status.success());
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        errors.contains("draw a part of them with --until"),
+        "{errors}"
+    );
+    assert!(!Path::new(path).exists());
+    let part = cosy_sim(&[args.as_slice(), &["--until", "1d"]].concat());
+    assert!(part.status.success());
+}
+
+#[test]
 fn lenient_leaves_out_and_counts() {
     let dir = tempfile::tempdir().unwrap();
     let rows = [BY_HAND.as_slice(), &[(40, 0, 10, 1), (50, 10, 10, 9)]].concat();

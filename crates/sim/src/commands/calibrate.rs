@@ -2,13 +2,14 @@
 
 use super::run;
 use super::source;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::cosy::calibration::{Row, calibrate, curve};
-use cosy_sim::cosy::case::{Case, Wait, each};
+use cosy_sim::cosy::case::{Case, Measure, Wait, each};
 use cosy_sim::cosy::seek::Found;
+use cosy_sim::cosy::study::nothing_waits;
 use cosy_sim::machine::Machine;
 use cosy_sim::policy;
 use cosy_sim::workload::Job;
@@ -22,6 +23,9 @@ longer than it would without reservations, for 5, 10, 15 and 20 % of the jobs as
 with an exact start, and prints the lines for cosyd's configuration.
 
 The notice time is n times w, the mean wait of the queued jobs that started within the window.
+
+With backfill, reservations may shorten the waits of many small jobs and prolong those of few
+large ones: see what --mean work finds.
 
 Examples:
   cosy-sim calibrate --workload log.swf.gz --machine 128 --until 60d
@@ -58,6 +62,15 @@ pub fn command() -> Command {
         )
         .arg(
             option(
+                "mean",
+                "OF",
+                "Whose wait must not grow: every job counts the same, or as much as it asks for",
+            )
+            .default_value("jobs")
+            .value_parser(["jobs", "work"]),
+        )
+        .arg(
+            option(
                 "choices",
                 "N",
                 "So many choices of the jobs that become reservations",
@@ -80,8 +93,15 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     run::fit(machine, &mut workload, options)?;
     let jobs = until(workload.jobs, options);
     let cases = cases(machine, &jobs, options)?;
+    if nothing_waits(&cases) {
+        bail!("no job of the workload waits: there is nothing to calibrate by");
+    }
+    let measure = match options.get_one::<String>("mean").map(String::as_str) {
+        Some("work") => Measure::Work,
+        _ => Measure::Jobs,
+    };
     print!("{}", head(&cases, options));
-    let rows = calibrate(&cases, |row| println!("{}", line(row)));
+    let rows = calibrate(&cases, measure, |row| println!("{}", line(row, measure)));
     let curve = curve(&rows).context("the points that were found")?;
     print!("\n{}", curve.to_toml());
     Ok(ExitCode::SUCCESS)
@@ -128,16 +148,20 @@ fn head(cases: &[Case], options: &ArgMatches) -> String {
     )
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &Row, measure: Measure) -> String {
     let n = match row.found {
         Found::AtLeast(n) | Found::At(n) => n.to_string(),
         Found::Beyond(n) => format!("> {n}"),
     };
     let point = &row.point;
+    let wait = match measure {
+        Measure::Jobs => point.relative_wait,
+        Measure::Work => point.relative_wait_by_work,
+    };
     format!(
         "{:>4}  {n:>5}  {:<20}  {:<17}  {}",
         point.share,
-        point.relative_wait.interval(1.0, 3),
+        wait.interval(1.0, 3),
         point.utilisation.interval(100.0, 1),
         point.rejected.interval(100.0, 2),
     )

@@ -9,7 +9,7 @@ use cosy_sched::Policy;
 use cosy_sim::cosy::case::{Case, Wait};
 use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::report::Report;
-use cosy_sim::cosy::study::{Lengths, Settings};
+use cosy_sim::cosy::study::{Lengths, Settings, nothing_waits};
 use cosy_sim::policy;
 use std::process::ExitCode;
 
@@ -115,6 +115,9 @@ fn cosy(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut output = Output::of(options, &["json"])?;
     let settings = settings(options)?;
     let cases = settings.cases();
+    if nothing_waits(&cases) {
+        bail!("no job waits without reservations: there is nothing that they could prolong");
+    }
     let controller = controller(options, &cases)?;
     let report = Report::of(&cases);
     output.put("json", || {

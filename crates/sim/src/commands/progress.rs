@@ -31,8 +31,11 @@ impl Progress {
 
     /// `started` jobs have started.
     pub fn show(&mut self, started: u64) {
+        let Some(next) = self.next else {
+            return;
+        };
         let now = Instant::now();
-        if self.next.is_none_or(|next| now < next) {
+        if now < next {
             return;
         }
         self.next = Some(now + PAUSE);

@@ -10,7 +10,7 @@ use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
-use cosy_sim::picture;
+use cosy_sim::picture::{self, PictureError};
 use cosy_sim::policy;
 use cosy_sim::replay::{Options, Replay, replay};
 use cosy_sim::workload::Workload;
@@ -99,6 +99,11 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let until = until(options, &workload);
     let policy = *options.get_one("policy").unwrap_or(&Policy::EASY);
     let keep_shares = options.contains_id("gantt");
+    let jobs = submitted(&workload, until);
+    if keep_shares && jobs > picture::MAX_BARS {
+        // What so many jobs hold is not even kept.
+        return Err(PictureError::TooMany { jobs }).context("--gantt");
+    }
     let (replay, took) = timed(machine, policy, &workload, until, keep_shares);
     let mut metrics = Metrics::of(machine, &workload, &replay);
     metrics.too_large += too_large;
@@ -168,6 +173,12 @@ fn until(options: &ArgMatches, workload: &Workload) -> Option<Time> {
     Some(workload.jobs.first()?.submit + until)
 }
 
+/// How many jobs are submitted until then.
+fn submitted(workload: &Workload, until: Option<Time>) -> usize {
+    let jobs = &workload.jobs;
+    jobs.partition_point(|job| until.is_none_or(|until| job.submit <= until))
+}
+
 /// Replays, with a line of progress where someone sees it, and says how many seconds that
 /// took.
 fn timed(
@@ -177,7 +188,7 @@ fn timed(
     until: Option<Time>,
     keep_shares: bool,
 ) -> (Replay, f64) {
-    let mut progress = Progress::of(workload.jobs.len() as u64);
+    let mut progress = Progress::of(submitted(workload, until) as u64);
     let mut show = |started| progress.show(started);
     let options = Options {
         until,

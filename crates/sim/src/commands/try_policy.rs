@@ -2,6 +2,7 @@
 //! policy, on a site's own history.
 
 use super::output::Output;
+use super::progress::Progress;
 use super::run::{self, file, machine_option};
 use super::source;
 use super::try_report::{Side, TryReport};
@@ -151,11 +152,15 @@ fn replayed(
     let priorities = file
         .priorities_of(&workload.queues)
         .with_context(|| format!("policy '{name}'"))?;
+    let mut progress = Progress::of(workload.jobs.len() as u64);
+    let mut show = |started| progress.show(started);
     let options = Options {
         priorities: &priorities,
+        progress: Some(&mut show),
         ..Options::default()
     };
     let replay = replay(machine, file.policy, workload, options);
+    progress.end();
     let side = Side::Replayed {
         name: name.clone(),
         policy: policy::name(file.policy),

@@ -4,7 +4,7 @@
 //! The paper leaves that open ("when the workload is lighter or heavier, the result has to
 //! be adapted accordingly", section 4.4).
 
-use super::case::Case;
+use super::case::{Case, Measure};
 use super::curve::{BadCurve, Curve, Multiple, Share};
 use super::seek::Found;
 use super::study::{PERCENTS, Point, needed};
@@ -24,11 +24,11 @@ pub struct Row {
 /// Finds the n that is needed at each share of [`PERCENTS`]; `cases` are one workload with
 /// different choices of the reservations. Stops after the first share for which there is
 /// none, and hands out each row as it is found.
-pub fn calibrate(cases: &[Case], mut tell: impl FnMut(&Row)) -> Vec<Row> {
+pub fn calibrate(cases: &[Case], measure: Measure, mut tell: impl FnMut(&Row)) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for percent in PERCENTS {
         let share = Share::percent(percent);
-        let found = needed(cases, share);
+        let found = needed(cases, share, measure);
         let point = Point::of(cases, share, found.multiple());
         let row = Row { found, point };
         tell(&row);
@@ -72,6 +72,7 @@ mod tests {
             asked: found.multiple(),
             multiple: zero,
             relative_wait: zero,
+            relative_wait_by_work: zero,
             spread: (0.0, 0.0),
             longer: 0.0,
             utilisation: zero,

@@ -51,6 +51,15 @@ pub struct Case {
     chosen: Vec<usize>,
 }
 
+/// How much each job counts in the queue's mean wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Measure {
+    /// All the same, as in the paper.
+    Jobs,
+    /// As much as it asks for: processors times limit.
+    Work,
+}
+
 /// A run with reservations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
@@ -59,6 +68,8 @@ pub struct Outcome {
     /// Mean wait of queued jobs as a multiple of that without reservations (q); `None` when
     /// nothing waited without them.
     pub relative_wait: Option<f64>,
+    /// The same with every job as heavy as what it asks for.
+    pub relative_wait_by_work: Option<f64>,
 }
 
 impl Case {
@@ -106,9 +117,11 @@ impl Case {
             Wait::Settled => self.settled(&reserved, multiple),
             Wait::Window(window) => self.figures(&reserved, Notice::Window(multiple, window)),
         };
+        let before = &self.before;
         Outcome {
             figures,
-            relative_wait: self.relative(figures.queue_wait),
+            relative_wait: ratio(figures.queue_wait, before.queue_wait),
+            relative_wait_by_work: ratio(figures.queue_wait_by_work, before.queue_wait_by_work),
         }
     }
 
@@ -126,13 +139,7 @@ impl Case {
         let none = vec![false; jobs.len()];
         let fates = trial.run(&none, Notice::Fixed(Span::ZERO));
         let figures = Figures::of(self.machine, &jobs, &none, &fates);
-        self.relative(figures.queue_wait)
-    }
-
-    fn relative(&self, wait: Span) -> Option<f64> {
-        let before = self.before.queue_wait;
-        let some_wait = before > Span::ZERO;
-        some_wait.then(|| wait.ms() as f64 / before.ms() as f64)
+        ratio(figures.queue_wait, self.before.queue_wait)
     }
 
     fn trial(&self) -> Trial<'_> {
@@ -172,6 +179,22 @@ impl Case {
         }
         closest.map_or(self.before, |(_, figures)| figures)
     }
+}
+
+impl Outcome {
+    /// q in that measure.
+    pub fn relative_wait_in(&self, measure: Measure) -> Option<f64> {
+        match measure {
+            Measure::Jobs => self.relative_wait,
+            Measure::Work => self.relative_wait_by_work,
+        }
+    }
+}
+
+/// How many times `before` it is; `None` when there was none.
+fn ratio(wait: Span, before: Span) -> Option<f64> {
+    let some_wait = before > Span::ZERO;
+    some_wait.then(|| wait.ms() as f64 / before.ms() as f64)
 }
 
 /// `of` every item, on as many threads as there are cores, in the order of the items.

@@ -160,6 +160,7 @@ mod tests {
             asked: Multiple::ONE,
             multiple: mean(1.0),
             relative_wait: mean(q),
+            relative_wait_by_work: mean(q),
             spread: (q, q),
             longer: 0.5,
             utilisation: mean(u),

@@ -12,6 +12,9 @@ use cosy_model::{Span, Time};
 pub struct Figures {
     /// Mean wait of the queued jobs that started (w_q).
     pub queue_wait: Span,
+    /// The same mean with every job as heavy as what it asks for: processors times limit.
+    /// Not in the paper.
+    pub queue_wait_by_work: Span,
     /// Mean wait of the accepted reservations (w_a); `None` when there are none.
     pub reserved_wait: Option<Span>,
     /// Used part of the machine between the first submission and the last end (u).
@@ -46,6 +49,7 @@ impl Figures {
             |kind| mean(starts(reserved, fates, kind).map(|(at, s)| s.since(jobs[at].submit)));
         Self {
             queue_wait: waits(false).unwrap_or(Span::ZERO),
+            queue_wait_by_work: by_work(machine, jobs, starts(reserved, fates, false)),
             reserved_wait: waits(true),
             utilisation: used(ended),
             utilisation_while_queued: used(last_queued),
@@ -80,6 +84,18 @@ fn starts(reserved: &[bool], fates: &[Fate], kind: bool) -> impl Iterator<Item =
     let of_kind = reserved.iter().zip(fates).enumerate();
     let of_kind = of_kind.filter(move |(_, (reserved, _))| **reserved == kind);
     of_kind.filter_map(|(at, (_, fate))| Some((at, fate.start()?)))
+}
+
+fn by_work(machine: Machine, jobs: &[Job], starts: impl Iterator<Item = (usize, Time)>) -> Span {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (at, start) in starts {
+        let job = &jobs[at];
+        let work = machine.processors(job) as f64 * job.limit.ms() as f64;
+        sum += work * start.since(job.submit).ms() as f64;
+        all += work;
+    }
+    // Saturates; nothing over nothing becomes zero.
+    Span((sum / all) as i64)
 }
 
 fn used(machine: Machine, ran: &[Ran], began: Time, until: Time) -> f64 {
@@ -134,6 +150,8 @@ mod tests {
         // (0 + 6) / 2 and 20 seconds; 40 + 40 + 5 node seconds of 4 * 40.
         let wanted = Figures {
             queue_wait: Span::from_secs(3),
+            // 6 s for one of nine parts of 5 s: 5 of 45 node seconds.
+            queue_wait_by_work: Span(666),
             reserved_wait: Some(Span::from_secs(20)),
             utilisation: 85.0 / 160.0,
             utilisation_while_queued: 1.0,

@@ -1,6 +1,6 @@
 //! The results of a study, and the same as JSON.
 
-use super::case::Case;
+use super::case::{Case, Measure};
 use super::claims::{Claim, claims};
 use super::curve::Share;
 use super::paper::PaperRow;
@@ -24,6 +24,8 @@ pub struct Report {
     pub grid: Vec<Vec<Point>>,
     /// For each share the n at which q is 1, and the figures there.
     pub needed: Vec<(Found, Point)>,
+    /// For each share the n at which q is 1 when every job is as heavy as what it asks for.
+    pub needed_by_work: Vec<(Found, Point)>,
     /// For each share q if the reservations were not there at all.
     pub left_out: Vec<(Share, Mean)>,
     /// What the paper says, tried.
@@ -35,12 +37,7 @@ impl Report {
     pub fn of(cases: &[Case]) -> Self {
         let before = Before::of(cases);
         let grid = study::grid(cases);
-        let found = |percent: &u32| {
-            let share = Share::percent(*percent);
-            let found = study::needed(cases, share);
-            (found, Point::of(cases, share, found.multiple()))
-        };
-        let needed: Vec<(Found, Point)> = PERCENTS.iter().map(found).collect();
+        let needed = needed_in(cases, Measure::Jobs);
         let shares: Vec<_> = needed
             .iter()
             .map(|(found, point)| (point.share, *found))
@@ -56,6 +53,7 @@ impl Report {
             claims: claims(before.utilisation.mean, &grid, &shares),
             grid,
             needed,
+            needed_by_work: needed_in(cases, Measure::Work),
         }
     }
 
@@ -113,10 +111,20 @@ impl Report {
             "table": self.table.iter().map(row).collect::<Vec<_>>(),
             "grid": self.grid.iter().flatten().map(point_json).collect::<Vec<_>>(),
             "needed": self.needed.iter().map(needed).collect::<Vec<_>>(),
+            "needed_by_work": self.needed_by_work.iter().map(needed).collect::<Vec<_>>(),
             "left_out": self.left_out.iter().map(left_out).collect::<Vec<_>>(),
             "claims": self.claims.iter().map(claim).collect::<Vec<_>>(),
         })
     }
+}
+
+fn needed_in(cases: &[Case], measure: Measure) -> Vec<(Found, Point)> {
+    let found = |percent: &u32| {
+        let share = Share::percent(*percent);
+        let found = study::needed(cases, share, measure);
+        (found, Point::of(cases, share, found.multiple()))
+    };
+    PERCENTS.iter().map(found).collect()
 }
 
 fn part(share: Share) -> f64 {
@@ -129,6 +137,7 @@ fn point_json(point: &Point) -> Value {
         "n_asked": f64::from(point.asked.0) / 1000.0,
         "n": point.multiple,
         "q": point.relative_wait,
+        "q_by_work": point.relative_wait_by_work,
         "q_of_5_percent": point.spread.0,
         "q_of_95_percent": point.spread.1,
         "q_above_1": point.longer,

@@ -47,8 +47,10 @@ impl Mean {
     }
 }
 
-fn average(values: impl Iterator<Item = f64>, count: usize) -> f64 {
-    values.sum::<f64>() / count.max(1) as f64
+/// The mean of `count` values; zero of none.
+pub(crate) fn average(values: impl Iterator<Item = f64>, count: usize) -> f64 {
+    // A sum of nothing is -0.
+    values.fold(0.0, |sum, value| sum + value) / count.max(1) as f64
 }
 
 /// The value that `part` of them stay below; `part` is from 0 to 1. Zero of none.

@@ -1,9 +1,9 @@
 //! The experiments over many seeds: table, grid, and the n that brings q back to 1.
 
-use super::case::{Case, Outcome, Wait, each};
+use super::case::{Case, Measure, Outcome, Wait, each};
 use super::curve::{Multiple, Share};
 use super::paper::{self, PaperRow};
-use super::sample::{Mean, quantile};
+use super::sample::{Mean, average, quantile};
 use super::seek::{Found, seek};
 use crate::models::cirne::{self, Arrival};
 use crate::replay::Machine;
@@ -88,6 +88,13 @@ impl Settings {
     }
 }
 
+/// True when nothing waits in any of `cases`: then there is no q.
+pub fn nothing_waits(cases: &[Case]) -> bool {
+    cases
+        .iter()
+        .all(|case| case.before.queue_wait == Span::ZERO)
+}
+
 /// All workloads without reservations (experiment 1).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Before {
@@ -136,6 +143,8 @@ pub struct Point {
     pub multiple: Mean,
     /// Wait of queued jobs relative to that without reservations (q).
     pub relative_wait: Mean,
+    /// q with every job as heavy as what it asks for; not in the paper.
+    pub relative_wait_by_work: Mean,
     /// q of the workload that 5 % of the workloads stay below, and of the one for 95 %.
     pub spread: (f64, f64),
     /// Part of the workloads with q above 1.
@@ -163,6 +172,7 @@ impl Point {
             asked,
             multiple: Mean::of(&some(&|outcome| outcome.figures.measured_multiple())),
             relative_wait: Mean::of(&waits),
+            relative_wait_by_work: Mean::of(&some(&|outcome| outcome.relative_wait_by_work)),
             spread: (quantile(&waits, 0.05), quantile(&waits, 0.95)),
             longer: longer as f64 / waits.len().max(1) as f64,
             utilisation: all(&|outcome| outcome.figures.utilisation),
@@ -188,9 +198,9 @@ pub fn grid(cases: &[Case]) -> Vec<Vec<Point>> {
 }
 
 /// The n from 1 on at which the mean q over `cases` comes down to 1.
-pub fn needed(cases: &[Case], share: Share) -> Found {
+pub fn needed(cases: &[Case], share: Share, measure: Measure) -> Found {
     seek(Multiple::ONE, MOST, |asked| {
-        mean_relative_wait(cases, share, asked)
+        mean_relative_wait(cases, share, asked, measure)
     })
 }
 
@@ -201,8 +211,10 @@ pub fn left_out(cases: &[Case], share: Share) -> Mean {
 }
 
 /// Mean q over `cases`, without those where nothing waited.
-pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple) -> f64 {
-    let waits = each(cases, |case| case.run(share, asked).relative_wait);
+pub fn mean_relative_wait(cases: &[Case], share: Share, asked: Multiple, measure: Measure) -> f64 {
+    let waits = each(cases, |case| {
+        case.run(share, asked).relative_wait_in(measure)
+    });
     let waits: Vec<f64> = waits.into_iter().flatten().collect();
-    waits.iter().sum::<f64>() / waits.len().max(1) as f64
+    average(waits.iter().copied(), waits.len())
 }

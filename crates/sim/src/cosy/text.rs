@@ -10,7 +10,7 @@ use super::study::{Before, Point};
 use std::fmt::{self, Write};
 
 /// Heads of the columns that [`figures`] fills.
-const COLUMNS: &str = "n                  q                  spread      \
+const COLUMNS: &str = "n                  q                  spread      q\"                 \
                        u %                u' %               r %";
 
 impl fmt::Display for Report {
@@ -18,7 +18,7 @@ impl fmt::Display for Report {
         before(f, self)?;
         table(f, self)?;
         grid(f, &self.grid)?;
-        needed(f, &self.needed)?;
+        needed(f, self)?;
         left_out(f, &self.left_out)?;
         claims(f, &self.claims)
     }
@@ -53,15 +53,17 @@ fn table(f: &mut impl Write, report: &Report) -> fmt::Result {
     writeln!(
         f,
         "\nTable 1, the paper's figures first, then ours (spread: q of 5 % and of 95 % of the \
-         workloads;\nu': u until the last queued job starts)\n \
+         workloads;\nq\": q with every job as heavy as what it asks for; u': u until the last \
+         queued job starts)\n \
          No  p %     n     q  u %  r % |  {COLUMNS}"
     )?;
     writeln!(
         f,
-        "  1    0     -  1.00  {UTILISATION_PERCENT:>3}    - |  {:<17}  {:<17}  {:<10}  {}",
+        "  1    0     -  1.00  {UTILISATION_PERCENT:>3}    - |  {:<17}  {:<17}  {:<10}  {:<17}  {}",
         "-",
         "1",
         "-",
+        "1",
         report.before.utilisation.interval(100.0, 1)
     )?;
     for (paper, ours) in &report.table {
@@ -89,9 +91,10 @@ fn papers(row: &PaperRow) -> String {
 fn figures(point: &Point) -> String {
     let spread = format!("{:.2}-{:.2}", point.spread.0, point.spread.1);
     format!(
-        "{:<17}  {:<17}  {spread:<10}  {:<17}  {:<17}  {}",
+        "{:<17}  {:<17}  {spread:<10}  {:<17}  {:<17}  {:<17}  {}",
         point.multiple.interval(1.0, 2),
         point.relative_wait.interval(1.0, 2),
+        point.relative_wait_by_work.interval(1.0, 2),
         point.utilisation.interval(100.0, 1),
         point.utilisation_while_queued.interval(100.0, 1),
         point.rejected.interval(100.0, 1),
@@ -107,20 +110,28 @@ fn grid(f: &mut impl Write, grid: &[Vec<Point>]) -> fmt::Result {
     Ok(())
 }
 
-fn needed(f: &mut impl Write, needed: &[(Found, Point)]) -> fmt::Result {
+fn needed(f: &mut impl Write, report: &Report) -> fmt::Result {
     f.write_str(
         "\nThe n from 1 on at which the queue waits no longer than without reservations\n",
     )?;
-    for (found, point) in needed {
-        let found = match found {
-            Found::AtLeast(n) => format!("none is needed, q is not above 1 at {n}"),
-            Found::At(n) => format!("n = {n}"),
-            Found::Beyond(n) => format!("more than {n}"),
-        };
-        let (share, wait) = (point.share, point.relative_wait.interval(1.0, 3));
-        writeln!(f, "p {share:>3} %: {found}; q {wait}")?;
+    for (found, point) in &report.needed {
+        need(f, *found, point.share, "q", point.relative_wait)?;
+    }
+    f.write_str("The same by work\n")?;
+    for (found, point) in &report.needed_by_work {
+        need(f, *found, point.share, "q\"", point.relative_wait_by_work)?;
     }
     Ok(())
+}
+
+fn need(f: &mut impl Write, found: Found, share: Share, what: &str, wait: Mean) -> fmt::Result {
+    let found = match found {
+        Found::AtLeast(n) => format!("none is needed, {what} is not above 1 at {n}"),
+        Found::At(n) => format!("n = {n}"),
+        Found::Beyond(n) => format!("more than {n}"),
+    };
+    let wait = wait.interval(1.0, 3);
+    writeln!(f, "p {share:>3} %: {found}; {what} {wait}")
 }
 
 fn left_out(f: &mut impl Write, left_out: &[(Share, Mean)]) -> fmt::Result {

@@ -107,12 +107,12 @@ fn means(area: &Area, mut steps: Steps) -> Vec<f64> {
         let (mut at, to) = (edge(column), edge(column + 1));
         let (mut sum, length) = (0i128, to.since(at).0);
         while let Some((time, more)) = steps.get(next).filter(|(time, _)| *time < to) {
-            sum += value * i128::from(time.since(at).0);
+            sum = sum.saturating_add(value.saturating_mul(time.since(at).0.into()));
             at = at.max(*time);
             value += i128::from(*more);
             next += 1;
         }
-        sum += value * i128::from(to.since(at).0);
+        sum = sum.saturating_add(value.saturating_mul(to.since(at).0.into()));
         sum as f64 / length.max(1) as f64
     };
     (0..COLUMNS).map(column).collect()

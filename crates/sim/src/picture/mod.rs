@@ -13,9 +13,9 @@ mod svg;
 pub use curves::{backlog, utilisation};
 pub use gantt::gantt;
 
-use crate::replay::Replay;
+use crate::replay::{Ran, Replay};
 use crate::workload::{Job, Workload};
-use cosy_model::Time;
+use cosy_model::{Span, Time};
 
 /// Most bars of a Gantt chart: beyond that nobody sees anything, and viewers get slow.
 pub const MAX_BARS: usize = 20_000;
@@ -41,11 +41,11 @@ fn frame(workload: &Workload, replay: &Replay) -> (Time, Time) {
     let first = workload.jobs.first().map_or(Time::EPOCH, |job| job.submit);
     let ends = replay.ran.iter().flatten().map(|ran| ran.end);
     let last = ends.max().unwrap_or(first);
-    (first, last.max(first + cosy_model::Span::from_secs(1)))
+    (first, last.max(first + Span::from_secs(1)))
 }
 
 /// When `job` waited, if it could ever have run.
-fn waited(job: &Job, ran: Option<crate::replay::Ran>) -> Option<(Time, Time)> {
+fn waited(job: &Job, ran: Option<Ran>) -> Option<(Time, Time)> {
     let until = ran.map(|ran| ran.start).or(job.cancel)?;
     (until > job.submit).then_some((job.submit, until))
 }
