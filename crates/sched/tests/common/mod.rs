@@ -211,9 +211,7 @@ impl Pair {
                 starts: vec![true; queues.len()],
                 nodes,
                 queues,
-                waiting: Vec::new(),
-                taken: Vec::new(),
-                far: 0,
+                ..World::default()
             },
             now: 1000,
             blocks: BTreeMap::new(),
