@@ -36,6 +36,7 @@ mod whole;
 pub use demand::{Demand, Shortage};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
+pub use nodeset::NodeSet;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};

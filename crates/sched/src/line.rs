@@ -19,8 +19,9 @@ const BLOCK: usize = 64;
 /// So few jobs are looked at one by one.
 const FEW: usize = 8;
 
-/// Size classes of whole-node jobs: up to 1, 2, 4, 8, ... nodes.
-const CLASSES: usize = 20;
+/// Size classes of whole-node jobs: up to 1, 2, ... 8, 10, 12, 14, 16, 20, 24, 28, 32, 40,
+/// ... nodes.
+const CLASSES: usize = 64;
 
 /// A group of jobs with equal demand in the same queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -70,8 +71,20 @@ impl Room {
 
 /// The class of a number of nodes.
 fn class(whole: u32) -> usize {
-    let bits = u32::BITS - whole.saturating_sub(1).leading_zeros();
-    (bits as usize).min(CLASSES - 1)
+    let last = whole.saturating_sub(1);
+    if last < 8 {
+        return last as usize;
+    }
+    let octave = last.ilog2();
+    let quarter = last >> (octave - 2) & 3;
+    let class = 8 + (octave - 3) * 4 + quarter;
+    (class as usize).min(CLASSES - 1)
+}
+
+/// Whole seconds of a limit: a limit is no longer than a span only if its seconds are not
+/// more than those of the span.
+fn secs(limit: Span) -> u32 {
+    (limit.0.max(0) / 1000).min(u32::MAX.into()) as u32
 }
 
 /// The least that any of some jobs needs.
@@ -79,8 +92,8 @@ fn class(whole: u32) -> usize {
 struct Summary {
     whole: u32,
     cores: u64,
-    /// The least limit of whole-node jobs of each class and those below it.
-    limits: [Span; CLASSES],
+    /// The least limit, in seconds, of whole-node jobs of each class and those below it.
+    limits: [u32; CLASSES],
     /// Bits of the groups.
     groups: u64,
 }
@@ -89,7 +102,7 @@ impl Summary {
     const NONE: Self = Self {
         whole: u32::MAX,
         cores: u64::MAX,
-        limits: [Span::UNLIMITED; CLASSES],
+        limits: [u32::MAX; CLASSES],
         groups: 0,
     };
 
@@ -103,7 +116,7 @@ impl Summary {
             }
             all.whole = all.whole.min(brief.whole);
             let limit = &mut all.limits[class(brief.whole)];
-            *limit = (*limit).min(brief.limit);
+            *limit = (*limit).min(secs(brief.limit));
         }
         for at in 1..CLASSES {
             all.limits[at] = all.limits[at].min(all.limits[at - 1]);
@@ -119,7 +132,7 @@ impl Summary {
         }
         self.whole = self.whole.min(brief.whole);
         for limit in &mut self.limits[class(brief.whole)..] {
-            *limit = (*limit).min(brief.limit);
+            *limit = (*limit).min(secs(brief.limit));
         }
     }
 
@@ -138,7 +151,7 @@ impl Summary {
         }
         self.cores <= room.cores
             || self.whole <= room.lasting
-            || (self.whole <= room.idle && self.limits[class(room.idle)] <= room.slack)
+            || (self.whole <= room.idle && self.limits[class(room.idle)] <= secs(room.slack))
     }
 }
 
@@ -441,6 +454,17 @@ mod tests {
             jobs.push(key.job.0);
         }
         jobs
+    }
+
+    /// A class holds no job that needs more than one of a later class.
+    #[test]
+    fn classes_are_in_order() {
+        let classes: Vec<usize> = (0..200_000).map(class).collect();
+        assert!(classes.is_sorted());
+        let first = |of: usize| classes.iter().position(|class| *class == of);
+        let ends = [8, 9, 11, 12, 15, 16].map(|of| first(of).map(|first| first - 1));
+        assert_eq!(ends, [8, 10, 14, 16, 28, 32].map(Some));
+        assert_eq!(classes[199_999], CLASSES - 1);
     }
 
     /// Thousands of jobs come and go; searches find what a look at each of them finds.

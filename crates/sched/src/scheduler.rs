@@ -317,7 +317,36 @@ impl Scheduler {
     ) {
         self.dequeue(job);
         self.end(job);
-        self.run_listed(job, shares, expected_end, exclusive);
+        if exclusive && self.are_whole(&shares) {
+            let nodes = shares.iter().map(|share| share.node).collect();
+            let holding = Holding::WholeListed(shares);
+            self.run_on(job, nodes, holding, expected_end);
+        } else {
+            self.run_listed(job, shares, expected_end, exclusive);
+        }
+    }
+
+    /// True when these are all that some idle nodes have.
+    fn are_whole(&self, shares: &[NodeShare]) -> bool {
+        let nodes: NodeSet = shares.iter().map(|share| share.node).collect();
+        let whole = |share: &NodeShare| {
+            self.machine.idle.contains(share.node)
+                && *self.machine.total(share.node) == share.amounts
+        };
+        nodes.count() as usize == shares.len() && shares.iter().all(whole)
+    }
+
+    /// A job runs on idle nodes that it holds as a whole.
+    fn run_on(&mut self, job: JobId, nodes: NodeSet, holding: Holding, end: Time) {
+        self.machine.hold(&nodes, end);
+        let running = Running {
+            job,
+            end,
+            nodes,
+            holding,
+        };
+        let id = self.running.insert(running);
+        self.enter(id);
     }
 
     fn run_listed(&mut self, job: JobId, shares: Vec<NodeShare>, end: Time, exclusive: bool) {
@@ -345,7 +374,9 @@ impl Scheduler {
         let running = self.running.get_mut(id);
         running.end = end;
         match &running.holding {
-            Holding::Whole(_) => self.machine.set_held_until(&running.nodes, end),
+            Holding::Whole(_) | Holding::WholeListed(_) => {
+                self.machine.set_held_until(&running.nodes, end);
+            }
             Holding::Listed(shares) => {
                 for share in shares {
                     self.machine.set_end(job, share.node, end);
@@ -363,7 +394,7 @@ impl Scheduler {
         self.withdraw(id);
         if let Some(running) = self.running.remove(job) {
             match &running.holding {
-                Holding::Whole(_) => self.machine.let_go(&running.nodes),
+                Holding::Whole(_) | Holding::WholeListed(_) => self.machine.let_go(&running.nodes),
                 Holding::Listed(shares) => {
                     for share in shares {
                         self.machine.release(job, share.node);
@@ -390,7 +421,7 @@ impl Scheduler {
         self.withdraw(id);
         let running = self.running.get_mut(id);
         match &running.holding {
-            Holding::Whole(_) => {
+            Holding::Whole(_) | Holding::WholeListed(_) => {
                 let gone = std::iter::once(node).collect();
                 self.machine.let_go(&gone);
                 running.nodes.remove(node);
@@ -510,7 +541,8 @@ impl Scheduler {
 
     /// Where a reservation of `[start, start + length)` could be, if running jobs take their
     /// limits: its shares, or `None` when it would be in the way of running jobs or of
-    /// accepted reservations. Waiting jobs are not looked at. `demand.allowed` says which
+    /// accepted reservations, when it would begin in the past, or when it is empty. Waiting
+    /// jobs are not looked at. `demand.allowed` says which
     /// nodes count; nodes that are down do not.
     pub fn place(
         &self,
@@ -519,6 +551,9 @@ impl Scheduler {
         start: Time,
         length: Span,
     ) -> Option<Vec<NodeShare>> {
+        if start < now || length <= Span::ZERO {
+            return None;
+        }
         let nodes = demand.allowed.and(&self.machine.open);
         let window = (start, start + length);
         let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
@@ -538,16 +573,7 @@ impl Scheduler {
         };
         self.groups.leave(group);
         let end = now + at_least_one(known.limit);
-        self.machine.hold(&nodes, end);
-        let holding = Holding::Whole(known.demand);
-        let running = Running {
-            job,
-            end,
-            nodes,
-            holding,
-        };
-        let id = self.running.insert(running);
-        self.enter(id);
+        self.run_on(job, nodes, Holding::Whole(known.demand), end);
     }
 
     /// Moves a job from waiting to running. Its line is told by the pass.
@@ -570,16 +596,16 @@ impl Scheduler {
         shares
     }
 
-    /// The nodes of a running job, by index.
-    pub(crate) fn nodes_of(&self, job: JobId) -> Vec<NodeId> {
+    /// The nodes of a running job.
+    pub(crate) fn nodes_of(&self, job: JobId) -> NodeSet {
         let running = self.running.find(job).map(|id| self.running.get(id));
-        running.map_or_else(Vec::new, |running| running.nodes.to_vec())
+        running.map_or_else(NodeSet::default, |running| running.nodes.clone())
     }
 
     fn shares_of(&self, id: RunId) -> Vec<NodeShare> {
         let running = self.running.get(id);
         match &running.holding {
-            Holding::Listed(shares) => shares.clone(),
+            Holding::Listed(shares) | Holding::WholeListed(shares) => shares.clone(),
             Holding::Whole(demand) => {
                 let room = |node| demand.capacity(self.machine.total(node));
                 let nodes = running.nodes.iter().map(|node| (node, room(node)));
