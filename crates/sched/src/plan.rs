@@ -4,11 +4,12 @@
 //! What always holds: the jobs that a plan starts at its first instant are the ones that
 //! [`Scheduler::schedule`] would start now.
 
+use crate::Block;
 use crate::OrderKey;
 use crate::component::Component;
 use crate::group::Feasible;
 use crate::nodeset::NodeSet;
-use crate::scheduler::{Block, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::table::JobTable;
 use cosy_model::{JobId, Time, WaitReason};
 use std::sync::Arc;
