@@ -27,9 +27,9 @@ pub(crate) struct Wait {
 
 /// Up to so many waiting jobs, a list with predicted starts waits for a plan of its own;
 /// with more of them it shows the last one.
-const PLAN_AT_ONCE: usize = 200;
+const PLAN_AT_ONCE: usize = 1000;
 /// A plan is made for at most so many jobs, the first in line.
-const PLAN_MOST: usize = 1000;
+const PLAN_MOST: usize = 10_000;
 /// Plans asked for and not made yet; further requests get the last one.
 const PLANS_UNDER_WAY: usize = 16;
 /// The last plan is good for so long.

@@ -10,8 +10,9 @@
 //! Source: what-if method of Röblitz and Rzadca, "On the Placement of Reservations into Job
 //! Schedules" (2006), section 4.
 
+use crate::Block;
 use crate::plan::{Plan, Play};
-use crate::scheduler::{Block, Scheduler};
+use crate::scheduler::Scheduler;
 use cosy_model::Time;
 
 /// How many stages are kept at most.

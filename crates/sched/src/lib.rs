@@ -8,6 +8,7 @@
 //! plays the same decisions forward on a clone. Source of the policy: COSY paper,
 //! section 3.1 (first come, first served with aggressive backfill).
 
+mod blocks;
 mod changes;
 mod component;
 mod demand;
@@ -18,6 +19,7 @@ mod line;
 mod machine;
 mod mask;
 mod nodeset;
+mod occupancy;
 mod order;
 mod pass;
 mod plan;
@@ -29,14 +31,17 @@ mod select;
 mod shape;
 mod shared;
 mod shortage;
+mod summary;
 mod table;
 mod timeline;
 mod whole;
 
+pub use blocks::Block;
 pub use demand::{Demand, Shortage};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
+pub use nodeset::NodeSet;
 pub use order::OrderKey;
 pub use plan::{Plan, Prediction};
 pub use policy::{Depth, Policy};
-pub use scheduler::{Block, Scheduler, WaitingJob};
+pub use scheduler::{Scheduler, WaitingJob};

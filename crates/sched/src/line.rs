@@ -10,6 +10,7 @@
 
 use crate::OrderKey;
 use crate::group::BITS;
+use crate::summary::{Kept, Room, Summary};
 use cosy_model::Span;
 
 /// Jobs of a run, and runs of a block: twice as many at most.
@@ -18,9 +19,6 @@ const BLOCK: usize = 64;
 
 /// So few jobs are looked at one by one.
 const FEW: usize = 8;
-
-/// Size classes of whole-node jobs: up to 1, 2, 4, 8, ... nodes.
-const CLASSES: usize = 20;
 
 /// A group of jobs with equal demand in the same queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,133 +40,6 @@ pub(crate) struct Brief {
     pub whole: u32,
     /// Cores of all tasks of a job that shares nodes.
     pub cores: u64,
-}
-
-/// What can be had now: a job that needs more cannot start.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    /// Nodes without running jobs.
-    pub idle: u32,
-    /// Those of them on which nothing is booked ahead.
-    pub lasting: u32,
-    /// Longest limit with which the others could still be used.
-    pub slack: Span,
-    /// Free cores.
-    pub cores: u64,
-    /// Bits of groups of which a job might start.
-    pub groups: u64,
-}
-
-impl Room {
-    fn holds(&self, brief: &Brief) -> bool {
-        if brief.whole == 0 {
-            return brief.cores <= self.cores;
-        }
-        brief.whole <= self.lasting || (brief.whole <= self.idle && brief.limit <= self.slack)
-    }
-}
-
-/// The class of a number of nodes.
-fn class(whole: u32) -> usize {
-    let bits = u32::BITS - whole.saturating_sub(1).leading_zeros();
-    (bits as usize).min(CLASSES - 1)
-}
-
-/// The least that any of some jobs needs.
-#[derive(Clone, Debug)]
-struct Summary {
-    whole: u32,
-    cores: u64,
-    /// The least limit of whole-node jobs of each class and those below it.
-    limits: [Span; CLASSES],
-    /// Bits of the groups.
-    groups: u64,
-}
-
-impl Summary {
-    const NONE: Self = Self {
-        whole: u32::MAX,
-        cores: u64::MAX,
-        limits: [Span::UNLIMITED; CLASSES],
-        groups: 0,
-    };
-
-    fn of(briefs: &[Brief]) -> Self {
-        let mut all = Self::NONE;
-        for brief in briefs {
-            all.groups |= 1 << brief.group.bit();
-            if brief.whole == 0 {
-                all.cores = all.cores.min(brief.cores);
-                continue;
-            }
-            all.whole = all.whole.min(brief.whole);
-            let limit = &mut all.limits[class(brief.whole)];
-            *limit = (*limit).min(brief.limit);
-        }
-        for at in 1..CLASSES {
-            all.limits[at] = all.limits[at].min(all.limits[at - 1]);
-        }
-        all
-    }
-
-    fn add(&mut self, brief: &Brief) {
-        self.groups |= 1 << brief.group.bit();
-        if brief.whole == 0 {
-            self.cores = self.cores.min(brief.cores);
-            return;
-        }
-        self.whole = self.whole.min(brief.whole);
-        for limit in &mut self.limits[class(brief.whole)..] {
-            *limit = (*limit).min(brief.limit);
-        }
-    }
-
-    fn join(&mut self, other: &Self) {
-        self.whole = self.whole.min(other.whole);
-        self.cores = self.cores.min(other.cores);
-        self.groups |= other.groups;
-        for (limit, other) in self.limits.iter_mut().zip(&other.limits) {
-            *limit = (*limit).min(*other);
-        }
-    }
-
-    fn might_hold(&self, room: &Room) -> bool {
-        if self.groups & room.groups == 0 {
-            return false;
-        }
-        self.cores <= room.cores
-            || self.whole <= room.lasting
-            || (self.whole <= room.idle && self.limits[class(room.idle)] <= room.slack)
-    }
-}
-
-/// A summary that may be of more jobs than there are: it still never promises less than
-/// one of them needs, and is made anew when a search has believed it in vain.
-#[derive(Clone, Default, Debug)]
-struct Kept {
-    summary: Option<Box<Summary>>,
-    /// Jobs have gone since.
-    old: bool,
-}
-
-impl Kept {
-    fn add(&mut self, brief: &Brief) {
-        if let Some(summary) = &mut self.summary {
-            summary.add(brief);
-        }
-    }
-
-    fn forget(&mut self) {
-        self.summary = None;
-        self.old = false;
-    }
-
-    /// A search has found nothing.
-    fn in_vain(&mut self) {
-        if self.old {
-            self.forget();
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -233,7 +104,7 @@ impl Block {
         while let Some(run) = self.runs.get_mut(cursor.run) {
             let all = cursor.at == 0;
             let skip = room.filter(|_| all && run.keys.len() > FEW);
-            if !skip.is_some_and(|room| !run.summary().might_hold(room)) {
+            if skip.is_none_or(|room| run.summary().might_hold(room)) {
                 let fits = |brief: &Brief| {
                     room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
                 };
@@ -387,7 +258,7 @@ impl Line {
         while let Some(block) = self.blocks.get_mut(cursor.block) {
             let all = (cursor.run, cursor.at) == (0, 0);
             let skip = room.filter(|_| all && block.runs.len() > 1);
-            if !skip.is_some_and(|room| !block.summary().might_hold(room)) {
+            if skip.is_none_or(|room| block.summary().might_hold(room)) {
                 if let Some(found) = block.next(cursor, room, &hopeless) {
                     return Some(found);
                 }

@@ -128,6 +128,8 @@ pub(crate) struct Machine {
     pub open: NodeMask,
     /// How many nodes are not open.
     closed: u32,
+    /// How many shares of running jobs are booked node by node.
+    booked: usize,
     /// No running job.
     pub idle: NodeMask,
     /// A job holds the node as a whole.
@@ -245,6 +247,11 @@ impl Machine {
         (node.wholes == 0 && !self.held.contains(id)).then_some(&node.free)
     }
 
+    /// True when some job does not hold its nodes as a whole.
+    pub fn is_shared(&self) -> bool {
+        self.booked > 0
+    }
+
     /// True when a job on the node keeps others off it, though it is not held as a whole.
     pub fn is_taken(&self, id: NodeId) -> bool {
         self.nodes[id.index()].wholes > 0
@@ -267,26 +274,31 @@ impl Machine {
 
     /// Gives idle nodes to one job as a whole.
     pub fn hold(&mut self, nodes: &NodeSet, end: Time) {
-        if !self.count_plainly(nodes, -1) {
+        let plainly = self.count_plainly(nodes, -1);
+        if !plainly {
             nodes.iter().for_each(|id| self.count(id, -1));
         }
         self.held.add_set(nodes);
         self.idle.take_set(nodes);
         self.set_held_until(nodes, end);
-        if self.plain.is_none() {
+        if !plainly {
             nodes.iter().for_each(|id| self.count(id, 1));
         }
     }
 
     /// Takes back nodes that one job held as a whole.
     pub fn let_go(&mut self, nodes: &NodeSet) {
-        if self.plain.is_none() {
-            nodes.iter().for_each(|id| self.count(id, -1));
+        if self.count_plainly(nodes, 1) {
+            self.held.take_set(nodes);
+            self.idle.add_set(nodes);
+            return;
         }
-        self.held.take_set(nodes);
-        self.idle.add_set(nodes);
-        if !self.count_plainly(nodes, 1) {
-            nodes.iter().for_each(|id| self.count(id, 1));
+        for id in nodes.iter() {
+            self.count(id, -1);
+            self.held.remove(id);
+            let idle = self.nodes[id.index()].running.is_empty();
+            set(&mut self.idle, id, idle);
+            self.count(id, 1);
         }
     }
 
@@ -314,6 +326,7 @@ impl Machine {
             node.wholes += u32::from(whole);
             node.used.give(&share.amounts);
         });
+        self.booked += 1;
     }
 
     /// Frees what `job` holds of `id`.
@@ -321,13 +334,16 @@ impl Machine {
         if !self.knows(id) {
             return;
         }
+        let mut gone = 0;
         self.change(id, |node| {
             while let Some(at) = position(&node.running, Owner::Job(job)) {
                 let booking = node.running.swap_remove(at);
                 node.wholes -= u32::from(booking.whole);
                 node.used.take(&booking.amounts);
+                gone += 1;
             }
         });
+        self.booked -= gone;
     }
 
     /// Moves the expected end of `job` on `id`.
@@ -358,11 +374,12 @@ impl Machine {
 
     /// When all jobs that run on `id` are expected to have ended, `now` if none runs.
     pub fn cleared(&self, id: NodeId, now: Time) -> Time {
-        if self.held.contains(id) {
-            return expected(self.held_until[id.index()], now);
-        }
+        let held = match self.held.contains(id) {
+            true => expected(self.held_until[id.index()], now),
+            false => now,
+        };
         let running = self.nodes[id.index()].running.iter();
-        running.map(|b| expected(b.end, now)).fold(now, Time::max)
+        running.map(|b| expected(b.end, now)).fold(held, Time::max)
     }
 
     /// What of `id` a job with `demand` could use during the whole of `[start, end)`, if
@@ -433,7 +450,7 @@ impl Machine {
         let node = &mut self.nodes[id.index()];
         change(node);
         node.free = left(&self.totals[id.index()], &node.used);
-        let idle = node.running.is_empty();
+        let idle = node.running.is_empty() && !self.held.contains(id);
         set(&mut self.idle, id, idle);
         self.count(id, 1);
     }
@@ -456,9 +473,10 @@ impl Machine {
     }
 
     /// Counts nodes that are idle in their region (`sign` 1) or not any more (-1), where all
-    /// nodes are in one and are alike. False when they are not.
+    /// nodes are in one and are alike, and jobs hold them as a whole. False when it is not
+    /// so.
     fn count_plainly(&mut self, nodes: &NodeSet, sign: i64) -> bool {
-        let Some(cores) = self.plain else {
+        let Some(cores) = self.plain.filter(|_| self.booked == 0) else {
             return false;
         };
         if self.changes.wanted() {

@@ -7,15 +7,16 @@ use crate::NodeMask;
 use crate::mask::lowest;
 use cosy_model::NodeId;
 
-/// Some nodes: pairs of a word's place in a mask and its bits.
+/// A few nodes out of many.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct NodeSet {
+pub struct NodeSet {
+    /// Places of words in a mask, and their bits.
     words: Vec<(u32, u64)>,
 }
 
 impl NodeSet {
     /// The nodes of a mask.
-    pub fn of(mask: &NodeMask) -> Self {
+    pub(crate) fn of(mask: &NodeMask) -> Self {
         Self {
             words: mask.words().collect(),
         }
@@ -23,7 +24,12 @@ impl NodeSet {
 
     /// The lowest `count` nodes that are in both masks, if there are that many, in the
     /// memory of a set that is not needed any more.
-    pub fn first_of(a: &NodeMask, b: &NodeMask, count: u32, spare: Option<Self>) -> Option<Self> {
+    pub(crate) fn first_of(
+        a: &NodeMask,
+        b: &NodeMask,
+        count: u32,
+        spare: Option<Self>,
+    ) -> Option<Self> {
         let mut words = spare.map(|set| set.words).unwrap_or_default();
         words.clear();
         let mut left = count;
@@ -41,14 +47,16 @@ impl NodeSet {
     }
 
     /// The words, each with its place.
-    pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    pub(crate) fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.words.iter().map(|(at, bits)| (*at as usize, *bits))
     }
 
+    /// True without any node.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
+    /// How many nodes there are.
     pub fn count(&self) -> u32 {
         self.words.iter().map(|(_, bits)| bits.count_ones()).sum()
     }
@@ -59,13 +67,7 @@ impl NodeSet {
         self.words().flat_map(each)
     }
 
-    /// The nodes, by index.
-    pub fn to_vec(&self) -> Vec<NodeId> {
-        let mut nodes = Vec::with_capacity(self.count() as usize);
-        nodes.extend(self.iter());
-        nodes
-    }
-
+    /// Puts `node` into the set.
     pub fn insert(&mut self, node: NodeId) {
         let (word, bit) = (node.0 / 64, 1 << (node.0 % 64));
         match self.words.binary_search_by_key(&word, |(at, _)| *at) {
@@ -74,6 +76,7 @@ impl NodeSet {
         }
     }
 
+    /// Takes `node` out of the set.
     pub fn remove(&mut self, node: NodeId) {
         let (word, bit) = (node.0 / 64, 1 << (node.0 % 64));
         if let Ok(at) = self.words.binary_search_by_key(&word, |(at, _)| *at) {

@@ -10,13 +10,13 @@
 //!
 //! What always holds: after a pass no guaranteed place is left in the machine.
 
-use crate::component::Component;
 use crate::group::{BITS, Feasible};
-use crate::line::{Brief, Cursor, GroupId, Room};
+use crate::line::{Brief, Cursor, GroupId};
 use crate::machine::{Booking, Owner};
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
+use crate::summary::Room;
 use crate::timeline::Timeline;
 use crate::whole::Masks;
 use crate::{NodeMask, OrderKey};
@@ -418,27 +418,6 @@ impl Scheduler {
     /// Notes that a decision looks at what is booked until then.
     fn reaches(&mut self, end: Time) {
         self.reach = self.reach.map(|reach| reach.max(end));
-    }
-
-    /// Brings the timeline of a component's reservations up to date.
-    fn note_reserved(&mut self, component: usize) {
-        let component = &mut self.components[component];
-        if !component.reserved_is_old {
-            return;
-        }
-        let Component {
-            reserved, bounds, ..
-        } = component;
-        reserved.clear();
-        for (at, reservation) in bounds.iter() {
-            let block = self.blocks.get(reservation);
-            if let Some(block) = block.filter(|block| block.start == *at) {
-                let nodes = block.shares.iter().map(|share| share.node);
-                let here = nodes.filter(|node| component.nodes.contains(*node));
-                reserved.book(here.collect(), block.start, block.end);
-            }
-        }
-        component.reserved_is_old = false;
     }
 
     fn finish(&mut self, pass: &mut Pass) {

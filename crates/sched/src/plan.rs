@@ -4,12 +4,14 @@
 //! What always holds: the jobs that a plan starts at its first instant are the ones that
 //! [`Scheduler::schedule`] would start now.
 
+use crate::Block;
 use crate::OrderKey;
 use crate::component::Component;
 use crate::group::Feasible;
-use crate::scheduler::{Block, Scheduler};
+use crate::nodeset::NodeSet;
+use crate::scheduler::Scheduler;
 use crate::table::JobTable;
-use cosy_model::{JobId, NodeId, Time, WaitReason};
+use cosy_model::{JobId, Time, WaitReason};
 use std::sync::Arc;
 
 /// When and where a waiting job will start, and why it waits.
@@ -20,8 +22,8 @@ pub struct Prediction {
     /// Its start if all jobs take their limits and nothing new comes; `None` when no such
     /// time can be told.
     pub start: Option<Time>,
-    /// Its nodes, by index.
-    pub nodes: Vec<NodeId>,
+    /// Its nodes.
+    pub nodes: NodeSet,
     /// Why it waits now; [`WaitReason::Fresh`] when it can start at once.
     pub reason: WaitReason,
 }
@@ -146,7 +148,7 @@ pub(crate) struct Play {
     /// The jobs that are asked about, and their places in that list.
     asked: Arc<Vec<JobId>>,
     places: Arc<JobTable<u32>>,
-    starts: Vec<Option<(Time, Vec<NodeId>)>>,
+    starts: Vec<Option<(Time, NodeSet)>>,
     reasons: Vec<WaitReason>,
     /// How many jobs are without an answer.
     pub missing: usize,
@@ -262,11 +264,11 @@ impl Play {
     pub fn plan(self) -> Plan {
         let starts = self.starts.into_iter().zip(self.reasons);
         let each = |(job, (start, reason)): (&JobId, (Option<_>, WaitReason))| {
-            let (start, nodes) = start.map_or((None, Vec::new()), |(at, nodes)| (Some(at), nodes));
+            let (start, nodes) = start.unzip();
             Prediction {
                 job: *job,
                 start,
-                nodes,
+                nodes: nodes.unwrap_or_default(),
                 reason,
             }
         };

@@ -15,6 +15,8 @@ pub(crate) struct RunId(pub u32);
 pub(crate) enum Holding {
     /// All of them, and tasks in blocks as the demand says.
     Whole(Arc<Demand>),
+    /// All of them, and tasks as listed.
+    WholeListed(Vec<NodeShare>),
     /// This.
     Listed(Vec<NodeShare>),
 }
@@ -30,7 +32,7 @@ pub(crate) struct Running {
 impl Running {
     /// True when its nodes are held as a whole and are not booked one by one.
     pub fn is_whole(&self) -> bool {
-        matches!(self.holding, Holding::Whole(_))
+        !matches!(self.holding, Holding::Listed(_))
     }
 }
 

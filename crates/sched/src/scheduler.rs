@@ -5,17 +5,14 @@
 //! the component for its next pass.
 
 use crate::component::{Component, components};
-use crate::ends::End;
 use crate::group::Groups;
 use crate::line::GroupId;
-use crate::machine::{Booking, Machine, Owner, Sight};
-use crate::nodeset::NodeSet;
-use crate::pass::{Pass, at_least_one};
-use crate::running::{Holding, RunId, Running, RunningJobs};
-use crate::select::{Pick, spread};
+use crate::machine::Machine;
+use crate::pass::Pass;
+use crate::running::{RunId, RunningJobs};
 use crate::table::JobTable;
-use crate::{Demand, NodeMask, OrderKey, Policy};
-use cosy_model::{Amounts, JobId, NodeId, NodeShare, QueueId, ReservationId, Span, Time};
+use crate::{Block, Demand, NodeMask, OrderKey, Policy};
+use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,19 +27,6 @@ pub struct WaitingJob {
     pub demand: Arc<Demand>,
     /// Its time limit.
     pub limit: Span,
-}
-
-/// An accepted reservation. Nothing else is started where it would be in the way.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Block {
-    /// The reservation.
-    pub reservation: ReservationId,
-    /// What it holds.
-    pub shares: Vec<NodeShare>,
-    /// From then on.
-    pub start: Time,
-    /// Until then.
-    pub end: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -163,65 +147,6 @@ impl Scheduler {
         }
     }
 
-    /// Books whole-node jobs node by node: what they hold stays when nodes change.
-    fn list_whole_jobs(&mut self) {
-        let whole = self
-            .running
-            .iter()
-            .filter(|(_, running)| running.is_whole());
-        for id in whole.map(|(id, _)| id).collect::<Vec<_>>() {
-            let shares = self.shares_of(id);
-            self.machine.let_go(&self.running.get(id).nodes);
-            let running = self.running.get_mut(id);
-            for share in &shares {
-                self.machine.run(running.job, share, running.end, true);
-            }
-            running.holding = Holding::Listed(shares);
-        }
-    }
-
-    /// Enters the end of a running job into the components of its nodes.
-    fn enter(&mut self, id: RunId) {
-        self.for_each_end(id, |component, end, listed| {
-            component.ends.insert(end);
-            component.listed += listed;
-            component.dirty = true;
-        });
-    }
-
-    /// Takes the end of a running job out of them.
-    fn withdraw(&mut self, id: RunId) {
-        self.for_each_end(id, |component, end, listed| {
-            component.ends.remove(&end);
-            component.listed -= listed;
-            component.dirty = true;
-        });
-    }
-
-    fn for_each_end(&mut self, run: RunId, what: impl Fn(&mut Component, End, u32)) {
-        let running = self.running.get(run);
-        let listed = u32::from(!running.is_whole());
-        let end = |nodes| End {
-            at: running.end,
-            run,
-            nodes,
-        };
-        if self.machine.is_plain() {
-            let nodes = running.nodes.count();
-            if nodes > 0 {
-                what(&mut self.components[0], end(nodes), listed);
-            }
-            return;
-        }
-        let regions = running.nodes.iter().filter_map(|n| self.machine.region(n));
-        let mut regions: Vec<usize> = regions.collect();
-        regions.sort_unstable();
-        for part in regions.chunk_by(|a, b| a == b) {
-            let component = &mut self.components[part[0]];
-            what(component, end(part.len() as u32), listed);
-        }
-    }
-
     /// Says whether new work may start on `node`. What runs there stays.
     pub fn set_available(&mut self, node: NodeId, available: bool) {
         if self.machine.open.contains(node) != available {
@@ -307,158 +232,6 @@ impl Scheduler {
         self.running.find(job).is_some()
     }
 
-    /// Enters a job that runs already. `exclusive` keeps everyone else off its nodes.
-    pub fn start_running(
-        &mut self,
-        job: JobId,
-        shares: Vec<NodeShare>,
-        expected_end: Time,
-        exclusive: bool,
-    ) {
-        self.dequeue(job);
-        self.end(job);
-        self.run_listed(job, shares, expected_end, exclusive);
-    }
-
-    fn run_listed(&mut self, job: JobId, shares: Vec<NodeShare>, end: Time, exclusive: bool) {
-        for share in &shares {
-            self.machine.run(job, share, end, exclusive);
-        }
-        let nodes = shares.iter().map(|share| share.node).collect();
-        let holding = Holding::Listed(shares);
-        let running = Running {
-            job,
-            end,
-            nodes,
-            holding,
-        };
-        let id = self.running.insert(running);
-        self.enter(id);
-    }
-
-    /// Moves the time at which a running job is expected to end.
-    pub fn set_expected_end(&mut self, job: JobId, end: Time) {
-        let Some(id) = self.running.find(job) else {
-            return;
-        };
-        self.withdraw(id);
-        let running = self.running.get_mut(id);
-        running.end = end;
-        match &running.holding {
-            Holding::Whole(_) => self.machine.set_held_until(&running.nodes, end),
-            Holding::Listed(shares) => {
-                for share in shares {
-                    self.machine.set_end(job, share.node, end);
-                }
-            }
-        }
-        self.enter(id);
-    }
-
-    /// Ends a running job and frees what it holds. False when it does not run.
-    pub fn end(&mut self, job: JobId) -> bool {
-        let Some(id) = self.running.find(job) else {
-            return false;
-        };
-        self.withdraw(id);
-        if let Some(running) = self.running.remove(job) {
-            match &running.holding {
-                Holding::Whole(_) => self.machine.let_go(&running.nodes),
-                Holding::Listed(shares) => {
-                    for share in shares {
-                        self.machine.release(job, share.node);
-                    }
-                }
-            }
-            self.spare.spare_set = Some(running.nodes);
-        }
-        true
-    }
-
-    /// Frees what a running job holds of one node, while it goes on elsewhere. A job that
-    /// holds nothing any more has ended. False when it holds nothing there.
-    pub fn release_node(&mut self, job: JobId, node: NodeId) -> bool {
-        let Some(id) = self.running.find(job) else {
-            return false;
-        };
-        let mut shares = self.shares_of(id);
-        let before = shares.len();
-        shares.retain(|share| share.node != node);
-        if shares.len() == before {
-            return false;
-        }
-        self.withdraw(id);
-        let running = self.running.get_mut(id);
-        match &running.holding {
-            Holding::Whole(_) => {
-                let gone = std::iter::once(node).collect();
-                self.machine.let_go(&gone);
-                running.nodes.remove(node);
-                // its tasks stay where they are
-                self.machine.let_go(&running.nodes);
-                for share in &shares {
-                    self.machine.run(job, share, running.end, true);
-                }
-            }
-            Holding::Listed(_) => {
-                self.machine.release(job, node);
-                running.nodes.remove(node);
-            }
-        }
-        let ended = shares.is_empty();
-        running.holding = Holding::Listed(shares);
-        if ended {
-            self.running.remove(job);
-        } else {
-            self.enter(id);
-        }
-        true
-    }
-
-    /// Enters an accepted reservation. One with the same id is replaced.
-    pub fn add_block(&mut self, block: Block) {
-        self.remove_block(block.reservation);
-        let owner = Owner::Reservation(block.reservation);
-        for share in &block.shares {
-            let booking = Booking {
-                owner,
-                start: block.start,
-                end: block.end,
-                amounts: share.amounts.clone(),
-                whole: false,
-            };
-            self.machine.book(share.node, booking);
-            if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.components[region].bounds;
-                bounds.insert((block.start, block.reservation));
-                bounds.insert((block.end, block.reservation));
-                self.components[region].reserved_is_old = true;
-            }
-            self.touch(share.node);
-        }
-        self.blocks.insert(block.reservation, block);
-    }
-
-    /// Removes a reservation: it was cancelled, or its job has started. False when there is
-    /// none.
-    pub fn remove_block(&mut self, reservation: ReservationId) -> bool {
-        let Some(block) = self.blocks.remove(&reservation) else {
-            return false;
-        };
-        for share in &block.shares {
-            let owner = Owner::Reservation(reservation);
-            self.machine.unbook(share.node, owner);
-            if let Some(region) = self.machine.region(share.node) {
-                let bounds = &mut self.components[region].bounds;
-                bounds.remove(&(block.start, reservation));
-                bounds.remove(&(block.end, reservation));
-                self.components[region].reserved_is_old = true;
-            }
-            self.touch(share.node);
-        }
-        true
-    }
-
     /// Starts what can start now. The jobs run from now on, and are expected to end when
     /// their limits are over. `now` must not go back.
     pub fn schedule(&mut self, now: Time) -> Vec<JobId> {
@@ -508,99 +281,10 @@ impl Scheduler {
         self.components[queue.component].line.first()
     }
 
-    /// Where a reservation of `[start, start + length)` could be, if running jobs take their
-    /// limits: its shares, or `None` when it would be in the way of running jobs or of
-    /// accepted reservations. Waiting jobs are not looked at. `demand.allowed` says which
-    /// nodes count; nodes that are down do not.
-    pub fn place(
-        &self,
-        now: Time,
-        demand: &Demand,
-        start: Time,
-        length: Span,
-    ) -> Option<Vec<NodeShare>> {
-        let nodes = demand.allowed.and(&self.machine.open);
-        let window = (start, start + length);
-        let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
-        Some(self.shares_for(demand, &picks))
-    }
-
     /// The waiting jobs in the order of service, those of closed queues among them.
     pub fn waiting_in_order(&self) -> impl Iterator<Item = &WaitingJob> {
         let jobs = self.waiting.sorted_by_key(|waiting| waiting.job.key);
         jobs.into_iter().map(|waiting| &waiting.job)
-    }
-
-    /// Moves a job from waiting to running, on whole nodes. Its line is told by the pass.
-    pub(crate) fn start_on(&mut self, job: JobId, nodes: NodeSet, now: Time) {
-        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
-            return;
-        };
-        self.groups.leave(group);
-        let end = now + at_least_one(known.limit);
-        self.machine.hold(&nodes, end);
-        let holding = Holding::Whole(known.demand);
-        let running = Running {
-            job,
-            end,
-            nodes,
-            holding,
-        };
-        let id = self.running.insert(running);
-        self.enter(id);
-    }
-
-    /// Moves a job from waiting to running. Its line is told by the pass.
-    pub(crate) fn start_picked(&mut self, job: JobId, picks: &[Pick], now: Time) {
-        let Some(Waiting { job: known, group }) = self.waiting.remove(job) else {
-            return;
-        };
-        let shares = self.shares_for(&known.demand, picks);
-        self.groups.leave(group);
-        let end = now + at_least_one(known.limit);
-        self.run_listed(job, shares, end, known.demand.exclusive);
-    }
-
-    /// What a running job holds, by node index; nothing when it does not run. The script
-    /// runs on the first node.
-    pub fn held_by(&self, job: JobId) -> Vec<NodeShare> {
-        let id = self.running.find(job);
-        let mut shares = id.map(|id| self.shares_of(id)).unwrap_or_default();
-        shares.sort_by_key(|share| share.node);
-        shares
-    }
-
-    /// The nodes of a running job, by index.
-    pub(crate) fn nodes_of(&self, job: JobId) -> Vec<NodeId> {
-        let running = self.running.find(job).map(|id| self.running.get(id));
-        running.map_or_else(Vec::new, |running| running.nodes.to_vec())
-    }
-
-    fn shares_of(&self, id: RunId) -> Vec<NodeShare> {
-        let running = self.running.get(id);
-        match &running.holding {
-            Holding::Listed(shares) => shares.clone(),
-            Holding::Whole(demand) => {
-                let room = |node| demand.capacity(self.machine.total(node));
-                let nodes = running.nodes.iter().map(|node| (node, room(node)));
-                let picks = spread(&nodes.collect::<Vec<_>>(), demand.tasks);
-                self.shares_for(demand, &picks)
-            }
-        }
-    }
-
-    /// Forgets reservations of a component whose time is over.
-    pub(crate) fn drop_past_blocks(&mut self, component: usize, now: Time) {
-        let bounds = &self.components[component].bounds;
-        let past: Vec<ReservationId> = bounds
-            .iter()
-            .take_while(|(at, _)| *at <= now)
-            .map(|(_, reservation)| *reservation)
-            .filter(|r| self.blocks.get(r).is_some_and(|b| b.end <= now))
-            .collect();
-        for reservation in past {
-            self.remove_block(reservation);
-        }
     }
 
     fn component_of(&mut self, queue: QueueId) -> Option<&mut Component> {
@@ -614,7 +298,7 @@ impl Scheduler {
         }
     }
 
-    fn touch(&mut self, node: NodeId) {
+    pub(crate) fn touch(&mut self, node: NodeId) {
         if let Some(region) = self.machine.region(node) {
             self.components[region].dirty = true;
         }

@@ -147,7 +147,7 @@ impl<'a> Outlook<'a> {
     /// A running job ends at `at`.
     fn release(&mut self, machine: &Machine, running: &Running, at: Time) {
         match &running.holding {
-            Holding::Whole(_) => {
+            Holding::Whole(_) | Holding::WholeListed(_) => {
                 for node in running.nodes.iter() {
                     self.free(machine, node, machine.total(node), at);
                 }

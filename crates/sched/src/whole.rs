@@ -264,12 +264,12 @@ impl Scheduler {
         (at, now): (Time, Time),
     ) {
         let running = self.running.get(run);
-        if running.is_whole() && group.everywhere {
+        if group.everywhere && !self.machine.is_shared() {
             idle.add_set(&running.nodes);
             return;
         }
         for node in running.nodes.iter().filter(|n| group.eligible.contains(*n)) {
-            if running.is_whole() || self.machine.cleared(node, now) <= at {
+            if self.machine.cleared(node, now) <= at {
                 idle.insert(node);
             }
         }

@@ -131,6 +131,47 @@ fn the_end_of_time_does_not_overflow() {
 }
 
 #[test]
+fn two_jobs_on_one_node_both_count() {
+    let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
+    let share = |node, amounts| NodeShare {
+        node: NodeId(node),
+        tasks: 1,
+        amounts,
+    };
+    scheduler.start_running(JobId(1), vec![share(0, cores(4))], Time(50), true);
+    scheduler.start_running(JobId(2), vec![share(0, cores(1))], Time(90), false);
+    scheduler.enqueue(whole(3, 2, Span(9), mask(0b11)));
+    assert!(scheduler.schedule(Time(1)).is_empty());
+    let plan = scheduler.plan(Time(1), None);
+    assert_eq!(plan.predictions[0].start, Some(Time(90)));
+    scheduler.end(JobId(1));
+    assert!(scheduler.schedule(Time(2)).is_empty());
+    assert_eq!(scheduler.free(NodeId(0)).cores, 3);
+    scheduler.end(JobId(2));
+    assert_eq!(scheduler.schedule(Time(3)), [JobId(3)]);
+}
+
+#[test]
+fn reservations_of_the_past_have_no_place() {
+    let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
+    let demand = whole(1, 1, Span(9), mask(0b11)).demand;
+    let place = |start, length| scheduler.place(Time(10), &demand, Time(start), Span(length));
+    assert_eq!(place(10, 1).map(|shares| shares.len()), Some(1));
+    assert_eq!(place(9, 5), None);
+    assert_eq!(place(10, 0), None);
+    assert_eq!(place(20, -5), None);
+    scheduler.add_block(Block {
+        reservation: ReservationId(1),
+        shares: place(10, 1).unwrap(),
+        start: Time(3),
+        end: Time(7),
+    });
+    scheduler.enqueue(whole(1, 2, Span(9), mask(0b11)));
+    assert_eq!(scheduler.schedule(Time(10)), [JobId(1)]);
+    assert!(!scheduler.remove_block(ReservationId(1)), "it is forgotten");
+}
+
+#[test]
 fn unknown_ids_change_nothing() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(1)], vec![mask(1)]);
     assert!(!scheduler.end(JobId(7)) && !scheduler.dequeue(JobId(7)));

@@ -1,0 +1,125 @@
+//! Accepted reservations, and where one more could be.
+//!
+//! What always holds: the start and the end of a reservation are among the bounds of every
+//! component that it has nodes of.
+
+use crate::Demand;
+use crate::component::Component;
+use crate::machine::{Booking, Owner, Sight};
+use crate::scheduler::Scheduler;
+use cosy_model::{NodeShare, ReservationId, Span, Time};
+
+/// An accepted reservation. Nothing else is started where it would be in the way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// The reservation.
+    pub reservation: ReservationId,
+    /// What it holds.
+    pub shares: Vec<NodeShare>,
+    /// From then on.
+    pub start: Time,
+    /// Until then.
+    pub end: Time,
+}
+
+impl Scheduler {
+    /// Enters an accepted reservation. One with the same id is replaced.
+    pub fn add_block(&mut self, block: Block) {
+        self.remove_block(block.reservation);
+        let owner = Owner::Reservation(block.reservation);
+        for share in &block.shares {
+            let booking = Booking {
+                owner,
+                start: block.start,
+                end: block.end,
+                amounts: share.amounts.clone(),
+                whole: false,
+            };
+            self.machine.book(share.node, booking);
+            if let Some(region) = self.machine.region(share.node) {
+                let bounds = &mut self.components[region].bounds;
+                bounds.insert((block.start, block.reservation));
+                bounds.insert((block.end, block.reservation));
+                self.components[region].reserved_is_old = true;
+            }
+            self.touch(share.node);
+        }
+        self.blocks.insert(block.reservation, block);
+    }
+
+    /// Removes a reservation: it was cancelled, or its job has started. False when there is
+    /// none.
+    pub fn remove_block(&mut self, reservation: ReservationId) -> bool {
+        let Some(block) = self.blocks.remove(&reservation) else {
+            return false;
+        };
+        for share in &block.shares {
+            let owner = Owner::Reservation(reservation);
+            self.machine.unbook(share.node, owner);
+            if let Some(region) = self.machine.region(share.node) {
+                let bounds = &mut self.components[region].bounds;
+                bounds.remove(&(block.start, reservation));
+                bounds.remove(&(block.end, reservation));
+                self.components[region].reserved_is_old = true;
+            }
+            self.touch(share.node);
+        }
+        true
+    }
+
+    /// Forgets reservations of a component whose time is over.
+    pub(crate) fn drop_past_blocks(&mut self, component: usize, now: Time) {
+        let bounds = &self.components[component].bounds;
+        let past: Vec<ReservationId> = bounds
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, reservation)| *reservation)
+            .filter(|r| self.blocks.get(r).is_some_and(|b| b.end <= now))
+            .collect();
+        for reservation in past {
+            self.remove_block(reservation);
+        }
+    }
+
+    /// Where a reservation of `[start, start + length)` could be, if running jobs take their
+    /// limits: its shares, or `None` when it would be in the way of running jobs or of
+    /// accepted reservations, when it would begin in the past, or when it is empty. Waiting
+    /// jobs are not looked at. `demand.allowed` says which
+    /// nodes count; nodes that are down do not.
+    pub fn place(
+        &self,
+        now: Time,
+        demand: &Demand,
+        start: Time,
+        length: Span,
+    ) -> Option<Vec<NodeShare>> {
+        if start < now || length <= Span::ZERO {
+            return None;
+        }
+        let nodes = demand.allowed.and(&self.machine.open);
+        let window = (start, start + length);
+        let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
+        Some(self.shares_for(demand, &picks))
+    }
+
+    /// Brings the timeline of a component's reservations up to date.
+    pub(crate) fn note_reserved(&mut self, component: usize) {
+        let component = &mut self.components[component];
+        if !component.reserved_is_old {
+            return;
+        }
+        let Component {
+            reserved, bounds, ..
+        } = component;
+        reserved.clear();
+        for (at, reservation) in bounds.iter() {
+            let block = self.blocks.get(reservation);
+            if let Some(block) = block.filter(|block| block.start == *at) {
+                let nodes = block.shares.iter().map(|share| share.node);
+                let here = nodes.filter(|node| component.nodes.contains(*node));
+                reserved.book(here.collect(), block.start, block.end);
+            }
+        }
+        component.reserved_is_old = false;
+    }
+}

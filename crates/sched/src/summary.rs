@@ -1,0 +1,166 @@
+//! What a run or a block of waiting jobs needs at least, so that a search for a job that
+//! might start can pass over it.
+//!
+//! What always holds: a summary never promises less than one of its jobs needs.
+
+use crate::line::Brief;
+use cosy_model::Span;
+
+/// Size classes of whole-node jobs: up to 1, 2, ... 8, 10, 12, 14, 16, 20, 24, 28, 32, 40,
+/// ... nodes.
+const CLASSES: usize = 64;
+
+/// What can be had now: a job that needs more cannot start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Nodes without running jobs.
+    pub idle: u32,
+    /// Those of them on which nothing is booked ahead.
+    pub lasting: u32,
+    /// Longest limit with which the others could still be used.
+    pub slack: Span,
+    /// Free cores.
+    pub cores: u64,
+    /// Bits of groups of which a job might start.
+    pub groups: u64,
+}
+
+impl Room {
+    pub fn holds(&self, brief: &Brief) -> bool {
+        if brief.whole == 0 {
+            return brief.cores <= self.cores;
+        }
+        brief.whole <= self.lasting || (brief.whole <= self.idle && brief.limit <= self.slack)
+    }
+}
+
+/// The class of a number of nodes.
+fn class(whole: u32) -> usize {
+    let last = whole.saturating_sub(1);
+    if last < 8 {
+        return last as usize;
+    }
+    let octave = last.ilog2();
+    let quarter = last >> (octave - 2) & 3;
+    let class = 8 + (octave - 3) * 4 + quarter;
+    (class as usize).min(CLASSES - 1)
+}
+
+/// Whole seconds of a limit: a limit is no longer than a span only if its seconds are not
+/// more than those of the span.
+fn secs(limit: Span) -> u32 {
+    (limit.0.max(0) / 1000).min(u32::MAX.into()) as u32
+}
+
+/// The least that any of some jobs needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    whole: u32,
+    cores: u64,
+    /// The least limit, in seconds, of whole-node jobs of each class and those below it.
+    limits: [u32; CLASSES],
+    /// Bits of the groups.
+    groups: u64,
+}
+
+impl Summary {
+    pub const NONE: Self = Self {
+        whole: u32::MAX,
+        cores: u64::MAX,
+        limits: [u32::MAX; CLASSES],
+        groups: 0,
+    };
+
+    pub fn of(briefs: &[Brief]) -> Self {
+        let mut all = Self::NONE;
+        for brief in briefs {
+            all.groups |= 1 << brief.group.bit();
+            if brief.whole == 0 {
+                all.cores = all.cores.min(brief.cores);
+                continue;
+            }
+            all.whole = all.whole.min(brief.whole);
+            let limit = &mut all.limits[class(brief.whole)];
+            *limit = (*limit).min(secs(brief.limit));
+        }
+        for at in 1..CLASSES {
+            all.limits[at] = all.limits[at].min(all.limits[at - 1]);
+        }
+        all
+    }
+
+    pub fn add(&mut self, brief: &Brief) {
+        self.groups |= 1 << brief.group.bit();
+        if brief.whole == 0 {
+            self.cores = self.cores.min(brief.cores);
+            return;
+        }
+        self.whole = self.whole.min(brief.whole);
+        for limit in &mut self.limits[class(brief.whole)..] {
+            *limit = (*limit).min(secs(brief.limit));
+        }
+    }
+
+    pub fn join(&mut self, other: &Self) {
+        self.whole = self.whole.min(other.whole);
+        self.cores = self.cores.min(other.cores);
+        self.groups |= other.groups;
+        for (limit, other) in self.limits.iter_mut().zip(&other.limits) {
+            *limit = (*limit).min(*other);
+        }
+    }
+
+    pub fn might_hold(&self, room: &Room) -> bool {
+        if self.groups & room.groups == 0 {
+            return false;
+        }
+        self.cores <= room.cores
+            || self.whole <= room.lasting
+            || (self.whole <= room.idle && self.limits[class(room.idle)] <= secs(room.slack))
+    }
+}
+
+/// A summary that may be of more jobs than there are: it still never promises less than
+/// one of them needs, and is made anew when a search has believed it in vain.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Kept {
+    pub summary: Option<Box<Summary>>,
+    /// Jobs have gone since.
+    pub old: bool,
+}
+
+impl Kept {
+    pub fn add(&mut self, brief: &Brief) {
+        if let Some(summary) = &mut self.summary {
+            summary.add(brief);
+        }
+    }
+
+    pub fn forget(&mut self) {
+        self.summary = None;
+        self.old = false;
+    }
+
+    /// A search has found nothing.
+    pub fn in_vain(&mut self) {
+        if self.old {
+            self.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A class holds no job that needs more than one of a later class.
+    #[test]
+    fn classes_are_in_order() {
+        let classes: Vec<usize> = (0..200_000).map(class).collect();
+        assert!(classes.is_sorted());
+        let first = |of: usize| classes.iter().position(|class| *class == of);
+        let ends = [8, 9, 11, 12, 15, 16].map(|of| first(of).map(|first| first - 1));
+        assert_eq!(ends, [8, 10, 14, 16, 28, 32].map(Some));
+        assert_eq!(classes[199_999], CLASSES - 1);
+    }
+}
