@@ -1,14 +1,132 @@
-//! Prints how fast the planner is: `cargo run --release -p cosy-sched --example figures`.
+//! The planner's benchmark: `cargo run --release -p cosy-sched --example figures [WORD]`
+//! prints a Markdown table; a word picks the figures with it in their names.
 //!
 //! Jobs come from a small generator with a fixed seed, so the same work is measured each
-//! time; the last column changes when decisions change. A word as argument picks some.
+//! time; the last column changes when decisions change. Each figure is measured in several
+//! rounds, and its median is also given for each job, placement or pass. CPU time is the
+//! kernel's account of this thread.
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
-use cosy_sched::{Block, Demand, NodeMask, OrderKey, Policy, Scheduler, WaitingJob};
-use std::collections::BTreeMap;
+use cosy_sched::{
+    Block, Demand, Forecast, NodeMask, OrderKey, Plan, Policy, Scheduler, WaitingJob,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most rounds of a figure, and how long it goes on once there are three.
+const ROUNDS: usize = 9;
+const LONG_ENOUGH: Duration = Duration::from_secs(3);
+
+/// The system's allocator, counting. This program has one thread, so plain loads and stores
+/// do and cost next to nothing.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.load(Ordering::Relaxed) + layout.size();
+        LIVE.store(live, Ordering::Relaxed);
+        PEAK.store(live.max(PEAK.load(Ordering::Relaxed)), Ordering::Relaxed);
+        // SAFETY: the caller's promises about the layout are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        let live = LIVE.load(Ordering::Relaxed).wrapping_sub(layout.size());
+        LIVE.store(live, Ordering::Relaxed);
+        // SAFETY: `ptr` came from `alloc` above with this layout.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One round of a figure.
+struct Round {
+    wall: Duration,
+    cpu: Duration,
+    /// Jobs, placements or passes in it.
+    parts: usize,
+    /// What was done, the same in each round.
+    note: String,
+}
+
+/// Runs a round's work, which tells its parts and a note.
+fn timed<T>(work: impl FnOnce() -> T, tell: impl FnOnce(T) -> (usize, String)) -> Round {
+    let (cpu_before, begin) = (cpu_time(), Instant::now());
+    let done = work();
+    let wall = begin.elapsed();
+    let cpu = cpu_time().saturating_sub(cpu_before);
+    let (parts, note) = tell(done);
+    Round {
+        wall,
+        cpu,
+        parts,
+        note,
+    }
+}
+
+/// Time this thread has run; zero where the kernel does not tell.
+fn cpu_time() -> Duration {
+    std::thread::yield_now(); // the kernel brings its account up to date
+    let account = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let first = account.split_whitespace().next();
+    Duration::from_nanos(first.and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// Median and least.
+fn middle_and_least(times: impl Iterator<Item = Duration>) -> (Duration, Duration) {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort();
+    (times[times.len() / 2], times[0])
+}
+
+/// The table.
+struct Table {
+    /// A word that the names of figures must have in them.
+    only: String,
+}
+
+impl Table {
+    fn begin(&self) {
+        println!("| figure | wall: median (least) | CPU: median (least) | median for each | |");
+        println!("|---|---|---|---|---|");
+    }
+
+    /// One line of times: `round` does the work once on what `build` made.
+    fn line<S>(&self, name: &str, build: impl FnOnce() -> S, round: impl Fn(&S) -> Round) {
+        if !name.contains(&self.only) {
+            return;
+        }
+        let (state, begin) = (build(), Instant::now());
+        let mut rounds = Vec::new();
+        while rounds.len() < 3 || (rounds.len() < ROUNDS && begin.elapsed() < LONG_ENOUGH) {
+            rounds.push(round(&state));
+        }
+        let (wall, least) = middle_and_least(rounds.iter().map(|round| round.wall));
+        let (cpu, least_cpu) = middle_and_least(rounds.iter().map(|round| round.cpu));
+        let Round { parts, note, .. } = &rounds[0];
+        let each = wall / (*parts).max(1) as u32;
+        println!(
+            "| {name} | {wall:.2?} ({least:.2?}) | {cpu:.2?} ({least_cpu:.2?}) | {each:.2?} | {note} |"
+        );
+    }
+
+    /// One line of bytes.
+    fn bytes(&self, name: &str, measure: impl FnOnce() -> (usize, usize)) {
+        if name.contains(&self.only) {
+            let (live, peak) = measure();
+            println!("| {name} | - | - | {live} bytes | {peak} bytes at the peak |");
+        }
+    }
+}
 
 /// Marsaglia's xorshift.
 struct Dice(u64);
@@ -128,17 +246,16 @@ fn simulate(scheduler: &mut Scheduler, jobs: &[Job]) -> (u64, i64) {
     }
 }
 
-fn play_log(name: &str, policy: Policy, jobs: u64, gap_ms: u64) {
-    let jobs = log(jobs, 128, gap_ms, 60);
-    let mut scheduler = cluster(policy, 128);
-    let begin = Instant::now();
-    let (passes, waits) = simulate(&mut scheduler, &jobs);
-    let took = begin.elapsed();
-    let rate = jobs.len() as f64 / took.as_secs_f64();
-    println!("{name}: {took:.1?}, {rate:.0} jobs/s, {passes} passes, waits {waits} s");
+fn play_log(table: &Table, name: &str, policy: Policy, count: u64, gap_ms: u64) {
+    let round = |jobs: &Vec<Job>| {
+        let mut scheduler = cluster(policy, 128);
+        let tell = |(passes, waits)| (jobs.len(), format!("{passes} passes, waits {waits} s"));
+        timed(|| simulate(&mut scheduler, jobs), tell)
+    };
+    table.line(name, || log(count, 128, gap_ms, 60), round);
 }
 
-/// Up to 500 running jobs on most of the nodes, and a queue.
+/// All nodes busy with up to 500 running jobs, and a queue.
 fn filled(
     policy: Policy,
     waiting: u64,
@@ -148,142 +265,175 @@ fn filled(
 ) -> Scheduler {
     let mut dice = Dice(7);
     let mut scheduler = cluster(policy, nodes);
-    let each = (nodes as u64 / 500).max(1);
-    for id in 0..waiting + 500 {
+    let running = nodes.min(500);
+    for id in 0..waiting + running as u64 {
         let limit = Span::from_secs(600 + (dice.below(limits) * 36_000 / limits) as i64);
-        let demand = if id < 500 {
-            whole((each + dice.below(2)) as u32, nodes)
-        } else {
-            make(&mut dice)
+        let at = id as usize;
+        let demand = match at < running {
+            true => whole(
+                (nodes / running + usize::from(at < nodes % running)) as u32,
+                nodes,
+            ),
+            false => make(&mut dice),
         };
         scheduler.enqueue(job(id, id as i64, &demand, limit, limit).waiting);
-        if id == 499 {
+        if at + 1 == running {
             scheduler.schedule(Time(0));
         }
     }
     scheduler
 }
 
-fn plan(
-    name: &str,
-    policy: Policy,
-    waiting: u64,
-    limits: u64,
-    make: impl Fn(&mut Dice) -> Arc<Demand>,
-) {
-    let scheduler = filled(policy, waiting, 1024, limits, make);
-    let running = scheduler.running_count();
-    let begin = Instant::now();
-    let plan = scheduler.plan(Time(1), None);
-    let took = begin.elapsed();
-    let starts: BTreeMap<_, _> = plan.predictions.iter().map(|p| (p.start, p.job)).collect();
-    let last = starts.last_key_value().and_then(|(start, _)| *start);
-    println!(
-        "{name}: {took:.1?}, {running} running, last start {} s",
-        last.unwrap_or_default().secs()
-    );
+fn plan(table: &Table, name: &str, build: impl FnOnce() -> Scheduler) {
+    table.line(name, build, |scheduler| {
+        let tell = |plan: Plan| {
+            let starts = plan.predictions.iter().filter_map(|p| p.start);
+            let last = starts.max().unwrap_or_default().secs();
+            let running = scheduler.running_count();
+            let note = format!("{running} running, last start {last} s");
+            (plan.predictions.len(), note)
+        };
+        timed(|| scheduler.plan(Time(1), None), tell)
+    });
 }
 
-/// One more placement of a reservation on a queue that is planned already.
-fn what_if(name: &str, waiting: u64, nodes: usize, placements: i64) {
-    let scheduler = filled(Policy::EASY, waiting, nodes, 36_000, |d| {
-        whole(1 + d.below(nodes as u64 / 8) as u32, nodes)
-    });
-    let forecast = scheduler.forecast(Time(1), None);
-    let plan = forecast.plan();
-    let last = plan.predictions.iter().filter_map(|p| p.start).max();
-    let last = last.unwrap_or_default().0;
-    let (mut took, mut moved) = (Vec::new(), 0);
-    for at in 0..placements {
-        let start = Time(last / placements * at + 1000);
-        let demand = whole(nodes as u32 / 4, nodes);
-        let hour = Span::from_secs(3600);
-        let Some(shares) = scheduler.place(Time(1), &demand, start, hour) else {
-            continue;
-        };
-        let block = Block {
+/// Places for a reservation of a quarter of the nodes for an hour, all along a plan.
+fn placements(scheduler: &Scheduler, nodes: usize, last: Time) -> Vec<Block> {
+    let demand = whole(nodes as u32 / 4, nodes);
+    let hour = Span::from_secs(3600);
+    let block = |at: i64| {
+        let start = Time(last.0 / 100 * at + 1000);
+        let shares = scheduler.place(Time(1), &demand, start, hour)?;
+        Some(Block {
             reservation: 1.into(),
             shares,
             start,
             end: start + hour,
-        };
-        let begin = Instant::now();
-        let with = forecast.with(&[block]);
-        took.push(begin.elapsed());
-        let both = plan.predictions.iter().zip(&with.predictions);
-        moved += both.filter(|(a, b)| a.start != b.start).count();
-    }
-    took.sort();
-    println!(
-        "{name}: median {:.1?}, longest {:.1?}, {moved} moved starts",
-        took[took.len() / 2],
-        took[took.len() - 1],
-    );
+        })
+    };
+    (0..100).filter_map(block).collect()
 }
 
-fn array(name: &str, demand: &Arc<Demand>, nodes: usize) {
-    let mut scheduler = cluster(Policy::EASY, nodes);
+/// More placements of a reservation on a queue that is planned already, one by one.
+fn what_if(table: &Table, name: &str, waiting: u64, nodes: usize) {
+    let any = |d: &mut Dice| whole(1 + d.below(nodes as u64 / 8) as u32, nodes);
+    let build = || {
+        let scheduler = filled(Policy::EASY, waiting, nodes, 36_000, any);
+        let forecast = scheduler.forecast(Time(1), None);
+        let starts = forecast.plan().predictions.iter().filter_map(|p| p.start);
+        let blocks = placements(&scheduler, nodes, starts.max().unwrap_or_default());
+        (forecast, blocks)
+    };
+    table.line(name, build, |(forecast, blocks)| {
+        let tell = |moved: usize| (blocks.len(), format!("{moved} starts moved"));
+        timed(
+            || blocks.iter().map(|block| moved(forecast, block)).sum(),
+            tell,
+        )
+    });
+}
+
+/// How many starts one more reservation moves.
+fn moved(forecast: &Forecast, block: &Block) -> usize {
+    let with = forecast.with(std::slice::from_ref(block));
+    let both = forecast.plan().predictions.iter().zip(&with.predictions);
+    both.filter(|(a, b)| a.start != b.start).count()
+}
+
+fn array(table: &Table, name: &str, demand: &Arc<Demand>, nodes: usize) {
     let limit = Span::from_secs(3600);
-    let jobs: Vec<Job> = (0..2000)
-        .map(|id| job(id, 0, demand, limit, Span(1_000_000 + id as i64 * 7)))
-        .collect();
-    let begin = Instant::now();
-    let (passes, _) = simulate(&mut scheduler, &jobs);
-    let took = begin.elapsed();
-    println!(
-        "{name}: {took:.1?}, {:.1?} for each of {passes} passes",
-        took / passes as u32
-    );
+    let task = |id: u64| job(id, 0, demand, limit, Span(1_000_000 + id as i64 * 7));
+    let build = || (0..2000).map(task).collect();
+    table.line(name, build, |jobs: &Vec<Job>| {
+        let mut scheduler = cluster(Policy::EASY, nodes);
+        let tell = |(passes, _)| (passes as usize, format!("{passes} passes"));
+        timed(|| simulate(&mut scheduler, jobs), tell)
+    });
+}
+
+/// Bytes that 100,000 waiting jobs take in the planner, each.
+fn memory(make: impl Fn(&mut Dice) -> Arc<Demand>) -> (usize, usize) {
+    const JOBS: u64 = 100_000;
+    let mut dice = Dice(7);
+    let mut scheduler = filled(Policy::EASY, 0, 1024, 60, |_| whole(1, 1024));
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    for id in 1000..1000 + JOBS {
+        let limit = Span::from_secs(600 + dice.below(36_000) as i64);
+        scheduler.enqueue(job(id, id as i64, &make(&mut dice), limit, limit).waiting);
+    }
+    let each = |bytes: &AtomicUsize| (bytes.load(Ordering::Relaxed) - before) / JOBS as usize;
+    (each(&LIVE), each(&PEAK))
+}
+
+fn logs(table: &Table) {
+    let (easy, all) = (Policy::EASY, Policy::CONSERVATIVE);
+    let light = "log of 54,000 jobs, 128 nodes, EASY, light load";
+    play_log(table, light, easy, 54_000, 1_900_000);
+    let heavy = "log of 54,000 jobs, 128 nodes, EASY, heavy load";
+    play_log(table, heavy, easy, 54_000, 1_300_000);
+    let few = "log of 2,000 jobs, 128 nodes, conservative";
+    play_log(table, few, all, 2_000, 1_300_000);
+}
+
+fn plans(table: &Table) {
+    let easy = Policy::EASY;
+    let any = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
+    for (jobs, waiting) in [
+        ("1,000", 1_000),
+        ("10,000", 10_000),
+        ("100,000", 100_000),
+        ("1,000,000", 1_000_000),
+    ] {
+        let name = format!("plan of {jobs} whole-node jobs, 1,024 nodes, EASY");
+        plan(table, &name, || filled(easy, waiting, 1024, 36_000, any));
+    }
+    let many = |d: &mut Dice| whole(1 + d.below(1250) as u32, 10_000);
+    let name = "plan of 100,000 whole-node jobs, 10,000 nodes, EASY";
+    plan(table, name, || filled(easy, 100_000, 10_000, 36_000, many));
+    let name = "plan of 10,000 whole-node jobs with 60 different limits, EASY";
+    plan(table, name, || filled(easy, 10_000, 1024, 60, any));
+    let one = |d: &mut Dice| whole(1 + d.below(2) as u32, 1024);
+    let name = "plan of 10,000 jobs of 1 or 2 nodes, EASY";
+    plan(table, name, || filled(easy, 10_000, 1024, 36_000, one));
+    let name = "plan of 10,000 whole-node jobs, FCFS";
+    plan(table, name, || {
+        filled(Policy::FCFS, 10_000, 1024, 36_000, any)
+    });
+    let small = |d: &mut Dice| shared(1 + d.below(16) as u32, 1 + d.below(8) as u32, 1024);
+    let name = "plan of 10,000 jobs that share nodes, 1,024 nodes of 32 cores, EASY";
+    plan(table, name, || filled(easy, 10_000, 1024, 36_000, small));
+    let name = "plan of 300 whole-node jobs, conservative";
+    let all = Policy::CONSERVATIVE;
+    plan(table, name, || filled(all, 300, 1024, 36_000, any));
 }
 
 fn main() {
     let only = std::env::args().nth(1).unwrap_or_default();
-    let run = |name: &str, what: &dyn Fn(&str)| {
-        if name.contains(&only) {
-            what(name);
-        }
-    };
-    let (easy, all) = (Policy::EASY, Policy::CONSERVATIVE);
-    run("log of 54,000 jobs, 128 nodes, EASY, light load", &|n| {
-        play_log(n, easy, 54_000, 1_900_000)
-    });
-    run("log of 54,000 jobs, 128 nodes, EASY, heavy load", &|n| {
-        play_log(n, easy, 54_000, 1_300_000)
-    });
-    run("log of 2,000 jobs, 128 nodes, conservative", &|n| {
-        play_log(n, all, 2_000, 1_300_000)
-    });
-    let any = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
-    let one = |d: &mut Dice| whole(1 + d.below(2) as u32, 1024);
-    let small = |d: &mut Dice| shared(1 + d.below(16) as u32, 1 + d.below(8) as u32, 1024);
-    run("plan of 10,000 whole-node jobs, 1,024 nodes, EASY", &|n| {
-        plan(n, easy, 10_000, 60, any)
-    });
-    run("plan of 10,000 such jobs, all limits different", &|n| {
-        plan(n, easy, 10_000, 36_000, any)
-    });
-    run("plan of 10,000 such jobs, FCFS", &|n| {
-        plan(n, Policy::FCFS, 10_000, 36_000, any)
-    });
-    run("plan of 10,000 jobs of 1 or 2 nodes, EASY", &|n| {
-        plan(n, easy, 10_000, 36_000, one)
-    });
-    run("plan of 10,000 jobs that share nodes, EASY", &|n| {
-        plan(n, easy, 10_000, 36_000, small)
-    });
-    run("plan of 300 whole-node jobs, conservative", &|n| {
-        plan(n, all, 300, 36_000, any)
-    });
-    run("what-if on 1,000 whole-node jobs, 128 nodes", &|n| {
-        what_if(n, 1000, 128, 100)
-    });
-    run("what-if on 1,000 whole-node jobs, 1,024 nodes", &|n| {
-        what_if(n, 1000, 1024, 100)
-    });
-    run("array of 2,000 one-core tasks, 16 nodes", &|n| {
-        array(n, &shared(1, 1, 16), 16)
-    });
-    run("array of 2,000 whole nodes, 128 nodes", &|n| {
-        array(n, &whole(1, 128), 128)
+    let table = Table { only };
+    table.begin();
+    logs(&table);
+    plans(&table);
+    what_if(
+        &table,
+        "what-if on 1,000 planned jobs, 128 nodes",
+        1000,
+        128,
+    );
+    what_if(
+        &table,
+        "what-if on 1,000 planned jobs, 1,024 nodes",
+        1000,
+        1024,
+    );
+    let (core, node) = (shared(1, 1, 16), whole(1, 128));
+    array(&table, "array of 2,000 one-core tasks, 16 nodes", &core, 16);
+    array(&table, "array of 2,000 whole nodes, 128 nodes", &node, 128);
+    let sizes: Vec<_> = (0..128).map(|n| whole(1 + n, 1024)).collect();
+    let alike = |d: &mut Dice| Arc::clone(&sizes[d.below(128) as usize]);
+    table.bytes("memory: a waiting job, demands in common", || memory(alike));
+    let own = |d: &mut Dice| whole(1 + d.below(128) as u32, 1024);
+    table.bytes("memory: a waiting job, each with its own demand", || {
+        memory(own)
     });
 }
