@@ -93,7 +93,7 @@ test: need-cargo need-cc
 	  cargo test $(CARGO_FLAGS) --workspace --no-fail-fast; \
 	fi
 
-SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job) $(shell find plugins -type f ! -name "*.md" 2>/dev/null)
+SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh) $(shell find plugins -type f ! -name "*.md" 2>/dev/null)
 
 lint: formatting clippy shellcheck
 
@@ -127,6 +127,8 @@ examples: need-cargo need-cc
 	done
 
 bench: build
+	cargo build --release $(CARGO_FLAGS) -p cosy-sched --example figures
+	tests/bench/planner.sh "$(RELEASE)"
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
 
 # --- install
