@@ -1094,11 +1094,11 @@ fn the_explanation_of_a_waiting_job_has_a_reason_and_a_predicted_start() {
 fn lists_of_a_deep_queue_do_not_wait_for_a_plan() {
     let mut world = World::new(config(1, 4));
     world
-        .try_submit(whole("deep", 1, 60), Some("1-300"))
+        .try_submit(whole("deep", 1, 60), Some("1-2000"))
         .unwrap();
     let fields = [JobField::Id, JobField::PredictedStart];
     let first = world.jobs(&fields);
-    assert_eq!(first.rows, 300, "answered at once");
+    assert_eq!(first.rows, 2000, "answered at once");
     assert_eq!(
         first.number(5, JobField::PredictedStart),
         None,

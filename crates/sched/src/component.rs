@@ -1,10 +1,10 @@
 //! Queues that share nodes, directly or through other queues, are one component: they are
 //! served in one order and have one set of heads. Components never hold each other back.
 
-use crate::NodeMask;
 use crate::ends::Ends;
-use crate::line::Line;
+use crate::line::{Brief, Line};
 use crate::timeline::Timeline;
+use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
 use std::collections::BTreeSet;
 
@@ -27,6 +27,11 @@ pub(crate) struct Component {
     pub reserved_is_old: bool,
     /// Something has changed since the last pass.
     pub dirty: bool,
+    /// The jobs that have come since then, and whether nothing else has happened.
+    pub fresh: Vec<(OrderKey, Brief)>,
+    pub only_fresh: bool,
+    /// The job whose place was the only one in the last pass, and was told by counting.
+    pub head: Option<(OrderKey, Brief)>,
     /// From then on the passing of time may change a decision.
     pub due: Time,
     /// The jobs that the last pass has given a guaranteed place, or that stopped it.
@@ -35,6 +40,28 @@ pub(crate) struct Component {
 }
 
 impl Component {
+    /// Something has happened that may let a waiting job start.
+    pub fn change(&mut self) {
+        self.dirty = true;
+        self.only_fresh = false;
+    }
+
+    /// A job has come.
+    pub fn add(&mut self, key: OrderKey, brief: Brief) {
+        self.line.insert(key, brief);
+        self.dirty = true;
+        if self.only_fresh {
+            self.fresh.push((key, brief));
+        }
+    }
+
+    /// A job has gone from the line.
+    pub fn take_out(&mut self, key: &OrderKey) {
+        if self.line.remove(key) {
+            self.change();
+        }
+    }
+
     /// True when a pass at `now` could start something.
     pub fn needs_pass(&self, now: Time) -> bool {
         !self.line.is_empty() && (self.dirty || self.due <= now)

@@ -224,7 +224,7 @@ impl Scheduler {
         self.for_each_end(id, |component, end, listed| {
             component.ends.insert(end);
             component.listed += listed;
-            component.dirty = true;
+            component.change();
         });
     }
 
@@ -233,7 +233,7 @@ impl Scheduler {
         self.for_each_end(id, |component, end, listed| {
             component.ends.remove(&end);
             component.listed -= listed;
-            component.dirty = true;
+            component.change();
         });
     }
 

@@ -19,7 +19,7 @@ use crate::scheduler::Scheduler;
 use crate::summary::Room;
 use crate::timeline::Timeline;
 use crate::whole::Masks;
-use crate::{NodeMask, OrderKey};
+use crate::{NodeMask, OrderKey, Policy};
 use cosy_model::{JobId, NodeId, NodeShare, Span, Time, WaitReason};
 
 /// A limit beyond which an end is treated as never (146 million years).
@@ -51,6 +51,8 @@ pub(crate) struct Pass {
     endless: bool,
     /// What the head leaves to others, as long as its place is still to find.
     pub bound: Option<Leftover>,
+    /// The job that the bound is for, and its key.
+    head: Option<(OrderKey, Brief)>,
     heads: Vec<(JobId, WaitReason)>,
     started: Vec<OrderKey>,
     /// Bits of groups of which a job might start, and for each bit how many cannot.
@@ -90,6 +92,7 @@ impl Default for Pass {
             last_start: Time::EPOCH,
             endless: false,
             bound: None,
+            head: None,
             heads: Vec::new(),
             started: Vec::new(),
             groups: u64::MAX,
@@ -109,6 +112,7 @@ impl Pass {
         (self.component, self.now, self.last_start) = (component, now, now);
         self.far = far;
         (self.given, self.endless, self.bound) = (0, endless, None);
+        self.head = None;
         if self.gave_up {
             self.groups = u64::MAX;
             self.hopeless = [0; BITS];
@@ -140,14 +144,62 @@ impl Scheduler {
         };
         pass.begin(component, now, far, known.has_endless());
         self.reaches(far);
-        let mut cursor = Cursor::default();
-        while let Some((key, brief)) = self.next_in_line(&mut pass, &mut cursor) {
-            if !self.consider(&mut pass, key, &brief, starts) {
-                break;
-            }
+        if !self.serve_fresh(&mut pass, starts) {
+            self.serve_line(&mut pass, starts);
         }
         self.finish(&mut pass);
         self.spare = pass;
+    }
+
+    fn serve_line(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) {
+        let mut cursor = Cursor::default();
+        while let Some((key, brief)) = self.next_in_line(pass, &mut cursor) {
+            if !self.consider(pass, key, &brief, starts) {
+                break;
+            }
+        }
+        let told = pass.pending.len() == 1 && self.is_plain();
+        pass.head = pass.head.filter(|_| told);
+    }
+
+    /// True where all that matters is how many nodes a job wants and for how long.
+    fn is_plain(&self) -> bool {
+        self.policy == Policy::EASY && self.groups.are_plain() && !self.machine.notes_changes()
+    }
+
+    /// When nothing has happened since the last pass but that jobs have come behind the
+    /// head, and numbers of nodes tell what can start, the jobs that could not start then
+    /// cannot now: only the new ones are looked at. False when it is not so.
+    fn serve_fresh(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) -> bool {
+        let component = &mut self.components[pass.component];
+        let Some((key, head)) = component.head.filter(|_| component.only_fresh) else {
+            return false;
+        };
+        let behind = component.fresh.iter().all(|(fresh, _)| *fresh > key);
+        if !behind || component.due <= pass.now || pass.endless || !self.is_plain() {
+            return false;
+        }
+        pass.given = 1;
+        pass.pending.push(head);
+        let room = self.room(pass);
+        if room.idle > 0 && pass.bound.is_none() {
+            pass.given = 0;
+            pass.pending.clear();
+            return false;
+        }
+        let component = &mut self.components[pass.component];
+        let mut fresh = std::mem::take(&mut component.fresh);
+        fresh.sort_unstable_by_key(|(key, _)| *key);
+        for (key, brief) in fresh.drain(..) {
+            if self.room(pass).holds(&brief) {
+                self.consider(pass, key, &brief, starts);
+            }
+        }
+        let component = &mut self.components[pass.component];
+        component.fresh = fresh;
+        pass.head = Some((key, head));
+        pass.heads.append(&mut component.heads);
+        true
     }
 
     /// The next job that might start, or that is to be given a guarantee.
@@ -236,6 +288,7 @@ impl Scheduler {
         if guaranteed && self.policy.backfill {
             pass.given += 1;
             pass.pending.push(*brief);
+            pass.head = Some((key, *brief));
             if pass.endless {
                 self.find_places(pass);
             }
@@ -431,6 +484,9 @@ impl Scheduler {
         pass.heads.sort_unstable_by_key(|(job, _)| *job);
         std::mem::swap(&mut component.heads, &mut pass.heads);
         component.dirty = false;
+        component.only_fresh = true;
+        component.fresh.clear();
+        component.head = pass.head;
         component.due = component.next_due(pass.now);
     }
 }

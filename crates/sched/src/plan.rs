@@ -225,11 +225,12 @@ impl Play {
     /// Accepts reservations as if they had been there from the begin. They start beyond the
     /// reach of what has been decided.
     pub fn accept(&mut self, placed: &[Block]) {
-        let passes = |c: &Component| (c.dirty, c.due);
-        let before: Vec<(bool, Time)> = self.clone.components.iter().map(passes).collect();
+        let passes = |c: &Component| (c.dirty, c.only_fresh, c.due);
+        let before: Vec<(bool, bool, Time)> = self.clone.components.iter().map(passes).collect();
         self.insert(placed);
-        for (component, (dirty, due)) in self.clone.components.iter_mut().zip(before) {
+        for (component, (dirty, only_fresh, due)) in self.clone.components.iter_mut().zip(before) {
             component.dirty = dirty;
+            component.only_fresh = only_fresh;
             component.due = due.min(component.next_due(self.at));
         }
     }

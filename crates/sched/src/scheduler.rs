@@ -181,9 +181,9 @@ impl Scheduler {
                     .get(waiting.group)
                     .brief(waiting.group, waiting.job.limit);
                 component.line.insert(waiting.job.key, brief);
-                component.dirty = true;
+                component.change();
             } else {
-                component.dirty |= component.line.remove(&waiting.job.key);
+                component.take_out(&waiting.job.key);
             }
         }
     }
@@ -207,8 +207,7 @@ impl Scheduler {
         if self.queues.get(queue.index()).is_some_and(|q| q.starts)
             && let Some(component) = self.component_of(queue)
         {
-            component.line.insert(key, brief);
-            component.dirty = true;
+            component.add(key, brief);
         }
     }
 
@@ -294,13 +293,13 @@ impl Scheduler {
 
     fn step_out(&mut self, queue: QueueId, key: &OrderKey) {
         if let Some(component) = self.component_of(queue) {
-            component.dirty |= component.line.remove(key);
+            component.take_out(key);
         }
     }
 
     pub(crate) fn touch(&mut self, node: NodeId) {
         if let Some(region) = self.machine.region(node) {
-            self.components[region].dirty = true;
+            self.components[region].change();
         }
     }
 }
