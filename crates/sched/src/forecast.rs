@@ -16,7 +16,7 @@ use crate::scheduler::Scheduler;
 use cosy_model::Time;
 
 /// How many stages are kept at most.
-const STAGES: usize = 16;
+const STAGES: usize = 32;
 
 /// A plan, ready for questions.
 #[derive(Clone, Debug)]

@@ -415,20 +415,13 @@ impl Machine {
         if running().any(hinders) || ahead().any(|b| hinders(b) && b.overlaps(start, end)) {
             return None;
         }
-        let points = ahead()
-            .map(|b| b.start)
-            .filter(|at| start < *at && *at < end);
-        let mut most = match start > now {
-            true => sum(running()),
-            false => node.used.clone(),
+        let free = match demand.exclusive {
+            true => Cow::Borrowed(self.total(id)), // nothing is booked then
+            false => {
+                let used = most_used(node, running(), ahead(), (start, end), now);
+                Cow::Owned(left(self.total(id), &used))
+            }
         };
-        let covers_start = |b: &&Booking| b.start <= start && start < b.end;
-        most.give(&sum(ahead().filter(covers_start)));
-        for at in points {
-            let then = running().filter(|b| expected(b.end, now) > at);
-            let then = then.chain(ahead().filter(|b| b.start <= at && at < b.end));
-            raise(&mut most, &sum(then));
-        }
         let mut since = if held { until } else { now };
         for end in node.running.iter().map(|b| expected(b.end, now)) {
             since = if end <= start { since.max(end) } else { since };
@@ -438,7 +431,7 @@ impl Machine {
         let next = ahead().filter(|b| !far(b)).map(|b| b.start);
         let next = next.filter(|at| *at >= end);
         Some(Window {
-            free: Cow::Owned(left(self.total(id), &most)),
+            free,
             since: past.fold(since, Time::max),
             until: next.fold(Time::FAR, Time::min),
         })
@@ -499,6 +492,30 @@ impl RegionRoom {
         self.idle = self.idle.saturating_add_signed(idle as i32);
         self.open = self.open.saturating_add_signed(open as i32);
     }
+}
+
+/// The most of each part of a node that is used at any time of a window, by jobs that run at
+/// its start and by bookings ahead.
+fn most_used<'a>(
+    node: &Node,
+    running: impl Iterator<Item = &'a Booking> + Clone,
+    ahead: impl Iterator<Item = &'a Booking> + Clone,
+    (start, end): (Time, Time),
+    now: Time,
+) -> Amounts {
+    let mut most = match start > now {
+        true => sum(running.clone()),
+        false => node.used.clone(),
+    };
+    let covers = |b: &&Booking, at: Time| b.start <= at && at < b.end;
+    most.give(&sum(ahead.clone().filter(|b| covers(b, start))));
+    let starts = ahead.clone().map(|b| b.start);
+    for at in starts.filter(|at| start < *at && *at < end) {
+        let then = running.clone().filter(|b| expected(b.end, now) > at);
+        let then = then.chain(ahead.clone().filter(|b| covers(b, at)));
+        raise(&mut most, &sum(then));
+    }
+    most
 }
 
 /// A number for each node, the same for those with the same total.

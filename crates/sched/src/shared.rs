@@ -40,9 +40,12 @@ impl Scheduler {
         select(demand, shape.fits.iter().filter_map(candidate).collect())
     }
 
-    /// Whether the job could start now if there were no reservations.
+    /// Whether a job that does not lack room could start now if there were no reservations.
     pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &Brief) -> bool {
         let group = self.groups.get(brief.group);
+        if brief.whole > 0 && group.alike.is_some() {
+            return true; // there are enough idle nodes, and any of them do
+        }
         let window = (pass.now, pass.now + at_least_one(brief.limit));
         let blindly = (pass.now, Sight::Blind);
         let picks = self.picks_for(&group.demand, &group.eligible, window, blindly);

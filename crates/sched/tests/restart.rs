@@ -152,6 +152,37 @@ fn two_jobs_on_one_node_both_count() {
 }
 
 #[test]
+fn a_place_keeps_clear_of_reservations_and_jobs() {
+    let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 3], vec![mask(0b111)]);
+    let share = |node, count| NodeShare {
+        node: NodeId(node),
+        tasks: 1,
+        amounts: cores(count),
+    };
+    scheduler.add_block(Block {
+        reservation: ReservationId(1),
+        shares: vec![share(0, 1)],
+        start: Time(50),
+        end: Time(60),
+    });
+    scheduler.start_running(JobId(1), vec![share(1, 4)], Time(40), true);
+    scheduler.start_running(JobId(2), vec![share(2, 1)], Time(55), false);
+    let whole = |nodes| whole(9, nodes, Span(1), mask(0b111)).demand;
+    let place = |nodes, start, length| {
+        let shares = scheduler.place(Time(10), &whole(nodes), Time(start), Span(length));
+        shares.map(|s| s.iter().map(|s| s.node.0).collect::<Vec<_>>())
+    };
+    assert_eq!(place(1, 10, 40), Some(vec![0]), "until the reservation");
+    assert_eq!(place(1, 10, 41), None);
+    assert_eq!(place(2, 39, 5), None, "a job runs until 40");
+    assert_eq!(place(2, 40, 5), Some(vec![0, 1]));
+    assert_eq!(place(2, 50, 5), None);
+    assert_eq!(place(2, 55, 5), Some(vec![1, 2]));
+    assert_eq!(place(3, 55, 5), None);
+    assert_eq!(place(3, 60, 5), Some(vec![0, 1, 2]));
+}
+
+#[test]
 fn reservations_of_the_past_have_no_place() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
     let demand = whole(1, 1, Span(9), mask(0b11)).demand;
