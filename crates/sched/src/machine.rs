@@ -393,11 +393,15 @@ impl Machine {
         sight: Sight,
     ) -> Option<Window<'_>> {
         let node = &self.nodes[id.index()];
-        if start <= now && node.ahead.is_empty() && !demand.exclusive {
+        let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
+        let clear = |b: &Booking| b.start >= end && b.end > now;
+        if start <= now && !demand.exclusive && node.ahead.iter().all(clear) {
+            let next = node.ahead.iter().filter(|b| !far(b)).map(|b| b.start);
+            let until = next.fold(Time::FAR, Time::min);
             return self.free(id).map(|free| Window {
                 free: Cow::Borrowed(free),
                 since: now,
-                until: Time::FAR,
+                until,
             });
         }
         let held = self.held.contains(id);
@@ -427,7 +431,6 @@ impl Machine {
             since = if end <= start { since.max(end) } else { since };
         }
         let past = ahead().map(|b| b.end).filter(|at| *at <= start);
-        let far = |b: &&Booking| b.is_reservation() && !sight.sees(b.start);
         let next = ahead().filter(|b| !far(b)).map(|b| b.start);
         let next = next.filter(|at| *at >= end);
         Some(Window {

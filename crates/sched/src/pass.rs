@@ -279,7 +279,8 @@ impl Scheduler {
             pass.endless |= brief.limit >= ENDLESS;
             return true;
         }
-        self.give_up(pass, brief.group, brief.limit);
+        let limit = self.as_hopeless(pass, brief.limit);
+        self.give_up(pass, brief.group, limit);
         let guaranteed = self.policy.depth.allows(pass.given);
         if guaranteed || !self.policy.backfill {
             let reason = self.reason_of_head(pass, brief);
@@ -295,6 +296,19 @@ impl Scheduler {
             pass.endless |= brief.limit >= ENDLESS;
         }
         self.policy.backfill
+    }
+
+    /// The shortest limit that is as hopeless as this one: it would run into the same
+    /// bookings.
+    fn as_hopeless(&self, pass: &Pass, limit: Span) -> Span {
+        let reserved = &self.components[pass.component].reserved;
+        let end = pass.now + at_least_one(limit);
+        let starts = [reserved.last_start(end), pass.places.last_start(end)];
+        let last = starts.into_iter().flatten().max().unwrap_or(pass.now);
+        match last > pass.now {
+            true => Span(last.since(pass.now).0 + 1).min(limit),
+            false => Span::ZERO,
+        }
     }
 
     /// Jobs of the group with that limit, or a longer one, cannot start in this pass.

@@ -140,6 +140,16 @@ impl Timeline {
         ids.map(|id| (all[*id as usize].start, &all[*id as usize].nodes))
     }
 
+    /// The last start of a booking before `at`.
+    pub fn last_start(&self, at: Time) -> Option<Time> {
+        let all = &self.bookings;
+        let before = self
+            .by_start
+            .partition_point(|id| all[*id as usize].start < at);
+        let last = before.checked_sub(1)?;
+        Some(all[self.by_start[last] as usize].start)
+    }
+
     /// The first end of a booking after `at`.
     pub fn next_end(&self, at: Time) -> Option<Time> {
         let past = self
@@ -208,5 +218,7 @@ mod tests {
         assert_eq!(starts, [5, 7]);
         assert_eq!(timeline.next_end(Time(8)), Some(Time(9)));
         assert_eq!(timeline.next_end(Time(20)), None);
+        assert_eq!(timeline.last_start(Time(7)), Some(Time(5)));
+        assert_eq!(timeline.last_start(Time(2)), None);
     }
 }
