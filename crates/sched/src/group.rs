@@ -52,8 +52,6 @@ pub(crate) struct Group {
     plain: bool,
     /// Of the machine that `eligible` and `feasible` were found for.
     epoch: u64,
-    /// In this pass a job with that limit could not start.
-    failed: (u64, Span),
 }
 
 impl Group {
@@ -78,20 +76,6 @@ impl Group {
     /// The queue of its jobs.
     pub fn queue(&self) -> QueueId {
         self.queue
-    }
-
-    /// True when a job with a limit no longer than this has failed in this pass.
-    pub fn has_failed(&self, pass: u64, limit: Span) -> bool {
-        self.failed.0 == pass && self.failed.1 <= limit
-    }
-
-    /// Notes that a job has failed. True when from now on every job of the group does.
-    pub fn set_failed(&mut self, pass: u64, limit: Span) -> bool {
-        if self.has_failed(pass, limit) {
-            return false;
-        }
-        self.failed = (pass, limit);
-        limit <= Span::ZERO
     }
 
     /// Brings `eligible` and `feasible` up to date. `nodes` are those of the queue and of
@@ -156,6 +140,9 @@ pub(crate) fn empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Vec
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     groups: Vec<Option<Group>>,
+    /// For each group: in that pass a job with that limit could not start. Apart, because
+    /// searches look at it for job after job.
+    failed: Vec<(u64, Span)>,
     vacant: Vec<GroupId>,
     /// Of groups, by queue and demand.
     by_hash: BTreeMap<u64, Vec<GroupId>>,
@@ -185,6 +172,7 @@ impl Default for Groups {
     fn default() -> Self {
         Self {
             groups: Vec::new(),
+            failed: Vec::new(),
             vacant: Vec::new(),
             by_hash: BTreeMap::new(),
             by_place: Table::default(),
@@ -207,6 +195,21 @@ impl Groups {
     pub fn get_mut(&mut self, id: GroupId) -> &mut Group {
         let group = self.groups[id.0 as usize].as_mut();
         group.expect("a group with jobs is kept")
+    }
+
+    /// True when a job of the group with a limit no longer than this has failed in this pass.
+    pub fn has_failed(&self, id: GroupId, pass: u64, limit: Span) -> bool {
+        let (failed, least) = self.failed[id.0 as usize];
+        failed == pass && least <= limit
+    }
+
+    /// Notes that a job has failed. True when from now on every job of the group does.
+    pub fn set_failed(&mut self, id: GroupId, pass: u64, limit: Span) -> bool {
+        if self.has_failed(id, pass, limit) {
+            return false;
+        }
+        self.failed[id.0 as usize] = (pass, limit);
+        limit <= Span::ZERO
     }
 
     /// The shape of a group, up to date with the machine. The group must be.
@@ -317,13 +320,14 @@ impl Groups {
             jobs: 0,
             plain: false,
             epoch: 0,
-            failed: (0, Span::ZERO),
         });
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.groups.push(None);
+            self.failed.push((0, Span::ZERO));
             GroupId(self.groups.len() as u32 - 1)
         });
         self.groups[id.0 as usize] = group;
+        self.failed[id.0 as usize] = (0, Span::ZERO);
         let place = (queue, Arc::as_ptr(demand) as usize);
         self.by_place.insert(place, id);
         self.by_hash.entry(hash).or_default().push(id);

@@ -212,7 +212,7 @@ impl Scheduler {
         let line = &mut self.components[pass.component].line;
         let (groups, passes) = (&self.groups, self.passes);
         line.next(cursor, room.as_ref(), |group, limit| {
-            groups.get(group).has_failed(passes, limit)
+            groups.has_failed(group, passes, limit)
         })
     }
 
@@ -314,7 +314,7 @@ impl Scheduler {
     /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
     fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
         let passes = self.passes;
-        if self.groups.get_mut(group).set_failed(passes, limit) {
+        if self.groups.set_failed(group, passes, limit) {
             let bit = group.bit();
             pass.gave_up = true;
             pass.hopeless[bit] += 1;
@@ -328,8 +328,7 @@ impl Scheduler {
     fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
         if self
             .groups
-            .get(brief.group)
-            .has_failed(self.passes, brief.limit)
+            .has_failed(brief.group, self.passes, brief.limit)
         {
             return false;
         }
