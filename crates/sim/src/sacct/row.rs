@@ -64,6 +64,9 @@ pub enum Fault {
     /// Times contradict each other.
     #[error("a job that ended before it started")]
     EndedEarly,
+    /// A replay could not tell when it ends.
+    #[error("all jobs up to this one, one after another, end beyond 64 bits (of milliseconds)")]
+    AllBeyond64Bits,
     /// Longer than [`intake::MAX_LINE_BYTES`].
     #[error("a line longer than {} bytes", intake::MAX_LINE_BYTES)]
     LineTooLong,
@@ -84,6 +87,7 @@ impl intake::Fault for Fault {
             Self::NoLimit => "without time limit",
             Self::StartedEarly => "started before submitted",
             Self::EndedEarly => "ended before started",
+            Self::AllBeyond64Bits => "beyond 64 bits",
             Self::LineTooLong => "too long",
         }
     }
@@ -104,6 +108,7 @@ impl intake::Fault for Fault {
             | Self::NoLimit
             | Self::StartedEarly
             | Self::EndedEarly
+            | Self::AllBeyond64Bits
             | Self::LineTooLong => "--lenient leaves such rows out and counts them",
         }
     }
