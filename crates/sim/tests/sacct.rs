@@ -220,6 +220,13 @@ fn times() {
         ("End", "1767611400"),
     ];
     check(&epoch, |_| ());
+    let zoned = [
+        ("Submit", "2026-01-05T12:00:00+0200"),
+        ("Eligible", "2026-01-05T12:00:00+0200"),
+        ("Start", "2026-01-05T11:10:00+01:00"),
+        ("End", "2026-01-05T11:10:00Z"),
+    ];
+    check(&zoned, |_| ());
 }
 
 /// Steps are no jobs of their own, not even a fault.
