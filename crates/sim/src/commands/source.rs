@@ -115,7 +115,7 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
 /// Reads a length of time that has some length.
 pub fn window(text: &str) -> Result<Span, String> {
     match text.parse() {
-        Ok(Span::ZERO) => Err("no job starts within no time: say 7d, 12h, ...".to_owned()),
+        Ok(Span::ZERO) => Err("it must be longer than 0: say 7d, 12h, ...".to_owned()),
         Ok(span) => Ok(span),
         Err(error) => Err(format!("{error}")),
     }
