@@ -26,6 +26,8 @@ pub struct MachineError {
 pub struct TooLarge {
     /// Its number in the source.
     pub job: u64,
+    /// The line of the source that it comes from, from 1; 0 when it comes from no file.
+    pub line: u32,
     /// Processors that it asks for.
     pub processors: u32,
     /// Whole nodes that it asks for.
@@ -99,6 +101,7 @@ impl Machine {
         if let Some(job) = first.filter(|_| !lenient) {
             return Err(TooLarge {
                 job: job.id,
+                line: job.line,
                 processors: job.processors,
                 nodes: job.nodes,
                 machine: *self,

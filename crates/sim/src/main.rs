@@ -9,7 +9,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Examples:
   cosy-sim run --workload log.swf.gz --policy easy
-  cosy-sim try --sacct history.txt --machine 64x32 --policy new.toml
+  cosy-sim try --sacct history.txt --machine 64x32 --policy new.toml --lenient
   cosy-sim generate --model lublin --nodes 128 --jobs 5000 --seed 7 > log.swf
   cosy-sim experiment cosy
   cosy-sim calibrate --workload log.swf.gz

@@ -50,8 +50,6 @@ pub struct Replay {
 /// What a replay may be asked to do beside the replay itself.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Jobs submitted after that are left out.
-    pub until: Option<Time>,
     /// Keeps what each job held.
     pub keep_shares: bool,
     /// Called now and then with the number of jobs that have started.
@@ -117,10 +115,6 @@ pub fn replay(
     mut options: Options<'_>,
 ) -> Replay {
     let jobs = &workload.jobs;
-    let known = options.until.map_or(jobs.len(), |until| {
-        jobs.partition_point(|job| job.submit <= until)
-    });
-    let jobs = &jobs[..known];
     let mut scheduler = machine.scheduler(policy);
     let mut demands = Demands::new(machine);
     let mut replay = Replay {

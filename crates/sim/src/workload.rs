@@ -12,6 +12,8 @@ pub const UNKNOWN: &str = "unknown";
 pub struct Job {
     /// Its number in the source.
     pub id: u64,
+    /// The line of the source that it comes from, from 1; 0 when it comes from no file.
+    pub line: u32,
     /// Since the begin of the log.
     pub submit: Time,
     /// How long it really ran; a replay ends it at its limit at the latest.

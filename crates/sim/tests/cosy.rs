@@ -226,7 +226,11 @@ fn calibration_finds_where_the_queue_waits_no_longer() {
     }
     .cases();
     let mut told = 0;
-    let rows = calibrate(&cases, Measure::Jobs, |_| told += 1);
+    let rows = calibrate(&cases, Measure::Jobs, |_| {
+        told += 1;
+        Ok::<(), ()>(())
+    });
+    let rows = rows.unwrap();
     assert_eq!(told, rows.len());
     for row in &rows {
         let wait = |n| mean_relative_wait(&cases, row.point.share, n, Measure::Jobs);

@@ -348,7 +348,18 @@ fn what_is_refused_says_why() {
     );
     check(
         &["--machine", "3"],
-        "job 2 asks for 4 processors, the machine has 3 nodes",
+        &format!(
+            "{log}:2: job 2 asks for 4 processors, the machine has 3 nodes; --lenient leaves \
+             such jobs out and counts them"
+        ),
+    );
+    check(
+        &["--machine", "4", "--seed", "5"],
+        "'--workload <FILE>' cannot be used with '--seed <S>'",
+    );
+    check(
+        &["--machine", "4", "--gantt", "x.svg", "--backlog", "x.svg"],
+        "--gantt and --backlog both name 'x.svg'",
     );
     check(
         &["--machine", "4", "--json", "-", "--gantt", "-"],
@@ -356,12 +367,41 @@ fn what_is_refused_says_why() {
     );
     check(
         &["--machine", "4", "--json", "/nowhere/x"],
-        "cannot write '/nowhere/x'",
+        "cannot write '/nowhere/x': '/nowhere' is no folder",
     );
     let empty = written(dir.path(), &[], "; MaxProcs: 4\n");
     let empty = empty.to_str().unwrap();
     let output = cosy_sim(&["run", "--workload", empty, "--lenient"]);
     assert!(!output.status.success());
+}
+
+/// Each row fits 64 bits of milliseconds, but not the second behind the first.
+#[test]
+fn ends_beyond_64_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = 9_000_000_000_000_000;
+    let log = written(
+        dir.path(),
+        &[(0, long, long, 4), (5, long, long, 4), (6, 7, 8, 4)],
+        "; MaxProcs: 4\n",
+    );
+    let log = log.to_str().unwrap();
+    let refused = cosy_sim(&["run", "--workload", log]);
+    assert!(!refused.status.success());
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    let want = format!("{log}:3: all jobs up to this one, one after another, end beyond 64 bits");
+    assert!(errors.contains(&want), "{errors}");
+    let figures = figures(&cosy_sim(&[
+        "run",
+        "--workload",
+        log,
+        "--lenient",
+        "--json",
+        "-",
+    ]));
+    assert_eq!(figures["jobs"], 2);
+    assert_eq!(figures["makespan"], long + 7);
+    assert_eq!(figures["dropped"][0]["reason"], "beyond 64 bits");
 }
 
 #[test]
@@ -411,6 +451,21 @@ fn lenient_leaves_out_and_counts() {
         table.contains("left out           1: larger than the machine"),
         "{table}"
     );
+}
+
+/// A job that `--until` leaves out may be as large as it likes.
+#[test]
+fn what_comes_later_does_not_matter() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = written(
+        dir.path(),
+        &[(0, 9, 9, 1), (9000, 9, 9, 8)],
+        "; MaxProcs: 4\n",
+    );
+    let args = ["run", "--workload", log.to_str().unwrap(), "--json", "-"];
+    assert!(!cosy_sim(&args).status.success());
+    let got = figures(&cosy_sim(&[args.as_slice(), &["--until", "1h"]].concat()));
+    assert_eq!((&got["jobs"], &got["too_large"]), (&1.into(), &0.into()));
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn read(text: &str, strictness: Strictness) -> Result<Workload, Error> {
 fn sound_job() -> Job {
     Job {
         id: 4711,
+        line: 2,
         submit: Time(0),
         run: Span::from_secs(3600),
         limit: Span::from_secs(7200),
@@ -219,6 +220,13 @@ fn times() {
         ("End", "1767611400"),
     ];
     check(&epoch, |_| ());
+    let zoned = [
+        ("Submit", "2026-01-05T12:00:00+0200"),
+        ("Eligible", "2026-01-05T12:00:00+0200"),
+        ("Start", "2026-01-05T11:10:00+01:00"),
+        ("End", "2026-01-05T11:10:00Z"),
+    ];
+    check(&zoned, |_| ());
 }
 
 /// Steps are no jobs of their own, not even a fault.
@@ -333,6 +341,16 @@ fn rows_that_are_no_usable_job() {
         "a job that ended before it started",
         "ended before started",
     );
+    let long = ("ElapsedRaw", "900000000000000");
+    let dump = text(ALL, &[[long].as_slice(); 12]);
+    let error = read(&dump, STRICT).unwrap_err().to_string();
+    assert!(
+        error.starts_with("dump:12: all jobs up to this one"),
+        "{error}"
+    );
+    let workload = read(&dump, LENIENT).unwrap();
+    assert_eq!(workload.jobs.len(), 10);
+    assert_eq!(workload.dropped, [("beyond 64 bits".to_owned(), 2)]);
     let unset = [("Timelimit", ""), ("TimelimitRaw", "")];
     check_fault(&unset, "a job without time limit", "without time limit");
     check_fault(

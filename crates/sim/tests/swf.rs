@@ -43,6 +43,7 @@ fn sound_log() {
     let workload = read(SOUND, STRICT).unwrap();
     let first = Job {
         id: 7,
+        line: 4,
         submit: Time(10_000),
         run: Span(100_500),
         limit: Span(200_000),
@@ -55,6 +56,7 @@ fn sound_log() {
     };
     let second = Job {
         id: 8,
+        line: 6,
         submit: Time(20_000),
         run: Span(100_000),
         limit: Span(100_000),
@@ -278,7 +280,8 @@ fn logs_of_the_archive() {
 }
 
 fn job() -> impl Strategy<Value = Job> {
-    let times = (0..i64::MAX / 4, 1..i64::MAX / 4, 1..=i64::MAX);
+    // All of at most 40 runs end within 64 bits.
+    let times = (0..i64::MAX / 4, 1..i64::MAX / 64, 1..=i64::MAX);
     let others = (
         1..=u32::MAX,
         prop::option::of(0..i64::MAX / 2),
@@ -343,7 +346,10 @@ proptest! {
     fn written_logs_read_the_same(workload in workload()) {
         let mut text = Vec::new();
         swf::write(&workload, &mut text, &["two\nlines".to_owned()]).unwrap();
-        let again = swf::read("x", text.as_slice(), STRICT).unwrap();
+        let mut again = swf::read("x", text.as_slice(), STRICT).unwrap();
+        for job in &mut again.jobs {
+            job.line = 0;
+        }
         prop_assert_eq!(again, workload);
     }
 

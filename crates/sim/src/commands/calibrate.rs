@@ -1,5 +1,6 @@
 //! The command `cosy-sim calibrate`: the notice curve of a site's own workload.
 
+use super::output::print;
 use super::run;
 use super::source;
 use anyhow::{Context, bail};
@@ -58,7 +59,7 @@ pub fn command() -> Command {
                 "Waits of jobs that started within that time count",
             )
             .default_value("7d")
-            .value_parser(value_parser!(Span)),
+            .value_parser(source::window),
         )
         .arg(
             option(
@@ -90,9 +91,9 @@ fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 /// Workload or machine are not as they should be.
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let (machine, mut workload) = run::read(options)?;
-    run::fit(machine, &mut workload, options)?;
-    let jobs = until(workload.jobs, options);
-    let cases = cases(machine, &jobs, options)?;
+    let (name, lenient) = (run::source_name(options), options.get_flag("lenient"));
+    run::fit(machine, &mut workload, &name, lenient)?;
+    let cases = cases(machine, &workload.jobs, options)?;
     if nothing_waits(&cases) {
         bail!("no job of the workload waits: there is nothing to calibrate by");
     }
@@ -100,19 +101,11 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some("work") => Measure::Work,
         _ => Measure::Jobs,
     };
-    print!("{}", head(&cases, options));
-    let rows = calibrate(&cases, measure, |row| println!("{}", line(row, measure)));
+    print(&head(&cases, options))?;
+    let rows = calibrate(&cases, measure, |row| print(&(line(row, measure) + "\n")))?;
     let curve = curve(&rows).context("the points that were found")?;
-    print!("\n{}", curve.to_toml());
+    print(&format!("\n{}", curve.to_toml()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn until(mut jobs: Vec<Job>, options: &ArgMatches) -> Vec<Job> {
-    let first = jobs.first().map(|job| job.submit);
-    if let Some((first, length)) = first.zip(options.get_one::<Span>("until")) {
-        jobs.retain(|job| job.submit <= first + *length);
-    }
-    jobs
 }
 
 fn cases(machine: Machine, jobs: &[Job], options: &ArgMatches) -> anyhow::Result<Vec<Case>> {

@@ -4,7 +4,6 @@ use super::output::Output;
 use super::source;
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::cosy::case::{Case, Wait};
 use cosy_sim::cosy::controlled;
@@ -93,7 +92,7 @@ fn wait(text: &str) -> Result<Wait, String> {
     match text {
         "settled" => Ok(Wait::Settled),
         "before" => Ok(Wait::Before),
-        window => match window.parse::<Span>() {
+        window => match source::window(window) {
             Ok(window) => Ok(Wait::Window(window)),
             Err(error) => Err(format!("neither settled nor before nor a time: {error}")),
         },

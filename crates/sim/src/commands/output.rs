@@ -18,15 +18,22 @@ impl Output {
     /// What was asked for with `names`.
     ///
     /// # Errors
-    /// Two of them want standard output.
+    /// Two of them want standard output or the same file, or one is in a folder that there
+    /// is not: better said before a long replay than after it.
     pub fn of(options: &ArgMatches, names: &[&'static str]) -> anyhow::Result<Self> {
         let file = |name: &&'static str| Some((*name, options.get_one::<String>(name)?.clone()));
         let files: Vec<_> = names.iter().filter_map(file).collect();
-        let taken = files.iter().filter(|(_, file)| file == "-").count();
-        if taken > 1 {
-            bail!("only one of the files can be '-', standard output");
+        for (at, (name, file)) in files.iter().enumerate() {
+            let same = files[..at].iter().find(|(_, other)| other == file);
+            match same {
+                Some(_) if file == "-" => {
+                    bail!("only one of the files can be '-', standard output")
+                }
+                Some((other, _)) => bail!("--{other} and --{name} both name '{file}'"),
+                None => reachable(file)?,
+            }
         }
-        let taken = taken == 1;
+        let taken = files.iter().any(|(_, file)| file == "-");
         Ok(Self { files, taken })
     }
 
@@ -58,6 +65,14 @@ impl Output {
     }
 }
 
+fn reachable(file: &str) -> anyhow::Result<()> {
+    let folder = Path::new(file).parent();
+    match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => bail!("cannot write '{file}': '{}' is no folder", folder.display()),
+        None => Ok(()),
+    }
+}
+
 /// Writes a file anew.
 ///
 /// # Errors
@@ -67,8 +82,11 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot write '{}'", path.display()))
 }
 
-/// Prints to standard output; a reader that has left is an error, not a panic.
-fn print(text: &str) -> anyhow::Result<()> {
+/// Prints to standard output.
+///
+/// # Errors
+/// What the system says; a reader that has left is an error, not a panic.
+pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     done.context("cannot write to standard output")

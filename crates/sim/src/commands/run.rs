@@ -4,16 +4,16 @@ use super::output::Output;
 use super::progress::Progress;
 use super::report::{self, Report};
 use super::source;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use cosy_model::{Span, Time};
+use cosy_model::Span;
 use cosy_sched::Policy;
 use cosy_sim::machine::Machine;
 use cosy_sim::metrics::Metrics;
 use cosy_sim::picture::{self, PictureError};
 use cosy_sim::policy;
 use cosy_sim::replay::{Options, Replay, replay};
-use cosy_sim::workload::Workload;
+use cosy_sim::workload::{Job, Workload};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -95,16 +95,16 @@ pub fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg 
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut output = Output::of(options, &["json", "gantt", "utilisation", "backlog"])?;
     let (machine, mut workload) = read(options)?;
-    let too_large = fit(machine, &mut workload, options)?;
-    let until = until(options, &workload);
+    let lenient = options.get_flag("lenient");
+    let too_large = fit(machine, &mut workload, &source_name(options), lenient)?;
     let policy = *options.get_one("policy").unwrap_or(&Policy::EASY);
     let keep_shares = options.contains_id("gantt");
-    let jobs = submitted(&workload, until);
+    let jobs = workload.jobs.len();
     if keep_shares && jobs > picture::MAX_BARS {
         // What so many jobs hold is not even kept.
         return Err(PictureError::TooMany { jobs }).context("--gantt");
     }
-    let (replay, took) = timed(machine, policy, &workload, until, keep_shares);
+    let (replay, took) = timed(machine, policy, &workload, keep_shares);
     let mut metrics = Metrics::of(machine, &workload, &replay);
     metrics.too_large += too_large;
     draw(&mut output, machine, &workload, &replay)?;
@@ -122,11 +122,13 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machine that was asked for or that the workload names, and the workload.
+/// The machine that was asked for or that the workload names, and the workload until
+/// `--until`.
 pub fn read(options: &ArgMatches) -> anyhow::Result<(Machine, Workload)> {
     let asked: Option<Machine> = options.get_one("machine").copied();
     let size = asked.map_or(MODEL_NODES.into(), |machine| machine.size());
-    let workload = source::read(options, u32::try_from(size).unwrap_or(u32::MAX))?;
+    let mut workload = source::read(options, u32::try_from(size).unwrap_or(u32::MAX))?;
+    cut(&mut workload.jobs, options);
     if workload.jobs.is_empty() {
         bail!(
             "the workload has no job that could run{}",
@@ -150,12 +152,19 @@ pub fn machine_of(options: &ArgMatches, workload: &Workload) -> anyhow::Result<M
     }
 }
 
-/// Refuses jobs that are larger than the machine, or with `--lenient` drops them; says how
-/// many.
-pub fn fit(machine: Machine, workload: &mut Workload, options: &ArgMatches) -> anyhow::Result<u64> {
-    let gone = machine
-        .fit(workload, options.get_flag("lenient"))
-        .context("with --lenient such jobs are left out")?;
+/// Refuses jobs of the workload called `name` that are larger than the machine, or if that
+/// is `lenient` drops them; says how many.
+pub fn fit(
+    machine: Machine,
+    workload: &mut Workload,
+    name: &str,
+    lenient: bool,
+) -> anyhow::Result<u64> {
+    let name = source::called(name);
+    let gone = machine.fit(workload, lenient).map_err(|error| {
+        let line = error.line;
+        anyhow!("{name}:{line}: {error}; --lenient leaves such jobs out and counts them")
+    })?;
     if gone > 0 {
         workload
             .dropped
@@ -167,16 +176,12 @@ pub fn fit(machine: Machine, workload: &mut Workload, options: &ArgMatches) -> a
     Ok(gone)
 }
 
-/// `--until` counts from the first submission.
-fn until(options: &ArgMatches, workload: &Workload) -> Option<Time> {
-    let until: Span = *options.get_one("until")?;
-    Some(workload.jobs.first()?.submit + until)
-}
-
-/// How many jobs are submitted until then.
-fn submitted(workload: &Workload, until: Option<Time>) -> usize {
-    let jobs = &workload.jobs;
-    jobs.partition_point(|job| until.is_none_or(|until| job.submit <= until))
+/// Leaves out what `--until` says, which counts from the first submission.
+fn cut(jobs: &mut Vec<Job>, options: &ArgMatches) {
+    let first = jobs.first().map(|job| job.submit);
+    if let Some((first, length)) = first.zip(options.get_one::<Span>("until")) {
+        jobs.retain(|job| job.submit <= first + *length);
+    }
 }
 
 /// Replays, with a line of progress where someone sees it, and says how many seconds that
@@ -185,13 +190,11 @@ fn timed(
     machine: Machine,
     policy: Policy,
     workload: &Workload,
-    until: Option<Time>,
     keep_shares: bool,
 ) -> (Replay, f64) {
-    let mut progress = Progress::of(submitted(workload, until) as u64);
+    let mut progress = Progress::of(workload.jobs.len() as u64);
     let mut show = |started| progress.show(started);
     let options = Options {
-        until,
         keep_shares,
         progress: Some(&mut show),
         ..Options::default()

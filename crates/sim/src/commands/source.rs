@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cosy_model::Span;
 use cosy_sim::intake::{self, Strictness};
 use cosy_sim::models::cirne::{self, Arrival};
 use cosy_sim::models::lublin::{self, Kind};
@@ -14,7 +15,7 @@ use std::io::{self, BufRead, BufReader};
 const DEFAULT_JOBS: &str = "1000";
 const DEFAULT_SEED: &str = "1";
 /// Options that say nothing about a log.
-const OF_MODELS: [&str; 4] = ["jobs", "arrival", "kind", "load"];
+const OF_MODELS: [&str; 5] = ["jobs", "seed", "arrival", "kind", "load"];
 
 /// A model that workloads are drawn from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +112,15 @@ fn kind_parser() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|name| name.parse())
 }
 
+/// Reads a length of time that has some length.
+pub fn window(text: &str) -> Result<Span, String> {
+    match text.parse() {
+        Ok(Span::ZERO) => Err("it must be longer than 0: say 7d, 12h, ...".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
 /// Reads a load that models are used with.
 pub fn load(text: &str) -> Result<f64, String> {
     let known = cirne::LOADS;
@@ -134,13 +144,21 @@ pub fn read(matches: &ArgMatches, nodes: u32) -> anyhow::Result<Workload> {
     }
 }
 
+/// What messages call `file`.
+pub fn called(file: &str) -> &str {
+    match file {
+        "-" => "standard input",
+        path => path,
+    }
+}
+
 /// The log called `file`, of whatever format; `-` is standard input.
 ///
 /// # Errors
 /// It cannot be read or holds no usable workload.
 pub fn log(file: &str, strictness: Strictness) -> anyhow::Result<Workload> {
     match file {
-        "-" => known_by_content("standard input", io::stdin().lock(), strictness),
+        "-" => known_by_content(called(file), io::stdin().lock(), strictness),
         path => {
             let input = File::open(path).with_context(|| format!("{path}: cannot be read"))?;
             known_by_content(path, BufReader::new(input), strictness)

@@ -88,7 +88,8 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let old = options.get_one::<String>("against");
     let old = old.map(|old| policy_of(old)).transpose()?;
     let (machine, mut workload) = read(options)?;
-    run::fit(machine, &mut workload, options)?;
+    let history = text(options, "sacct");
+    run::fit(machine, &mut workload, history, options.get_flag("lenient"))?;
     let (before, waits_before) = match &old {
         Some(old) => replayed(machine, &workload, old)?,
         None => recorded(&workload)?,
@@ -98,7 +99,7 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let comparison = compare(&workload, &waits_before, &waits_after, seed)
         .context("no job has a wait on both sides: there is nothing to compare")?;
     let report = TryReport {
-        history: text(options, "sacct").to_owned(),
+        history: history.to_owned(),
         machine,
         dropped: super::report::dropped(&workload),
         before,

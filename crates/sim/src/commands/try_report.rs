@@ -213,8 +213,9 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, lines: &[Line]) -> fmt::Result
     }
 }
 
+/// In whole seconds, rounded as [`signed`] rounds, so that both agree.
 fn span(secs: f64) -> String {
-    Span((secs * 1000.0).round() as i64).to_string()
+    Span::from_secs(secs.round() as i64).to_string()
 }
 
 /// With `+` or `-` in front unless it is nothing.
@@ -224,5 +225,22 @@ fn signed(secs: f64) -> String {
         secs if secs < 0.0 => "-",
         _ => "",
     };
-    format!("{sign}{}", Span(secs.abs().round() as i64 * 1000))
+    format!("{sign}{}", Span::from_secs(secs.abs().round() as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_and_their_differences_agree() {
+        let check = |secs: f64, wait: &str, difference: &str| {
+            assert_eq!(span(secs), wait);
+            assert_eq!(signed(-secs), difference);
+        };
+        check(0.0, "00:00:00", "00:00:00");
+        check(0.4, "00:00:00", "00:00:00");
+        check(4862.5, "01:21:03", "-01:21:03");
+        check(86_399.7, "1-00:00:00", "-1-00:00:00");
+    }
 }

@@ -24,20 +24,27 @@ pub struct Row {
 /// Finds the n that is needed at each share of [`PERCENTS`]; `cases` are one workload with
 /// different choices of the reservations. Stops after the first share for which there is
 /// none, and hands out each row as it is found.
-pub fn calibrate(cases: &[Case], measure: Measure, mut tell: impl FnMut(&Row)) -> Vec<Row> {
+///
+/// # Errors
+/// Those of `tell`; nothing is looked for after one.
+pub fn calibrate<E>(
+    cases: &[Case],
+    measure: Measure,
+    mut tell: impl FnMut(&Row) -> Result<(), E>,
+) -> Result<Vec<Row>, E> {
     let mut rows: Vec<Row> = Vec::new();
     for percent in PERCENTS {
         let share = Share::percent(percent);
         let found = needed(cases, share, measure);
         let point = Point::of(cases, share, found.multiple());
         let row = Row { found, point };
-        tell(&row);
+        tell(&row)?;
         rows.push(row);
         if matches!(found, Found::Beyond(_)) {
             break;
         }
     }
-    rows
+    Ok(rows)
 }
 
 /// The curve through what was found. It begins with n = 1 at no reservations, never falls,

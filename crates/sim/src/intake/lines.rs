@@ -5,6 +5,8 @@ use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// What some editors put before the first line of a text.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// The text of `input`, unpacked if it begins as gzip does.
 pub fn unpacked<'a>(input: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
@@ -88,7 +90,12 @@ impl<R: BufRead> Lines<R> {
             Ok(_) if self.line.len() > MAX_LINE_BYTES && !self.line.ends_with(b"\n") => {
                 self.skip_rest()
             }
-            Ok(_) => Ok(Line::Text(without_end(&self.line))),
+            Ok(_) => {
+                let line = without_end(&self.line);
+                let is_first = self.number == 1;
+                let marked = line.strip_prefix(&BYTE_ORDER_MARK).filter(|_| is_first);
+                Ok(Line::Text(marked.unwrap_or(line)))
+            }
             Err(error) => damaged(error),
         }
     }
@@ -150,6 +157,7 @@ mod tests {
     fn lines() {
         check(b"", &[]);
         check(b"a\r\n\nb", &["a", "", "b"]);
+        check("\u{feff}a\n\u{feff}b".as_bytes(), &["a", "\u{feff}b"]);
         let longest = "x".repeat(MAX_LINE_BYTES);
         check(format!("{longest}\nb\n").as_bytes(), &[&longest, "b"]);
         check(format!("{longest}x\nb\n").as_bytes(), &["too long", "b"]);

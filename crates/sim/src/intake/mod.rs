@@ -5,9 +5,11 @@
 //! [`MAX_LINE_BYTES`] and no job beyond [`MAX_JOBS`] is ever held in memory, and no row
 //! is left out uncounted.
 
+mod ends;
 mod lines;
 mod names;
 
+pub use ends::Ends;
 pub use lines::{Line, Lines, peeked, unpacked};
 pub use names::Names;
 

@@ -11,7 +11,7 @@ mod row;
 pub use crate::intake::Strictness;
 pub use row::Fault;
 
-use crate::intake::{self, Intake, Line, Lines, Names};
+use crate::intake::{self, Ends, Intake, Line, Lines, Names};
 use crate::workload::{Job, Workload};
 use columns::{Cells, Column, Columns};
 use cosy_model::{Span, Time};
@@ -46,6 +46,7 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
         intake: Intake::new(name, strictness),
         columns: None,
         jobs: Vec::new(),
+        ends: Ends::default(),
         limits: Vec::new(),
         users: Names::default(),
         accounts: Names::default(),
@@ -53,8 +54,9 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
     };
     let mut lines = Lines::new(intake::unpacked(input));
     loop {
+        let number = lines.number() + 1;
         let taken = match lines.read() {
-            Ok(Line::Text(line)) => dump.line(&String::from_utf8_lossy(line)),
+            Ok(Line::Text(line)) => dump.line(number, &String::from_utf8_lossy(line)),
             Ok(Line::TooLong) => Err(Fault::LineTooLong),
             Ok(Line::CutOff(why)) => {
                 dump.intake.cut_off(lines.number(), why)?;
@@ -77,6 +79,7 @@ struct Dump {
     columns: Option<Columns>,
     /// Submit times are civil times still.
     jobs: Vec<Job>,
+    ends: Ends,
     /// Of each job.
     limits: Vec<Limit>,
     users: Names<String>,
@@ -85,7 +88,7 @@ struct Dump {
 }
 
 impl Dump {
-    fn line(&mut self, line: &str) -> Result<(), Fault> {
+    fn line(&mut self, number: u64, line: &str) -> Result<(), Fault> {
         if line.trim().is_empty() {
             return Ok(());
         }
@@ -102,7 +105,10 @@ impl Dump {
             return Ok(());
         }
         let figures = row::figures(columns, &cells)?;
-        self.keep(&figures, &cells);
+        if !self.ends.add(Time(figures.entered_ms), figures.run) {
+            return Err(Fault::AllBeyond64Bits);
+        }
+        self.keep(number, &figures, &cells);
         Ok(())
     }
 
@@ -114,10 +120,11 @@ impl Dump {
         }
     }
 
-    fn keep(&mut self, figures: &row::Figures, cells: &Cells<'_>) {
+    fn keep(&mut self, line: u64, figures: &row::Figures, cells: &Cells<'_>) {
         self.limits.push(figures.limit);
         self.jobs.push(Job {
             id: figures.id.unwrap_or(self.jobs.len() as u64 + 1),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
             submit: Time(figures.entered_ms),
             run: figures.run,
             processors: figures.processors,

@@ -7,11 +7,15 @@
 use super::columns::{Cells, Column, Columns};
 use crate::intake;
 use cosy_model::Span;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// The most digits of a number that is read: no sum of two such times overflows.
 const MOST_DIGITS: usize = 15;
+
+/// What `sacct` prints when nobody asks for another format.
+const CIVIL: &str = "2026-01-05T10:00:00";
 
 /// Why a row is no usable job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -64,6 +68,9 @@ pub enum Fault {
     /// Times contradict each other.
     #[error("a job that ended before it started")]
     EndedEarly,
+    /// A replay could not tell when it ends.
+    #[error("all jobs up to this one, one after another, end beyond 64 bits (of milliseconds)")]
+    AllBeyond64Bits,
     /// Longer than [`intake::MAX_LINE_BYTES`].
     #[error("a line longer than {} bytes", intake::MAX_LINE_BYTES)]
     LineTooLong,
@@ -84,6 +91,7 @@ impl intake::Fault for Fault {
             Self::NoLimit => "without time limit",
             Self::StartedEarly => "started before submitted",
             Self::EndedEarly => "ended before started",
+            Self::AllBeyond64Bits => "beyond 64 bits",
             Self::LineTooLong => "too long",
         }
     }
@@ -104,6 +112,7 @@ impl intake::Fault for Fault {
             | Self::NoLimit
             | Self::StartedEarly
             | Self::EndedEarly
+            | Self::AllBeyond64Bits
             | Self::LineTooLong => "--lenient leaves such rows out and counts them",
         }
     }
@@ -257,8 +266,8 @@ fn span(column: Column, text: &str) -> Result<Span, Fault> {
         .map_err(|_| cell(column, text, "length of time"))
 }
 
-/// Civil time in milliseconds, or seconds since 1970 (`SLURM_TIME_FORMAT=%s`); `None` when
-/// it is unknown.
+/// Civil time in milliseconds, seconds since 1970 (`SLURM_TIME_FORMAT=%s`), or a time with
+/// its distance to UTC (`%FT%T%z`); `None` when it is unknown.
 fn time_ms(cells: &Cells<'_>, column: Column) -> Result<Option<i64>, Fault> {
     let Some(text) = cells.get(column) else {
         return Ok(None);
@@ -269,10 +278,19 @@ fn time_ms(cells: &Cells<'_>, column: Column) -> Result<Option<i64>, Fault> {
     if let Some(secs) = number(text).and_then(|secs| i64::try_from(secs).ok()) {
         return Ok(Some(secs * 1000));
     }
-    let civil = text.parse::<DateTime>().ok();
-    let instant = civil.and_then(|civil| TimeZone::UTC.to_timestamp(civil).ok());
-    let ms = instant.map(|instant| instant.as_millisecond());
+    let ms = instant(text).map(|instant| instant.as_millisecond());
     ms.map(Some).ok_or_else(|| cell(column, text, "time"))
+}
+
+/// A civil time as if it were UTC, or a time with its distance to UTC.
+fn instant(text: &str) -> Option<Timestamp> {
+    if text.len() > CIVIL.len()
+        && let Ok(instant) = text.parse()
+    {
+        return Some(instant);
+    }
+    let civil = text.parse::<DateTime>().ok()?;
+    TimeZone::UTC.to_timestamp(civil).ok()
 }
 
 fn number(text: &str) -> Option<u64> {

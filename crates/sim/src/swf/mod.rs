@@ -12,7 +12,7 @@ pub use crate::intake::Strictness;
 pub use row::{Fault, Field};
 pub use write::write;
 
-use crate::intake::{self, Intake, Line, Lines};
+use crate::intake::{self, Ends, Intake, Line, Lines};
 use crate::workload::{Job, Workload};
 use cosy_model::{Span, Time};
 use header::Header;
@@ -45,12 +45,14 @@ pub fn read(name: &str, input: impl BufRead, strictness: Strictness) -> Result<W
         intake: Intake::new(name, strictness),
         header: Header::new(),
         jobs: Vec::new(),
+        ends: Ends::default(),
         is_sorted: true,
     };
     let mut lines = Lines::new(intake::unpacked(input));
     loop {
+        let number = lines.number() + 1;
         let taken = match lines.read() {
-            Ok(Line::Text(line)) => log.line(line),
+            Ok(Line::Text(line)) => log.line(number, line),
             Ok(Line::TooLong) => Err(Fault::LineTooLong),
             Ok(Line::CutOff(why)) => {
                 log.intake.cut_off(lines.number(), why)?;
@@ -71,16 +73,18 @@ struct Log {
     intake: Intake,
     header: Header,
     jobs: Vec<Job>,
+    ends: Ends,
     is_sorted: bool,
 }
 
 impl Log {
-    fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
+    fn line(&mut self, number: u64, line: &[u8]) -> Result<(), Fault> {
         match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
             None => {}
             Some(b';') => self.header.comment(line),
             Some(_) => {
-                let job = self.job(&row::parse(line)?)?;
+                let mut job = self.job(&row::parse(line)?)?;
+                job.line = u32::try_from(number).unwrap_or(u32::MAX);
                 self.keep(job)?;
             }
         }
@@ -92,6 +96,7 @@ impl Log {
         let header = &mut self.header;
         Ok(Job {
             id: u64::try_from(row[Field::JOB.0] / 1000).unwrap_or(0),
+            line: 0,
             submit: Time(figures.submit_ms),
             run: Span(figures.run_ms),
             limit: Span(figures.limit_ms),
@@ -112,6 +117,9 @@ impl Log {
             .is_some_and(|last| job.submit < last.submit);
         if is_late && self.intake.strictness() == Strictness::Strict {
             return Err(Fault::Unsorted);
+        }
+        if !self.ends.add(job.submit, job.run.min(job.limit)) {
+            return Err(Fault::AllBeyond64Bits);
         }
         self.is_sorted &= !is_late;
         self.jobs.push(job);

@@ -85,6 +85,9 @@ pub enum Fault {
     /// Its end does not fit.
     #[error("submit time and run time together are beyond 64 bits (of milliseconds)")]
     EndBeyond64Bits,
+    /// A replay could not tell when it ends.
+    #[error("all jobs up to this one, one after another, end beyond 64 bits (of milliseconds)")]
+    AllBeyond64Bits,
     /// More than any machine has.
     #[error("{0} processors are more than 2^32 - 1")]
     Processors(i64),
@@ -112,7 +115,9 @@ impl intake::Fault for Fault {
             Self::NotNumber(_) => "with something that is no number",
             Self::Negative(_) => "with a negative number",
             Self::NotWhole(_) => "with a fraction where none can be",
-            Self::Beyond64Bits(_) | Self::EndBeyond64Bits => "beyond 64 bits",
+            Self::Beyond64Bits(_) | Self::EndBeyond64Bits | Self::AllBeyond64Bits => {
+                "beyond 64 bits"
+            }
             Self::Processors(_) => "with more than 2^32 processors",
             Self::Unsorted => "out of order",
             Self::NoSubmit => "without submit time",
@@ -131,6 +136,7 @@ impl intake::Fault for Fault {
             | Self::NotWhole(_)
             | Self::Beyond64Bits(_)
             | Self::EndBeyond64Bits
+            | Self::AllBeyond64Bits
             | Self::Processors(_)
             | Self::NoSubmit
             | Self::NoRun
