@@ -366,6 +366,10 @@ fn what_is_refused_says_why() {
         "only one of the files",
     );
     check(
+        &["--machine", "4", "--json", log],
+        &format!("--json would overwrite '{log}', which --workload reads"),
+    );
+    check(
         &["--machine", "4", "--json", "/nowhere/x"],
         "cannot write '/nowhere/x': '/nowhere' is no folder",
     );

@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+/// Options of all commands that name files to read.
+const INPUTS: [&str; 4] = ["workload", "sacct", "policy", "against"];
+
 /// Where results go.
 pub struct Output {
     /// Options with the files that they name.
@@ -18,8 +21,8 @@ impl Output {
     /// What was asked for with `names`.
     ///
     /// # Errors
-    /// Two of them want standard output or the same file, or one is in a folder that there
-    /// is not: better said before a long replay than after it.
+    /// Two of them want standard output or the same file, one would overwrite what is read,
+    /// or one is in a folder that there is not: better said before a long replay than after it.
     pub fn of(options: &ArgMatches, names: &[&'static str]) -> anyhow::Result<Self> {
         let file = |name: &&'static str| Some((*name, options.get_one::<String>(name)?.clone()));
         let files: Vec<_> = names.iter().filter_map(file).collect();
@@ -31,6 +34,11 @@ impl Output {
                 }
                 Some((other, _)) => bail!("--{other} and --{name} both name '{file}'"),
                 None => reachable(file)?,
+            }
+            for input in INPUTS {
+                if is_file_of(options, input, file) {
+                    bail!("--{name} would overwrite '{file}', which --{input} reads");
+                }
             }
         }
         let taken = files.iter().any(|(_, file)| file == "-");
@@ -63,6 +71,14 @@ impl Output {
     pub fn finish(self, text: &str) -> anyhow::Result<()> {
         if self.taken { Ok(()) } else { print(text) }
     }
+}
+
+/// True when the option `input` names an existing file, and `file` is that one.
+fn is_file_of(options: &ArgMatches, input: &str, file: &str) -> bool {
+    let named = options.try_get_one::<String>(input).ok().flatten();
+    let known = |path: &str| Path::new(path).canonicalize().ok();
+    let read = named.and_then(|named| known(named));
+    read.is_some_and(|read| known(file) == Some(read))
 }
 
 fn reachable(file: &str) -> anyhow::Result<()> {

@@ -90,7 +90,11 @@ fn by_work(machine: Machine, jobs: &[Job], starts: impl Iterator<Item = (usize, 
     let (mut sum, mut all) = (0.0, 0.0);
     for (at, start) in starts {
         let job = &jobs[at];
-        let work = machine.processors(job) as f64 * job.limit.ms() as f64;
+        let asked = match job.limit {
+            Span::UNLIMITED => job.run,
+            limit => limit,
+        };
+        let work = machine.processors(job) as f64 * asked.ms() as f64;
         sum += work * start.since(job.submit).ms() as f64;
         all += work;
     }
@@ -161,6 +165,23 @@ mod tests {
         assert_eq!(figures, wanted);
         let multiple = figures.measured_multiple();
         assert_eq!(multiple, Some(20.0 / 3.0));
+    }
+
+    /// A job without limit counts by its run time: it must not outweigh all others.
+    #[test]
+    fn no_limit_is_no_infinite_weight() {
+        let machine = Machine { nodes: 4, cores: 1 };
+        let endless = Job {
+            limit: Span::UNLIMITED,
+            ..job(0, 10, 1)
+        };
+        let jobs = [job(0, 30, 1), endless];
+        let fates = [
+            Fate::Started(Time::from_secs(40)),
+            Fate::Started(Time::EPOCH),
+        ];
+        let figures = Figures::of(machine, &jobs, &[false, false], &fates);
+        assert_eq!(figures.queue_wait_by_work, Span::from_secs(30));
     }
 
     #[test]
