@@ -8,6 +8,9 @@ use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
 use std::collections::BTreeSet;
 
+/// So many jobs that have come between two passes are looked at alone; of more, all are.
+const MOST_FRESH: usize = 64;
+
 /// One component.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Component {
@@ -50,8 +53,10 @@ impl Component {
     pub fn add(&mut self, key: OrderKey, brief: Brief) {
         self.line.insert(key, brief);
         self.dirty = true;
-        if self.only_fresh {
+        if self.only_fresh && self.fresh.len() < MOST_FRESH {
             self.fresh.push((key, brief));
+        } else {
+            self.only_fresh = false;
         }
     }
 
