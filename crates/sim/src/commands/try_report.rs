@@ -178,8 +178,9 @@ impl fmt::Display for Side {
 }
 
 fn likely(weeks: u64) -> String {
+    let s = if weeks == 1 { "" } else { "s" };
     format!(
-        "'likely' holds nine of ten differences that are found when the {weeks} weeks of the \
+        "'likely' holds nine of ten differences that are found when the {weeks} week{s} of the \
          history are\ndrawn anew ({DRAWS} times, with replacement). Of many lines one in ten \
          may tell of a difference\nthat is none.\n"
     )

@@ -1,6 +1,6 @@
 //! Bounded lines of a text that may be packed with gzip.
 
-use super::MAX_LINE_BYTES;
+use super::{MAX_LINE_BYTES, MAX_SKIPPED_BYTES};
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
@@ -79,7 +79,8 @@ impl<R: BufRead> Lines<R> {
     /// The next line.
     ///
     /// # Errors
-    /// Those of the system; a damaged packed text is none.
+    /// Those of the system, and a line beyond [`MAX_SKIPPED_BYTES`]; a damaged packed text
+    /// is none.
     pub fn read(&mut self) -> io::Result<Line<'_>> {
         self.line.clear();
         self.number += 1;
@@ -101,6 +102,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     fn skip_rest(&mut self) -> io::Result<Line<'_>> {
+        let mut rest = MAX_SKIPPED_BYTES;
         loop {
             let held = match self.input.fill_buf() {
                 Ok(held) => held,
@@ -115,6 +117,9 @@ impl<R: BufRead> Lines<R> {
             if over {
                 return Ok(Line::TooLong);
             }
+            let left = rest.checked_sub(skipped);
+            let endless = || io::Error::other(format!("line {} does not end", self.number));
+            rest = left.ok_or_else(endless)?;
         }
     }
 }
@@ -137,6 +142,13 @@ fn damaged<'a>(error: io::Error) -> io::Result<Line<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_end_is_an_error() {
+        let mut lines = Lines::new(BufReader::new(io::repeat(0)));
+        let error = lines.read().unwrap_err();
+        assert_eq!(error.to_string(), "line 1 does not end");
+    }
 
     fn check(text: &[u8], expected: &[&str]) {
         let mut lines = Lines::new(text);

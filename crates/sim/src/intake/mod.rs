@@ -20,6 +20,9 @@ use std::io;
 /// Longest line that is read.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
+/// Longest line that is skipped: beyond it the input is no text, and may have no end.
+pub const MAX_SKIPPED_BYTES: usize = 64 * 1024 * 1024;
+
 /// Most jobs of one log.
 pub const MAX_JOBS: usize = 50_000_000;
 
