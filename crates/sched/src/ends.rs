@@ -104,9 +104,23 @@ impl Ends {
         }
     }
 
+    /// When at least `nodes` nodes will have come free, if they ever do, ends before `soon`
+    /// counting as then: the time, the place after all ends of that time, and how many
+    /// nodes have come free by it.
+    pub fn freed(&self, nodes: u64, soon: Time) -> Option<(Time, Place, u64)> {
+        let (place, mut freed) = self.freeing(nodes)?;
+        let at = self.get(place)?.at.max(soon);
+        let mut next = self.after(place);
+        while let Some(end) = self.get(next).filter(|end| end.at.max(soon) == at) {
+            freed += u64::from(end.nodes);
+            next = self.after(next);
+        }
+        Some((at, next, freed))
+    }
+
     /// The first place by which at least `nodes` nodes have come free, if they ever do, and
     /// how many have then.
-    pub fn freeing(&self, nodes: u64) -> Option<(Place, u64)> {
+    fn freeing(&self, nodes: u64) -> Option<(Place, u64)> {
         let mut left = nodes.max(1);
         let mut freed = 0;
         for (run, ends) in self.runs.iter().enumerate() {

@@ -67,14 +67,7 @@ impl Scheduler {
     /// A job runs on idle nodes that it holds as a whole.
     fn run_on(&mut self, job: JobId, nodes: NodeSet, holding: Holding, end: Time) {
         self.machine.hold(&nodes, end);
-        let running = Running {
-            job,
-            end,
-            nodes,
-            holding,
-        };
-        let id = self.running.insert(running);
-        self.enter(id);
+        self.list(job, nodes, holding, end);
     }
 
     fn run_listed(&mut self, job: JobId, shares: Vec<NodeShare>, end: Time, exclusive: bool) {
@@ -82,7 +75,11 @@ impl Scheduler {
             self.machine.run(job, share, end, exclusive);
         }
         let nodes = shares.iter().map(|share| share.node).collect();
-        let holding = Holding::Listed(shares);
+        self.list(job, nodes, Holding::Listed(shares), end);
+    }
+
+    /// Enters a job whose nodes have been taken into the list of running ones.
+    fn list(&mut self, job: JobId, nodes: NodeSet, holding: Holding, end: Time) {
         let running = Running {
             job,
             end,

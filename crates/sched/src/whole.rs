@@ -75,22 +75,12 @@ impl Scheduler {
         let count = count_alike(&group.demand, group.alike?)?;
         let idle = self.machine.room(pass.component).idle;
         let missing = count.checked_sub(idle).filter(|missing| *missing > 0)?;
-        let (place, mut freed) = component.ends.freeing(missing.into())?;
-        let at = component.ends.get(place)?.at;
         let soon = Time(pass.now.0.saturating_add(1));
-        let mut next = component.ends.after(place);
-        while let Some(end) = component
-            .ends
-            .get(next)
-            .filter(|e| e.at.max(soon) == at.max(soon))
-        {
-            freed += u64::from(end.nodes);
-            next = component.ends.after(next);
-        }
-        let end = at.max(soon) + at_least_one(head.limit);
+        let (at, _, freed) = component.ends.freed(missing.into(), soon)?;
+        let end = at + at_least_one(head.limit);
         (end <= component.reserved_from()).then(|| Leftover {
             kept: u64::from(count).saturating_sub(freed) as u32,
-            slack: at.max(soon).since(pass.now),
+            slack: at.since(pass.now),
         })
     }
 
@@ -221,14 +211,10 @@ impl Scheduler {
         let ends = &self.components[pass.component].ends;
         let idle = self.machine.room(pass.component).idle;
         let soon = Time(pass.now.0.saturating_add(1));
-        let (place, _) = ends.freeing(count.saturating_sub(idle).into())?;
-        let at = ends.get(place)?.at.max(soon);
+        let missing = count.saturating_sub(idle);
+        let (at, next, _) = ends.freed(missing.into(), soon)?;
         if at == Time::FAR {
             return None;
-        }
-        let mut next = ends.after(place);
-        while ends.get(next).is_some_and(|end| end.at.max(soon) == at) {
-            next = ends.after(next);
         }
         let Masks { taken, class, .. } = &mut pass.masks;
         taken.clear();
