@@ -151,6 +151,8 @@ pub(crate) struct Groups {
     unused: usize,
     /// How many groups with waiting jobs are not plain.
     unlike: u32,
+    /// How many groups with waiting jobs share nodes.
+    shared: u32,
     /// With how many waiting groups each bit stands for.
     waiting: [u32; BITS],
     shapes: Vec<Shape>,
@@ -178,6 +180,7 @@ impl Default for Groups {
             by_place: Table::default(),
             unused: 0,
             unlike: 0,
+            shared: 0,
             waiting: [0; BITS],
             shapes: Vec::new(),
             shape_by_hash: BTreeMap::new(),
@@ -259,6 +262,7 @@ impl Groups {
             let plain = nodes.is_some_and(|nodes| is_plain(demand, nodes));
             self.get_mut(id).plain = plain;
             self.unlike += u32::from(!plain);
+            self.shared += u32::from(!demand.exclusive);
         }
         id
     }
@@ -266,6 +270,11 @@ impl Groups {
     /// True when every waiting job asks for whole nodes and may have any of its component.
     pub fn are_plain(&self) -> bool {
         self.unlike == 0
+    }
+
+    /// True when a waiting job shares nodes.
+    pub fn share_nodes(&self) -> bool {
+        self.shared > 0
     }
 
     /// Nodes and queues have changed: nothing is known to be plain.
@@ -285,7 +294,9 @@ impl Groups {
             return;
         }
         let (shape, plain) = (group.shape.0 as usize, group.plain);
+        let shared = !group.demand.exclusive;
         self.unlike -= u32::from(!plain);
+        self.shared -= u32::from(shared);
         self.unused += 1;
         self.waiting[id.bit()] -= 1;
         self.shape_groups[shape] -= 1;

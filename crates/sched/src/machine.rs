@@ -262,11 +262,6 @@ impl Machine {
         self.changes.want();
     }
 
-    /// True once jobs that share nodes have come.
-    pub fn notes_changes(&self) -> bool {
-        self.changes.wanted()
-    }
-
     /// The nodes whose free amounts have changed since `mark`, and the mark of now.
     pub fn changed_since(&self, mark: Mark) -> (Option<&[NodeId]>, Mark) {
         (self.changes.since(mark), self.changes.mark())

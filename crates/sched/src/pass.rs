@@ -164,7 +164,7 @@ impl Scheduler {
 
     /// True where all that matters is how many nodes a job wants and for how long.
     fn is_plain(&self) -> bool {
-        self.policy == Policy::EASY && self.groups.are_plain() && !self.machine.notes_changes()
+        self.policy == Policy::EASY && self.groups.are_plain()
     }
 
     /// When nothing has happened since the last pass but that jobs have come behind the
@@ -206,7 +206,7 @@ impl Scheduler {
     fn next_in_line(&mut self, pass: &mut Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
         let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
         let room = (!every).then(|| self.room(pass));
-        if room.is_some_and(|room| room.idle == 0 && !self.machine.notes_changes()) {
+        if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
             return None; // there are only whole-node jobs
         }
         let line = &mut self.components[pass.component].line;
@@ -239,7 +239,7 @@ impl Scheduler {
         let component = &self.components[pass.component];
         let (open, idle) = (&self.machine.open, &self.machine.idle);
         // No job reaches a reservation, and no place is booked node by node.
-        let lone = component.reserved_from() >= pass.far && !self.machine.notes_changes();
+        let lone = component.reserved_from() >= pass.far && !self.groups.share_nodes();
         let ahead = match lone {
             true => [&pass.placed, &pass.placed],
             false => [&self.machine.ahead, &pass.placed],
@@ -415,7 +415,7 @@ impl Scheduler {
         if !pass.profile.is_empty() {
             pass.profile.take(start, end, nodes.count());
         }
-        if self.machine.notes_changes() {
+        if self.groups.share_nodes() {
             pass.unbooked.push((nodes.clone(), start, end));
         }
         pass.places.book(nodes, start, end);

@@ -189,7 +189,7 @@ impl Scheduler {
         let idle = component.nodes.count_and(&self.machine.idle);
         pass.profile.begin(pass.now, idle, ends);
         let mut booked = component.reserved.steps();
-        if !self.machine.notes_changes() {
+        if !self.groups.share_nodes() {
             booked.extend(pass.places.steps());
         }
         for (start, end, nodes) in booked {
