@@ -288,6 +288,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
+        reservations: cosy_control::ReservationPolicy::default(),
+        queue_reservations: std::collections::BTreeMap::new(),
+        accounts: std::collections::BTreeMap::new(),
     };
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.faults.is_empty() {
@@ -612,6 +615,7 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
         user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
         visibility,
+        clearance: Span::ZERO,
     };
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());

@@ -357,6 +357,7 @@ impl Writer {
             }
             Effect::ResolveUser(_)
             | Effect::Plan { .. }
+            | Effect::Appraise { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => self.outside.perform(effect),
         }

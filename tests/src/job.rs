@@ -28,6 +28,7 @@ fn submission(workdir: &Path, program: Program, script: OsText) -> Submission {
         name: "test".into(),
         queue: None,
         account: None,
+        reservation: None,
         comment: String::new(),
         program,
         request: ResourceRequest::default(),

@@ -1,7 +1,10 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
-use cosy_model::{NodeSpec, QueueSpec, Span, Uid};
+use cosy_model::reservation::Rule;
+use cosy_model::{NodeSpec, QueueSpec, Span, Su, Uid};
 use cosy_sched::Depth;
+use cosy_sched::appraise::Tariff;
+use cosy_sched::notice::Curve;
 use std::collections::BTreeMap;
 
 /// Which jobs an ordinary user sees.
@@ -35,6 +38,184 @@ pub struct PolicyConfig {
     pub user_ttl: Span,
     /// Who sees what.
     pub visibility: Visibility,
+    /// Nodes are counted on so long after a job's limit: until then it has been ended with
+    /// force and its nodes are clean. What makes exact starts exact.
+    pub clearance: Span,
+}
+
+/// How requests are weighed in the shares and waits of the notice rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Weigh {
+    /// Each request counts once (COSY).
+    Counts,
+    /// By the core-hours asked for: a thousand tiny jobs do not change much.
+    #[default]
+    CoreHours,
+}
+
+/// The notice rule (COSY, section 4.4).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoticePolicy {
+    /// n over p.
+    pub curve: Curve,
+    /// How far back waits and shares are looked at.
+    pub window: Span,
+    /// The share counts only from so many accepted requests in the window on.
+    pub least_requests: u64,
+    /// How requests are weighed.
+    pub weigh: Weigh,
+    /// The notice is at least the wait that this very request is predicted in the queue
+    /// now.
+    pub predicted_wait: bool,
+    /// Overlapping and adjoining bookings of the same account are judged as one.
+    pub together: bool,
+}
+
+impl Default for NoticePolicy {
+    fn default() -> Self {
+        Self {
+            curve: Curve::default(),
+            window: Span::from_secs(7 * 86_400),
+            least_requests: 20,
+            weigh: Weigh::CoreHours,
+            predicted_wait: true,
+            together: true,
+        }
+    }
+}
+
+/// How much one user or account may have booked. `None` is no limit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Quotas {
+    /// Live reservations at once; a series counts once.
+    pub open: Option<u32>,
+    /// Largest part of the nodes of any node class, in millionths.
+    pub share_ppm: Option<u32>,
+    /// Longest reservation.
+    pub longest: Option<Span>,
+    /// How far ahead the start may be.
+    pub ahead: Option<Span>,
+    /// The start is at least so far ahead, whatever the rules say.
+    pub notice: Option<Span>,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            open: Some(2),
+            share_ppm: Some(200_000),
+            longest: Some(Span::from_secs(48 * 3600)),
+            ahead: Some(Span::from_secs(14 * 86_400)),
+            notice: None,
+        }
+    }
+}
+
+/// What is given back of a confirmed reservation that ends early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EarlyEnd {
+    /// The time that is left.
+    #[default]
+    Refund,
+    /// Nothing: the whole period is charged.
+    Charge,
+}
+
+/// The rules of admission of one queue, or of the cluster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReservationPolicy {
+    /// Whether users may reserve at all.
+    pub enabled: bool,
+    /// All of these must admit.
+    pub all_of: Vec<Rule>,
+    /// One of these must admit, unless there is none.
+    pub any_of: Vec<Rule>,
+    /// The notice rule.
+    pub notice: NoticePolicy,
+    /// Least availability for the what-if rule, in millionths.
+    pub availability_ppm: u32,
+    /// Weight of the makespan in the availability, in millionths.
+    pub makespan_weight_ppm: u32,
+    /// Prices. Weights of queues are by name in [`ReservationPolicy::delay_cost`].
+    pub tariff: Tariff,
+    /// Weight of delays by queue, in thousandths.
+    pub delay_cost: BTreeMap<String, u32>,
+    /// Behind the end of the present plan, f is at least what that hour of the week
+    /// usually costs.
+    pub price_floor: bool,
+    /// Quotas of a user.
+    pub per_user: Quotas,
+    /// Quotas of an account; no limits without.
+    pub per_account: Option<Quotas>,
+    /// Quotas of single users, by name, in place of [`ReservationPolicy::per_user`].
+    pub users: BTreeMap<String, Quotas>,
+    /// Quotas of single accounts, by name, in place of
+    /// [`ReservationPolicy::per_account`].
+    pub accounts: BTreeMap<String, Quotas>,
+    /// No waiting job is pushed back by reservations by more than this in all.
+    pub delay_cap: Option<Span>,
+    /// How long a hold lasts.
+    pub hold: Span,
+    /// Holds of one user at once.
+    pub holds: Option<u32>,
+    /// After a hold expired, its account gets no overlapping hold for so long.
+    pub rehold: Option<Span>,
+    /// A reservation in which nothing was started for so long is given back and charged.
+    pub no_show: Option<Span>,
+    /// What is given back of one that ends early.
+    pub early_end: EarlyEnd,
+    /// Cancelling is free until the notice limit; after that it costs what others can no
+    /// longer use. Without it cancelling is always free.
+    pub cancel_fee: bool,
+    /// Use below this is reported to owner and administrators, in millionths.
+    pub low_use_ppm: Option<u32>,
+    /// Only the owner, members of the paying account and named users get in. Without it
+    /// everyone who may use the queue.
+    pub closed: bool,
+    /// Most candidate slots of a quote.
+    pub candidates: usize,
+    /// Least distance of evenly spaced candidates.
+    pub gap: Span,
+}
+
+impl Default for ReservationPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            all_of: vec![Rule::Notice],
+            any_of: Vec::new(),
+            notice: NoticePolicy::default(),
+            availability_ppm: 900_000,
+            makespan_weight_ppm: 500_000,
+            tariff: Tariff::default(),
+            delay_cost: BTreeMap::new(),
+            price_floor: true,
+            per_user: Quotas::default(),
+            per_account: None,
+            users: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            delay_cap: Some(Span::from_secs(4 * 3600)),
+            hold: Span::from_minutes(5),
+            holds: Some(1),
+            rehold: Some(Span::from_secs(3600)),
+            no_show: Some(Span::from_minutes(15)),
+            early_end: EarlyEnd::Refund,
+            cancel_fee: true,
+            low_use_ppm: Some(50_000),
+            closed: true,
+            candidates: 100,
+            gap: Span::from_minutes(15),
+        }
+    }
+}
+
+/// An account as configured; `cadm account` can make others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountConfig {
+    /// Who may charge it: user names, and groups as `@group`; empty: everyone.
+    pub members: Vec<String>,
+    /// Granted when the account is first seen; without, it is only counted.
+    pub budget: Option<Su>,
 }
 
 impl Default for PolicyConfig {
@@ -49,6 +230,7 @@ impl Default for PolicyConfig {
             keep_ended: Span::from_minutes(5),
             user_ttl: Span::from_minutes(5),
             visibility: Visibility::Own,
+            clearance: Span::ZERO,
         }
     }
 }
@@ -72,4 +254,10 @@ pub struct ClusterConfig {
     pub default_queue: Option<String>,
     /// Numbers.
     pub policy: PolicyConfig,
+    /// Reservations.
+    pub reservations: ReservationPolicy,
+    /// Reservations in queues that have rules of their own.
+    pub queue_reservations: BTreeMap<String, ReservationPolicy>,
+    /// Accounts by name.
+    pub accounts: BTreeMap<String, AccountConfig>,
 }

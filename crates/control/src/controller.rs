@@ -127,6 +127,7 @@ impl Controller {
             Event::LinkClosed(link) => self.link_closed(link),
             Event::UserResolved { uid, result } => self.user_resolved(now, uid, result),
             Event::Planned { plan, predictions } => self.planned(now, plan, predictions),
+            Event::Appraised { appraisal, result } => self.appraised(now, appraisal, *result),
             Event::Reconfigured(config) => self.reconfigure(now, *config),
             Event::Ticked => {}
         }

@@ -5,6 +5,7 @@ use crate::record::Record;
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport};
 use cosy_model::{JobId, Time, Uid, User};
+use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::{Prediction, Scheduler};
 
 /// A command's connection, numbered by the shell around the controller.
@@ -146,6 +147,13 @@ pub enum Event {
         /// Predicted starts.
         predictions: Vec<Prediction>,
     },
+    /// An appraisal has come back.
+    Appraised {
+        /// Its number.
+        appraisal: u64,
+        /// The answer.
+        result: Box<Appraisal>,
+    },
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
     /// Time has passed.
@@ -211,6 +219,17 @@ pub enum Effect {
         only: Option<JobId>,
         /// No more than so many predictions are wanted: those of the first in line.
         most: usize,
+    },
+    /// Appraise a reservation on another thread than plans: [`Event::Appraised`].
+    Appraise {
+        /// Its number.
+        appraisal: u64,
+        /// The time of the snapshot.
+        now: Time,
+        /// The snapshot.
+        scheduler: Box<Scheduler>,
+        /// What is to be appraised.
+        inquiry: Box<Inquiry>,
     },
     /// Read the configuration again: [`Event::Reconfigured`], then answer.
     Reload {

@@ -30,6 +30,7 @@ mod pattern;
 mod queues;
 mod report;
 mod request;
+mod reserve;
 mod restore;
 mod show;
 mod steer;
@@ -37,11 +38,13 @@ mod submit;
 mod variables;
 
 pub use access::is_admin;
+pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
 pub use event::{
     Batch, Caller, ClientId, Effect, Event, Facts, LinkAnswer, LinkHello, LinkId, LookupFailure,
     OldJob, TokenSeed, Via,
 };
+pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{JobRow, Loaded, Record, SubmissionRow};
 pub use show::history_table;

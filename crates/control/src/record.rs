@@ -6,8 +6,10 @@
 
 use cosy_model::api::HistoryEvent;
 use cosy_model::node::AttemptKey;
+use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
 use cosy_model::{
-    Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState, Time, Uid,
+    Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState,
+    ReservationId, Span, Su, Time, Uid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -201,6 +203,152 @@ pub enum Record {
     },
     /// History.
     Happened(HistoryEvent),
+    /// A reservation's row, new or anew.
+    Reservation(Box<ReservationRow>),
+    /// An account's row, new or anew.
+    Account(AccountRow),
+    /// An account was removed; its lines in the ledger stay.
+    AccountGone(String),
+    /// A line of the ledger; never changed.
+    Ledger(LedgerEntry),
+    /// Figures of a stretch of time, new or anew.
+    Figures(FiguresRow),
+    /// Figures before that time may be forgotten.
+    ForgetFigures {
+        /// Exclusive.
+        before: Time,
+    },
+    /// What an hour of the week usually costs, new or anew.
+    HourPrice(HourPriceRow),
+}
+
+/// A reservation. Live ones are loaded; ended ones stay in the store as history.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReservationRow {
+    /// Id.
+    pub id: ReservationId,
+    /// Id of the first of its series.
+    #[serde(default)]
+    pub series: Option<ReservationId>,
+    /// Owner.
+    pub uid: Uid,
+    /// Owner's group.
+    pub gid: Gid,
+    /// Owner's name.
+    pub user: String,
+    /// Queue, by name.
+    pub queue: String,
+    /// Account that pays.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// As asked for; the start is in `start`.
+    pub ask: Ask,
+    /// State.
+    pub state: ReservationState,
+    /// Nodes are missing.
+    #[serde(default)]
+    pub degraded: bool,
+    /// Start.
+    pub start: Time,
+    /// End; of an ended one when it ended.
+    pub end: Time,
+    /// Its nodes.
+    pub shares: Vec<ShareRow>,
+    /// When it was asked for.
+    pub made: Time,
+    /// A hold's end: until then it is given back for nothing, also when confirmed.
+    #[serde(default)]
+    pub hold_until: Option<Time>,
+    /// Cancelling costs nothing until then.
+    #[serde(default)]
+    pub free_until: Option<Time>,
+    /// p·n·d.
+    pub base: Su,
+    /// f.
+    pub extra: Su,
+    /// Held of the account's budget.
+    #[serde(default)]
+    pub held: Su,
+    /// Charged to the account, less what was given back.
+    #[serde(default)]
+    pub charged: Su,
+    /// Whom it pushed back when it was booked, and by how much.
+    #[serde(default)]
+    pub delays: Vec<(JobId, Span)>,
+    /// Its attached job.
+    #[serde(default)]
+    pub job: Option<JobId>,
+    /// When something was first started in it.
+    #[serde(default)]
+    pub first_use: Option<Time>,
+    /// Core-milliseconds that jobs inside have used.
+    #[serde(default)]
+    pub used_core_ms: i64,
+    /// What users should know.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// The share of a node that a reservation holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ShareRow {
+    /// Node.
+    pub node: String,
+    /// Tasks that the demand counts there.
+    pub tasks: u32,
+    /// Amounts.
+    pub amounts: Amounts,
+}
+
+/// An account and its books.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct AccountRow {
+    /// Name.
+    pub name: String,
+    /// Who may charge it: user names, and groups as `@group`; empty: everyone.
+    pub members: Vec<String>,
+    /// Whether it has a budget; without, it is only counted.
+    pub budget: bool,
+    /// Granted, less what was withdrawn.
+    pub granted: Su,
+    /// In the book `NAME:held`.
+    pub held: Su,
+    /// Gone to `income`, less what came back.
+    pub charged: Su,
+}
+
+/// Figures for the notice rule, of one stretch of time.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FiguresRow {
+    /// Begin of the stretch.
+    pub at: Time,
+    /// Jobs accepted.
+    pub jobs: u64,
+    /// Core-seconds that they ask for.
+    pub jobs_core_s: u64,
+    /// Reservations accepted.
+    pub reservations: u64,
+    /// Their core-seconds.
+    pub reservations_core_s: u64,
+    /// Queued jobs started.
+    pub started: u64,
+    /// The sum of their waits.
+    pub wait_ms: u64,
+    /// Core-seconds that the started ask for.
+    pub started_core_s: u64,
+    /// The sum over the started of wait in seconds times core-seconds, in thousands.
+    pub wait_s_core_ks: u64,
+}
+
+/// What an hour of the week usually costs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct HourPriceRow {
+    /// Hour of the week in UTC, 0 is Monday 00 to 01.
+    pub hour: u8,
+    /// Sum of f over quoted and booked slots that begin in it.
+    pub extra: Su,
+    /// Sum of their core-seconds.
+    pub core_s: u64,
 }
 
 /// Everything that the store has of what still lives.
@@ -226,6 +374,18 @@ pub struct Loaded {
     pub tokens: Vec<(String, String, Time)>,
     /// Answers: user, key, time, answer.
     pub answers: Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>,
+    /// Live reservations, and those that ended within the last day.
+    pub reservations: Vec<ReservationRow>,
+    /// First id that was never given out.
+    pub next_reservation: u64,
+    /// Accounts.
+    pub accounts: Vec<AccountRow>,
+    /// Number of the last line of the ledger.
+    pub last_entry: u64,
+    /// Figures, by time.
+    pub figures: Vec<FiguresRow>,
+    /// Prices of hours.
+    pub hour_prices: Vec<HourPriceRow>,
 }
 
 impl JobRow {

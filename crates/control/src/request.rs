@@ -162,7 +162,21 @@ impl Controller {
             Request::JoinToken { node, valid } => {
                 self.join_token(now, caller, &node, valid, facts.token.as_ref())?
             }
-            Request::History { .. } | Request::Script { .. } | Request::Events { .. } => {
+            Request::Quote { .. }
+            | Request::Reserve { .. }
+            | Request::Confirm { .. }
+            | Request::CancelReservation { .. }
+            | Request::ExtendReservation { .. }
+            | Request::Reservations { .. }
+            | Request::PlanChart { .. }
+            | Request::Accounts { .. }
+            | Request::AccountControl { .. } => {
+                return self.reservation_request(now, client, caller, request);
+            }
+            Request::History { .. }
+            | Request::Script { .. }
+            | Request::Events { .. }
+            | Request::Ledger { .. } => {
                 return Err(Refusal::invalid("this is answered out of the store"));
             }
         };

@@ -215,6 +215,7 @@ impl Controller {
             JobField::Nice => Cell::Number(spec.nice),
             JobField::Requeue => number(u64::from(spec.requeue)),
             JobField::Dependencies => text(dependencies(spec)),
+            JobField::Reservation => spec.reservation.map_or(Cell::None, |r| number(r.0)),
             JobField::Command => text(command(&spec.program)),
             JobField::Workdir => text(spec.workdir.lossy()),
             JobField::Features => text(spec.request.features.join(",")),
@@ -445,6 +446,11 @@ impl Controller {
                 "nodes that it needs are down, drained or not connected".to_owned()
             }
             WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
+            WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
+            WaitReason::ReservationGone => {
+                "its reservation is over or was given back: change its reservation or cancel it"
+                    .to_owned()
+            }
             WaitReason::Directory => {
                 "the directory service does not tell the user's groups; it is asked again and again"
                     .to_owned()

@@ -5,8 +5,13 @@
 //! with 30 named fields each would cost 70 to 90 ms of encoding alone.
 
 use crate::job::MemoryRequest;
+use crate::reservation::{
+    AccountAction, AccountInfo, Ask, LedgerEntry, PlanChart, Quote, ReservationFilter,
+    ReservationInfo,
+};
 use crate::{
-    Amounts, ArraySpec, JobId, JobSpec, JobState, OsText, QueueState, Refusal, Span, Time,
+    Amounts, ArraySpec, JobId, JobSpec, JobState, OsText, QueueState, Refusal, ReservationId, Span,
+    Time,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -207,6 +212,8 @@ job_fields! {
     Requeue = "requeue", Flag;
     /// What it waits for.
     Dependencies = "dependencies", Text;
+    /// Reservation that it runs in.
+    Reservation = "reservation", Number;
     /// Command line.
     Command = "command", Text;
     /// Working directory.
@@ -522,6 +529,80 @@ pub enum Request {
         /// At most so many.
         most: u32,
     },
+    /// What a reservation would cost and whom it would delay. Nothing is kept. Answer:
+    /// [`Reply::Quote`].
+    Quote {
+        /// What is asked for.
+        ask: Box<Ask>,
+        /// At most so many candidate slots; as configured without.
+        most: Option<u32>,
+    },
+    /// A reservation, held or booked at once. Answer: [`Reply::Reserved`].
+    Reserve {
+        /// What is asked for.
+        ask: Box<Ask>,
+        /// Only held, to be confirmed later (COSY, 3.2 "Two phase commitment").
+        hold: bool,
+        /// A script that starts with it.
+        job: Option<Box<Submission>>,
+    },
+    /// Makes a held reservation final. Answer: [`Reply::Reserved`].
+    Confirm {
+        /// Which.
+        id: ReservationId,
+    },
+    /// Gives reservations back. Answer: [`Reply::Done`].
+    CancelReservation {
+        /// Which.
+        ids: Vec<ReservationId>,
+        /// Those of the same series that have not begun, too.
+        series: bool,
+    },
+    /// Makes a reservation longer. Answer: [`Reply::Reserved`].
+    ExtendReservation {
+        /// Which.
+        id: ReservationId,
+        /// By how much.
+        by: Span,
+        /// Refused when that would cost more.
+        max_price: Option<crate::Su>,
+    },
+    /// Reservations. Answer: [`Reply::Reservations`].
+    Reservations {
+        /// Which.
+        filter: ReservationFilter,
+    },
+    /// The plan as a Gantt chart. Answer: [`Reply::PlanChart`].
+    PlanChart {
+        /// Only what begins before.
+        until: Option<Time>,
+        /// At most so many waiting jobs.
+        most: u32,
+    },
+    /// Accounts. Answer: [`Reply::Accounts`].
+    Accounts {
+        /// Names; all that the user may charge when empty.
+        names: Vec<String>,
+    },
+    /// Makes, funds, changes or removes an account (administrators). Answer:
+    /// [`Reply::Done`].
+    AccountControl {
+        /// Name.
+        name: String,
+        /// What to do.
+        action: AccountAction,
+    },
+    /// Lines of the ledger, by number. Answer: [`Reply::Ledger`].
+    Ledger {
+        /// Only of this account.
+        account: Option<String>,
+        /// Only of this reservation.
+        reservation: Option<ReservationId>,
+        /// Number of the last line seen; 0 from the start.
+        after: u64,
+        /// At most so many.
+        most: u32,
+    },
 }
 
 impl Request {
@@ -537,7 +618,12 @@ impl Request {
             | Self::NodeControl { .. }
             | Self::QueueControl { .. }
             | Self::Reload
-            | Self::JoinToken { .. } => true,
+            | Self::JoinToken { .. }
+            | Self::Reserve { .. }
+            | Self::Confirm { .. }
+            | Self::CancelReservation { .. }
+            | Self::ExtendReservation { .. }
+            | Self::AccountControl { .. } => true,
             Self::Ping
             | Self::Jobs { .. }
             | Self::Explain { .. }
@@ -546,7 +632,12 @@ impl Request {
             | Self::Wait { .. }
             | Self::Queues
             | Self::Nodes
-            | Self::Events { .. } => false,
+            | Self::Events { .. }
+            | Self::Quote { .. }
+            | Self::Reservations { .. }
+            | Self::PlanChart { .. }
+            | Self::Accounts { .. }
+            | Self::Ledger { .. } => false,
         }
     }
 }
@@ -681,6 +772,25 @@ pub enum Reply {
     Token(String),
     /// Events.
     Events(Vec<HistoryEvent>),
+    /// A quote.
+    Quote(Box<Quote>),
+    /// Reservations that were held, booked, confirmed or changed.
+    Reserved {
+        /// Each with its id, by start.
+        reservations: Vec<ReservationInfo>,
+        /// Starts of a repeating reservation that were not possible, and why.
+        conflicts: Vec<(Time, Refusal)>,
+        /// Something the user should know (one line), or empty.
+        note: String,
+    },
+    /// Reservations.
+    Reservations(Vec<ReservationInfo>),
+    /// A chart of the plan.
+    PlanChart(Box<PlanChart>),
+    /// Accounts.
+    Accounts(Vec<AccountInfo>),
+    /// Lines of the ledger.
+    Ledger(Vec<LedgerEntry>),
 }
 
 #[cfg(test)]

@@ -278,6 +278,9 @@ pub struct JobSpec {
     /// Account to charge; recorded.
     #[serde(default)]
     pub account: Option<String>,
+    /// Runs inside this reservation.
+    #[serde(default)]
+    pub reservation: Option<crate::ReservationId>,
     /// Any text.
     #[serde(default)]
     pub comment: String,
@@ -471,6 +474,10 @@ pub enum WaitReason {
     NodesUnavailable,
     /// An accepted reservation is in the way.
     Reservation,
+    /// The reservation that it runs in has not begun.
+    ReservationStart,
+    /// The reservation that it was to run in is over or was given back.
+    ReservationGone,
     /// The directory service does not tell the user's groups.
     Directory,
     /// It no longer fits the machine as configured now.
@@ -493,6 +500,8 @@ impl WaitReason {
             Self::ArrayLimit => "array_limit",
             Self::NodesUnavailable => "nodes_unavailable",
             Self::Reservation => "reservation",
+            Self::ReservationStart => "reservation_start",
+            Self::ReservationGone => "reservation_gone",
             Self::Directory => "directory",
             Self::NeverFits => "never_fits",
         }

@@ -13,6 +13,7 @@ pub mod hostlist;
 pub mod ids;
 pub mod job;
 pub mod limits;
+pub mod money;
 pub mod node;
 pub mod refusal;
 pub mod reservation;
@@ -27,6 +28,7 @@ pub use ids::{Attempt, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
 pub use job::{
     ArraySpec, Dependency, DependencyKind, End, EndCause, JobSpec, JobState, Program, WaitReason,
 };
+pub use money::Su;
 pub use refusal::{Refusal, RefusalCode};
 pub use resources::{Amounts, Counted, MiB, NodeShare};
 pub use text::OsText;

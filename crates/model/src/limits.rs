@@ -43,3 +43,15 @@ pub const IDS_IN_REQUEST: usize = 100_000;
 pub const HISTORY_ROWS: usize = 1_000_000;
 /// Largest accepted `nice`, up or down (Slurm's range).
 pub const NICE: i64 = 2_147_483_645;
+/// Most starts of one repeating reservation.
+pub const REPEATS: usize = 400;
+/// Most names in each list of who may use a reservation or charge an account.
+pub const SHARING: usize = 1000;
+/// Most candidate slots of one quote.
+pub const CANDIDATES: usize = 2000;
+/// Most live reservations of a cluster.
+pub const RESERVATIONS: usize = 100_000;
+/// Most accounts.
+pub const ACCOUNTS: usize = 100_000;
+/// Most lines of one page of the ledger.
+pub const LEDGER_ROWS: usize = 100_000;

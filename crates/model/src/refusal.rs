@@ -31,6 +31,12 @@ pub enum RefusalCode {
     Version,
     /// A limit on the number of objects is reached.
     TooMany,
+    /// The nodes are not free then: running jobs or accepted reservations are in the way.
+    NotFree,
+    /// A rule of admission refuses it now; the message names rule and figures.
+    Admission,
+    /// The account cannot pay, or the price is above what the user allows.
+    Price,
 }
 
 /// A refused request: what was refused, which object, why, and what would work.

@@ -1,10 +1,12 @@
-//! Advance reservations: a start, a length and nodes that are promised.
+//! Advance reservations: what is asked for, what is quoted, what is promised.
 //!
-//! Only what the planner must already respect is here: an accepted reservation is a
-//! hard block in the timeline.
+//! Source: COSY paper, section 3.2; what-if paper, sections 3 and 4; pricing paper,
+//! sections 2 and 3.
 
-use crate::{ReservationId, Span, Time};
+use crate::job::ResourceRequest;
+use crate::{JobId, ReservationId, Span, Su, Time, Uid};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The time of an accepted reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -15,4 +17,439 @@ pub struct Slot {
     pub start: Time,
     /// Promised length.
     pub length: Span,
+}
+
+/// Which start is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pick {
+    /// Exactly then (COSY, 3.2 "Exact start time").
+    At(Time),
+    /// To end exactly at the window's latest end; moved to an earlier start later on, when
+    /// nodes come free and nobody is delayed by it (COSY, 3.2 "Latest end time").
+    FinishBy,
+    /// The first possible start in the window.
+    Soonest,
+    /// The cheapest start in the window; of equals the first.
+    Cheapest,
+    /// The pricing paper's cost function (section 4): 0 is the soonest, 1000 the cheapest.
+    Balance {
+        /// alpha in thousandths.
+        alpha_permille: u32,
+    },
+}
+
+/// Starts that repeat: already worked out by the command, which knows zones.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Repeat {
+    /// The rule as typed (RFC 5545), to be shown.
+    pub rule: String,
+    /// All starts, ascending, the first one included.
+    pub starts: Vec<Time>,
+    /// Those that are possible are booked, the others listed; without it all or none.
+    pub as_many_as_fit: bool,
+}
+
+/// Who may use a reservation beside its owner.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sharing {
+    /// User names.
+    pub users: Vec<String>,
+    /// Group names.
+    pub groups: Vec<String>,
+    /// Accounts: their members.
+    pub accounts: Vec<String>,
+}
+
+/// A reservation as its user asks for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ask {
+    /// Name; `resv` and the id without.
+    #[serde(default)]
+    pub name: String,
+    /// Queue whose nodes and rules count; the default queue without.
+    #[serde(default)]
+    pub queue: Option<String>,
+    /// Resources and places, as for jobs.
+    pub request: ResourceRequest,
+    /// Length.
+    pub length: Span,
+    /// Not before; now without. With [`Pick::FinishBy`] also the earliest start that it is
+    /// ever moved to.
+    #[serde(default)]
+    pub earliest: Option<Time>,
+    /// Latest end.
+    #[serde(default)]
+    pub latest_end: Option<Time>,
+    /// Which start.
+    pub pick: Pick,
+    /// Starts that repeat; [`Ask::pick`] is then the first of them.
+    #[serde(default)]
+    pub repeat: Option<Repeat>,
+    /// Account that pays; the user's default account without.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// Refused when it would cost more.
+    #[serde(default)]
+    pub max_price: Option<Su>,
+    /// Who else may use it.
+    #[serde(default)]
+    pub sharing: Sharing,
+    /// Any text.
+    #[serde(default)]
+    pub comment: String,
+}
+
+/// What has become of a reservation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReservationState {
+    /// Kept for its holder until the hold expires.
+    Held,
+    /// Promised.
+    Confirmed,
+    /// Its time has come.
+    Active,
+    /// Its time is over, or its job ended before.
+    Ended,
+    /// Given back by its owner or an administrator.
+    Cancelled,
+    /// The hold was not confirmed in time.
+    Expired,
+    /// Nothing was started in it in time: given back.
+    Unused,
+    /// Its nodes were not there at its start and never came.
+    Failed,
+}
+
+impl ReservationState {
+    /// All states.
+    pub const ALL: [Self; 8] = [
+        Self::Held,
+        Self::Confirmed,
+        Self::Active,
+        Self::Ended,
+        Self::Cancelled,
+        Self::Expired,
+        Self::Unused,
+        Self::Failed,
+    ];
+
+    /// True when it holds nodes, now or later.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Held | Self::Confirmed | Self::Active)
+    }
+
+    /// One word, as users see and type it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Confirmed => "confirmed",
+            Self::Active => "active",
+            Self::Ended => "ended",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Unused => "unused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for ReservationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl std::str::FromStr for ReservationState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|s| s.word() == text);
+        found.ok_or_else(|| {
+            let words: Vec<_> = Self::ALL.iter().map(|s| s.word()).collect();
+            format!(
+                "'{text}' is no state of a reservation: use {}",
+                words.join(", ")
+            )
+        })
+    }
+}
+
+/// A rule of admission (design, "Admission of reservations").
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// Notice time (COSY, 4.4).
+    Notice,
+    /// Availability by the what-if method (what-if paper, eq. 4).
+    WhatIf,
+    /// The load method (what-if paper, eq. 1).
+    Load,
+    /// Price (pricing paper): the account must be able to pay.
+    Price,
+}
+
+impl Rule {
+    /// Its word in configuration and messages.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Notice => "notice",
+            Self::WhatIf => "what-if",
+            Self::Load => "load",
+            Self::Price => "price",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A slot that could be booked, with what it would do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QuotedSlot {
+    /// Start.
+    pub start: Time,
+    /// End.
+    pub end: Time,
+    /// The nodes are free then.
+    pub feasible: bool,
+    /// It would be admitted.
+    pub admitted: bool,
+    /// Why it is not feasible, or which rule would refuse it, with figures; else empty.
+    pub reason: String,
+    /// Availability by what-if in millionths (what-if paper, eq. 4).
+    pub availability_ppm: u32,
+    /// Availability by load: yes or no (what-if paper, eq. 1).
+    pub by_load: bool,
+    /// p·n·d: for the time itself.
+    pub base: Su,
+    /// f: for the delay of others (pricing paper, figure 2), or the floor if that is more.
+    pub extra: Su,
+    /// Number of waiting jobs that would start later than planned.
+    pub delayed_jobs: u32,
+    /// By how much, all together.
+    pub total_delay: Span,
+    /// The asking user's own jobs among them, and by how much (at most 20, the worst).
+    pub own_delayed: Vec<(JobId, Span)>,
+    /// Its nodes as a host list.
+    pub nodes: String,
+}
+
+impl QuotedSlot {
+    /// p·n·d + f.
+    pub fn price(&self) -> Su {
+        self.base.plus(self.extra)
+    }
+}
+
+/// Answer to a quote.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quote {
+    /// The controller's time.
+    pub now: Time,
+    /// The queue whose nodes and rules count.
+    pub queue: String,
+    /// When a plain job of the same size and length would start; `None`: cannot be told.
+    pub plain_start: Option<Time>,
+    /// Candidate slots, by start.
+    pub slots: Vec<QuotedSlot>,
+    /// The place in `slots` of the one that booking would take now.
+    pub choice: Option<u32>,
+    /// The earliest start that the notice rule allows now; `None` when it allows none, or
+    /// when the rule is not in force.
+    pub notice_earliest: Option<Time>,
+    /// One line for each rule in force, with its figures now.
+    pub rules: Vec<String>,
+    /// The account that would pay, and what it has left.
+    pub account: Option<(String, Option<Su>)>,
+}
+
+/// A reservation as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReservationInfo {
+    /// Id.
+    pub id: ReservationId,
+    /// Id of the first of its series.
+    pub series: Option<ReservationId>,
+    /// Name.
+    pub name: String,
+    /// Owner.
+    pub user: String,
+    /// Owner's id.
+    pub uid: Uid,
+    /// The asking user may use it.
+    pub usable: bool,
+    /// Account that pays.
+    pub account: Option<String>,
+    /// Queue.
+    pub queue: String,
+    /// State.
+    pub state: ReservationState,
+    /// Some of its nodes are lost and no others are free then.
+    pub degraded: bool,
+    /// Start.
+    pub start: Time,
+    /// End.
+    pub end: Time,
+    /// May be moved to an earlier start, not before this.
+    pub movable_from: Option<Time>,
+    /// A hold's end, while held.
+    pub hold_until: Option<Time>,
+    /// Cancelling costs nothing until then.
+    pub free_until: Option<Time>,
+    /// Nodes as a host list.
+    pub nodes: String,
+    /// Number of nodes.
+    pub node_count: u32,
+    /// Number of cores.
+    pub cores: u64,
+    /// GPUs.
+    pub gpus: u64,
+    /// p·n·d.
+    pub base: Su,
+    /// f.
+    pub extra: Su,
+    /// What was charged so far, or in the end.
+    pub charged: Su,
+    /// Who else may use it.
+    pub sharing: Sharing,
+    /// Its attached job.
+    pub job: Option<JobId>,
+    /// Core-milliseconds used by jobs inside, once known.
+    pub used_core_ms: i64,
+    /// Number of waiting jobs that it pushed back when it was booked, and by how much in
+    /// all.
+    pub delayed_jobs: u32,
+    /// See `delayed_jobs`.
+    pub total_delay: Span,
+    /// When it was asked for.
+    pub made: Time,
+    /// The rule of its series.
+    pub rule: String,
+    /// Comment; empty for others.
+    pub comment: String,
+    /// What users should know: degraded, moved, replaced nodes, why it ended.
+    pub note: String,
+}
+
+/// Which reservations: all conditions that are not empty must hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReservationFilter {
+    /// Ids.
+    pub ids: Vec<ReservationId>,
+    /// Owners.
+    pub users: Vec<String>,
+    /// States; live ones when empty and no ids are given.
+    pub states: Vec<ReservationState>,
+    /// Ended ones too, of the time that the controller remembers.
+    pub ended: bool,
+}
+
+/// An account as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct AccountInfo {
+    /// Name.
+    pub name: String,
+    /// Who may charge it: user names, and groups as `@group`; empty: everyone.
+    pub members: Vec<String>,
+    /// Whether it has a budget; without, what is booked is only counted.
+    pub budget: bool,
+    /// Granted in all.
+    pub granted: Su,
+    /// Held for booked reservations that are not charged yet.
+    pub held: Su,
+    /// Charged.
+    pub charged: Su,
+    /// What can still be spent.
+    pub available: Su,
+}
+
+/// What an administrator does with an account.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountAction {
+    /// Makes it.
+    Create {
+        /// Who may charge it; empty: everyone.
+        members: Vec<String>,
+        /// Its first grant; without, it has no budget and is only counted.
+        budget: Option<Su>,
+    },
+    /// Adds to its budget; it has one from then on.
+    Grant(Su),
+    /// Takes from what is left of its budget.
+    Withdraw(Su),
+    /// Says anew who may charge it.
+    Members(Vec<String>),
+    /// Removes it; refused while a live reservation is charged to it.
+    Remove,
+}
+
+/// One line of the ledger: a sum that goes from one book to another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LedgerEntry {
+    /// Number, ever growing.
+    pub seq: u64,
+    /// When.
+    pub at: Time,
+    /// From this book: `ACCOUNT`, `ACCOUNT:held`, `grants` or `income`.
+    pub from: String,
+    /// To this book.
+    pub to: String,
+    /// How much; never negative.
+    pub sum: Su,
+    /// For which reservation.
+    pub reservation: Option<ReservationId>,
+    /// Why, in words: `hold`, `charge`, `extra`, `return`, `grant`, `withdraw`.
+    pub why: String,
+    /// Who caused it.
+    pub who: String,
+}
+
+/// One bar of a planned Gantt chart.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlanBar {
+    /// What it is.
+    pub kind: BarKind,
+    /// `12` for a job, `r12` for a reservation; empty when the asking user may not see it.
+    pub label: String,
+    /// From.
+    pub start: Time,
+    /// Until.
+    pub end: Time,
+    /// Nodes by their place in [`PlanChart::nodes`].
+    pub nodes: Vec<u32>,
+}
+
+/// What a bar of a planned Gantt chart stands for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BarKind {
+    /// A running job until its limit.
+    Running,
+    /// A waiting job in its planned place.
+    Planned,
+    /// A held reservation.
+    Held,
+    /// A confirmed or active reservation.
+    Reserved,
+}
+
+/// The plan as a Gantt chart.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PlanChart {
+    /// The controller's time.
+    pub now: Time,
+    /// Names of the nodes, one row each.
+    pub nodes: Vec<String>,
+    /// Bars by start.
+    pub bars: Vec<PlanBar>,
+    /// Number of waiting jobs beyond those in the chart.
+    pub beyond: u32,
 }

@@ -8,6 +8,9 @@
 //! plays the same decisions forward on a clone. Source of the policy: COSY paper,
 //! section 3.1 (first come, first served with aggressive backfill).
 
+pub mod appraise;
+pub mod notice;
+
 mod blocks;
 mod changes;
 mod component;

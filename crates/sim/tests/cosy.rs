@@ -3,10 +3,10 @@
 
 use cosy_model::{Span, Time};
 use cosy_sched::Policy;
+use cosy_sched::notice::{Multiple, Share};
 use cosy_sim::cosy::calibration::{calibrate, curve};
 use cosy_sim::cosy::case::{Case, Measure, Wait};
 use cosy_sim::cosy::controlled;
-use cosy_sim::cosy::curve::{Multiple, Share};
 use cosy_sim::cosy::seek::Found;
 use cosy_sim::cosy::study::{Lengths, Settings as Study, mean_relative_wait};
 use cosy_sim::cosy::trial::{Fate, Notice, Trial};

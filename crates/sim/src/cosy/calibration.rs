@@ -5,9 +5,9 @@
 //! be adapted accordingly", section 4.4).
 
 use super::case::{Case, Measure};
-use super::curve::{BadCurve, Curve, Multiple, Share};
 use super::seek::Found;
 use super::study::{PERCENTS, Point, needed};
+use cosy_sched::notice::{BadCurve, Curve, Multiple, Share};
 
 /// n in a configuration is rounded up to so many thousandths.
 const STEP: u32 = 100;

@@ -3,13 +3,13 @@
 //! What always holds: a job that is a reservation at one share is one at every larger share,
 //! so that runs of one case differ by nothing but what was asked for.
 
-use super::curve::{Multiple, Share};
 use super::figures::Figures;
 use super::trial::{Fate, Notice, Trial};
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::Span;
 use cosy_sched::Policy;
+use cosy_sched::notice::{Multiple, Share};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;

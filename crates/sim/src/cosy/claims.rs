@@ -5,9 +5,9 @@
 //!
 //! Source: COSY paper, section 4.4.
 
-use super::curve::Share;
 use super::seek::Found;
 use super::study::Point;
+use cosy_sched::notice::Share;
 
 /// A claim and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -141,9 +141,9 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::curve::Multiple;
     use super::super::sample::Mean;
     use super::*;
+    use cosy_sched::notice::Multiple;
 
     fn mean(value: f64) -> Mean {
         Mean {

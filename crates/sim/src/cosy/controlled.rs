@@ -194,6 +194,7 @@ impl<'a> Controlled<'a> {
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
             | Effect::Plan { .. }
+            | Effect::Appraise { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => {}
         }
@@ -290,6 +291,7 @@ fn spec(machine: Machine, job: &Job) -> JobSpec {
         name: String::from("job"),
         queue: None,
         account: None,
+        reservation: None,
         comment: String::new(),
         program: Program::Command {
             argv: vec![OsText::from("true")],

@@ -10,7 +10,6 @@ pub mod calibration;
 pub mod case;
 pub mod claims;
 pub mod controlled;
-pub mod curve;
 pub mod figures;
 pub mod paper;
 pub mod report;

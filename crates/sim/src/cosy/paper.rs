@@ -1,6 +1,6 @@
 //! Table 1 of the COSY paper, as printed.
 
-use super::curve::{Multiple, Share};
+use cosy_sched::notice::{Multiple, Share};
 
 /// A row of it.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -2,11 +2,11 @@
 
 use super::case::{Case, Measure};
 use super::claims::{Claim, claims};
-use super::curve::Share;
 use super::paper::PaperRow;
 use super::sample::Mean;
 use super::seek::Found;
 use super::study::{self, Before, PERCENTS, Point};
+use cosy_sched::notice::Share;
 use serde_json::{Value, json};
 
 /// All results of a study.

@@ -1,6 +1,6 @@
 //! The multiple n at which the queue's wait is what it was without reservations.
 
-use super::curve::Multiple;
+use cosy_sched::notice::Multiple;
 
 /// The search ends when n is known to so many thousandths.
 const TOLERANCE: u32 = 10;

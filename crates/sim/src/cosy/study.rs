@@ -1,7 +1,6 @@
 //! The experiments over many seeds: table, grid, and the n that brings q back to 1.
 
 use super::case::{Case, Measure, Outcome, Wait, each};
-use super::curve::{Multiple, Share};
 use super::paper::{self, PaperRow};
 use super::sample::{Mean, average, quantile};
 use super::seek::{Found, seek};
@@ -9,6 +8,7 @@ use crate::models::cirne::{self, Arrival};
 use crate::replay::Machine;
 use cosy_model::Span;
 use cosy_sched::Policy;
+use cosy_sched::notice::{Multiple, Share};
 
 /// The shares that reservations are tried at, in per cent.
 pub const PERCENTS: [u32; 4] = [5, 10, 15, 20];

@@ -1,12 +1,12 @@
 //! A report as text, in the columns of the paper's Table 1.
 
 use super::claims::Claim;
-use super::curve::Share;
 use super::paper::{PaperRow, UTILISATION_PERCENT};
 use super::report::Report;
 use super::sample::Mean;
 use super::seek::Found;
 use super::study::{Before, Point};
+use cosy_sched::notice::Share;
 use std::fmt::{self, Write};
 
 /// Heads of the columns that [`figures`] fills.

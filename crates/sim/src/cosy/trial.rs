@@ -10,10 +10,10 @@
 //!
 //! Source: COSY paper, sections 3.2 and 4.3.
 
-use super::curve::Multiple;
 use crate::replay::{Machine, waiting};
 use crate::workload::Job;
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Time};
+use cosy_sched::notice::Multiple;
 use cosy_sched::{Block, Demand, Policy, Scheduler};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
