@@ -78,7 +78,7 @@ impl Controller {
         let full = group
             .at_once
             .is_some_and(|most| group.running + group.queued >= most);
-        full && !self.sched.is_waiting(job.id)
+        full && !self.is_queued(job.id)
     }
 
     pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {

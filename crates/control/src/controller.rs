@@ -8,7 +8,8 @@ use crate::queues::Queue;
 use crate::record::Record;
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use cosy_model::api::{HistoryEvent, Reply};
-use cosy_model::{JobId, JobState, NodeId, Span, Time, Uid};
+use crate::reserve::Reservations;
+use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -68,6 +69,9 @@ pub struct Controller {
     pub(crate) unordered: BTreeSet<(JobId, NodeId)>,
     /// Jobs whose row is to be written at the end of the turn, once.
     pub(crate) dirty: BTreeSet<JobId>,
+    pub(crate) reservations: Reservations,
+    /// Jobs that a reservation's own planner has, not the cluster's.
+    pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
     pub(crate) out: Batch,
     last_tick: Time,
@@ -104,6 +108,8 @@ impl Controller {
             unsaved_starts: BTreeSet::new(),
             unordered: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            reservations: Reservations::new(now),
+            inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
             last_tick: now,
@@ -141,20 +147,20 @@ impl Controller {
             self.tick(now);
         }
         self.begin_due(now);
+        self.reservations_due(now);
         self.start_jobs(now);
         for id in std::mem::take(&mut self.dirty) {
             self.save_job(id);
         }
+        self.save_reservations();
         std::mem::take(&mut self.out)
     }
 
     /// When [`Controller::settle`] should be called although nothing happened.
     pub fn next_wakeup(&self, now: Time) -> Time {
-        let tick = now + TICK;
-        match self.begins.first() {
-            Some((begin, _)) => tick.min(*begin),
-            None => tick,
-        }
+        let begin = self.begins.first().map(|(begin, _)| *begin);
+        let next = [begin, self.reservations.next_due()];
+        next.into_iter().flatten().fold(now + TICK, Time::min)
     }
 
     /// Number of jobs that wait or run.
@@ -166,6 +172,7 @@ impl Controller {
         self.check_nodes(now);
         self.check_limits(now);
         self.check_users(now);
+        self.check_reservations(now);
         self.save_starts();
         self.forget_old(now);
     }

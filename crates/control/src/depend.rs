@@ -5,7 +5,7 @@ use crate::event::{Caller, Facts};
 use crate::job::{Fate, Job, Phase, Place};
 use crate::request::no_job;
 use cosy_model::api::JobRef;
-use cosy_model::{Dependency, DependencyKind, JobId, Refusal, Time, WaitReason};
+use cosy_model::{Dependency, DependencyKind, JobId, QueueId, Refusal, Time, WaitReason};
 use cosy_sched::{OrderKey, WaitingJob};
 
 /// How a dependency stands.
@@ -78,9 +78,10 @@ impl Controller {
             Some(_) => None,
         };
         let base = job.submitted.base;
-        let queued = self.sched.is_waiting(id);
+        let queued = self.is_queued(id);
         let enqueue = reason.is_none() && !queued;
-        let waiting = if enqueue { self.planner_job(job) } else { None };
+        let within = job.spec().reservation;
+        let waiting = if enqueue { self.planner_job(now, job) } else { None };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());
@@ -93,10 +94,14 @@ impl Controller {
             }
         }
         if let Some(waiting) = waiting {
-            self.sched.enqueue(waiting);
+            if let Some(reservation) = within {
+                self.inside.insert(id, reservation);
+            }
+            self.planner_of(id).enqueue(waiting);
             self.count_queued(base, true);
         } else if reason.is_some() && queued {
-            self.sched.dequeue(id);
+            self.planner_of(id).dequeue(id);
+            self.inside.remove(&id);
             self.count_queued(base, false);
         }
     }
@@ -118,6 +123,11 @@ impl Controller {
         }
         if matches!(job.submitted.place, Place::Lost) {
             return Some(WaitReason::NeverFits);
+        }
+        if let Some(reservation) = job.spec().reservation
+            && let Some(reason) = self.reservation_blocks(reservation)
+        {
+            return Some(reason);
         }
         if self.array_is_full(job) {
             return Some(WaitReason::ArrayLimit);
@@ -251,7 +261,7 @@ impl Controller {
     }
 
     /// The job as the planner knows it.
-    fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
+    fn planner_job(&self, now: Time, job: &Job) -> Option<WaitingJob> {
         let Place::Good {
             queue,
             level,
@@ -261,6 +271,11 @@ impl Controller {
         else {
             return None;
         };
+        let (queue_in, limit) = match job.spec().reservation {
+            // Inside a reservation there is one queue, and nothing lasts beyond its end.
+            Some(reservation) => (QueueId(0), self.limit_inside(reservation, now, *limit)),
+            None => (*queue, self.with_clearance(*limit)),
+        };
         Some(WaitingJob {
             key: OrderKey {
                 queue_priority: self.queues[queue.index()].spec.priority,
@@ -269,9 +284,9 @@ impl Controller {
                 submit: job.submitted.submit,
                 job: job.id,
             },
-            queue: *queue,
+            queue: queue_in,
             demand: demand.clone(),
-            limit: *limit,
+            limit,
         })
     }
 

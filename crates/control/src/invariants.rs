@@ -68,7 +68,7 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
             .jobs
             .values()
             .filter(of)
-            .filter(|j| it.sched.is_waiting(j.id))
+            .filter(|j| it.is_queued(j.id))
             .count();
         let counted = (live, group.running as usize, group.queued as usize);
         if counted != (jobs, running, queued) || group.live as usize != live {
@@ -107,7 +107,7 @@ fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
 
 fn planner_and_jobs_agree(it: &Controller) -> Result<(), String> {
     for job in it.jobs.values() {
-        let queued = it.sched.is_waiting(job.id);
+        let queued = it.is_queued(job.id);
         let should = matches!(job.phase, crate::job::Phase::Waiting(None));
         if queued != should {
             return Err(format!(

@@ -3,7 +3,8 @@
 use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, SubmissionRow};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
-    AccessLevel, Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeId, QueueId, Span, Time,
+    AccessLevel, Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeId, NodeShare, QueueId,
+    Span, Time,
     Uid, WaitReason,
 };
 use cosy_sched::Demand;
@@ -36,6 +37,16 @@ pub(crate) enum Place {
     },
     /// The queue is gone or the machine has become too small: it waits for a better one.
     Lost,
+}
+
+impl Submitted {
+    /// True when it gets whole nodes.
+    pub fn is_exclusive(&self) -> bool {
+        match &self.place {
+            Place::Good { demand, .. } => demand.exclusive,
+            Place::Lost => false,
+        }
+    }
 }
 
 impl Place {
@@ -86,6 +97,8 @@ pub(crate) struct Run {
     pub parts: Vec<Part>,
     /// The program was ordered to start on the first node.
     pub launched: bool,
+    /// Its time limit; inside a reservation not beyond its end.
+    pub limit: Span,
     pub after: Option<AfterRun>,
     pub killed: Option<KillCause>,
 }
@@ -195,10 +208,22 @@ impl Run {
         RunRow {
             allocated: self.allocated,
             started: self.started,
+            limit: Some(self.limit),
             parts: self.parts.iter().map(part).collect(),
             after: self.after.clone(),
             killed: self.killed,
         }
+    }
+
+    /// What it still holds, by node.
+    pub fn shares(&self) -> Vec<NodeShare> {
+        let held = self.parts.iter().filter(|p| p.step != PartStep::Released);
+        let share = |p: &Part| NodeShare {
+            node: p.node,
+            tasks: p.tasks,
+            amounts: p.amounts.clone(),
+        };
+        held.map(share).collect()
     }
 
     pub fn part(&self, node: NodeId) -> Option<&Part> {

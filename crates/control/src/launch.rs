@@ -18,7 +18,7 @@ impl Controller {
     /// Starts what the planner says can start.
     pub(crate) fn start_jobs(&mut self, now: Time) {
         loop {
-            let starts = self.sched.schedule(now);
+            let starts = self.planned_starts(now);
             if starts.is_empty() {
                 return;
             }
@@ -39,7 +39,7 @@ impl Controller {
     /// False when the job could not be started after all and its share is free again.
     fn start_job(&mut self, now: Time, id: JobId) -> bool {
         let Some(job) = self.jobs.get(&id) else {
-            self.sched.end(id);
+            self.planner_of(id).end(id);
             return false;
         };
         let (base, uid) = (job.submitted.base, job.submitted.uid);
@@ -47,12 +47,10 @@ impl Controller {
         let Some(user) = self.fresh_user(now, uid) else {
             return self.wait_for_directory(now, id);
         };
-        let parts: Vec<Part> = self
-            .sched
-            .held_by(id)
-            .into_iter()
-            .map(|share| self.take_share(id, share))
-            .collect();
+        let shares = self.planner_of(id).held_by(id);
+        let take = |share| self.take_share(id, share);
+        let parts: Vec<Part> = shares.into_iter().map(take).collect();
+        let limit = self.limit_from(now, id);
         let Some(job) = self.jobs.get_mut(&id) else {
             return false;
         };
@@ -61,11 +59,13 @@ impl Controller {
             allocated: now,
             started: None,
             launched: false,
+            limit,
             parts,
             after: None,
             killed: None,
         }));
         self.count_start(base, id);
+        self.note_start(now, id);
         self.save_job(id);
         let nodes = self.jobs[&id].run().map(|r| self.node_list(r));
         let detail = format!("on {}", nodes.unwrap_or_default());
@@ -78,7 +78,8 @@ impl Controller {
     }
 
     fn wait_for_directory(&mut self, now: Time, id: JobId) -> bool {
-        self.sched.end(id);
+        self.planner_of(id).end(id);
+        self.inside.remove(&id);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.needs_user = true;
             job.phase = Phase::Waiting(Some(WaitReason::Directory));
@@ -180,7 +181,7 @@ impl Controller {
         let job = self.jobs.get(&id)?;
         let run = job.run()?;
         let part = run.part(node)?;
-        let limit = job.submitted.place.limit();
+        let limit = run.limit;
         let mut groups: Vec<Gid> = user.groups.iter().map(|g| g.gid).collect();
         if groups.is_empty() {
             groups.push(user.gid);

@@ -272,6 +272,7 @@ impl Controller {
     pub(crate) fn update_available(&mut self, id: NodeId) {
         let available = self.nodes[id.index()].takes_jobs();
         self.sched.set_available(id, available);
+        self.update_available_inside(id, available);
     }
 
     /// Takes a node out of service with a reason, as its own checks demand.

@@ -71,6 +71,9 @@ pub struct RunRow {
     pub allocated: Time,
     /// When the program started.
     pub started: Option<Time>,
+    /// Its time limit; the job's without.
+    #[serde(default)]
+    pub limit: Option<Span>,
     /// Nodes; the first runs the script.
     pub parts: Vec<PartRow>,
     /// What follows when all nodes are clean; `None` while it runs.

@@ -274,11 +274,14 @@ impl Controller {
         on.cores.give(&cores);
         on.gpus.give(&gpus);
         on.jobs.remove(&id);
+        let takes_jobs = on.takes_jobs();
+        self.update_available_inside(node, takes_jobs);
         if last {
-            self.sched.end(id);
+            self.planner_of(id).end(id);
+            self.note_use(now, id);
             self.follow(now, id);
         } else {
-            self.sched.release_node(id, node);
+            self.planner_of(id).release_node(id, node);
             self.dirty.insert(id);
         }
     }
@@ -328,9 +331,10 @@ impl Controller {
         };
         let (base, member) = (job.submitted.base, job.member);
         let submitted = job.submitted.clone();
-        if self.sched.dequeue(id) {
+        if self.planner_of(id).dequeue(id) {
             self.count_queued(base, false);
         }
+        self.inside.remove(&id);
         let job = &self.jobs[&id];
         let note = match &end.cause {
             EndCause::LaunchFailed(reason) => reason.clone(),
@@ -375,6 +379,7 @@ impl Controller {
         self.settle_fate(now, id, base, at, ok);
         self.drop_dependencies(id, &submitted.spec.dependencies);
         self.tell_waiting(id);
+        self.inside_job_ended(now, id, &submitted);
     }
 
     fn settle_fate(&mut self, now: Time, id: JobId, base: JobId, at: usize, ok: bool) {
@@ -653,7 +658,7 @@ impl Controller {
                     continue;
                 };
                 let Some(run) = job.run() else { continue };
-                let limit = job.submitted.place.limit();
+                let limit = run.limit;
                 let Some(started) = run.started else { continue };
                 if limit.is_unlimited() || run.after.is_some() {
                     continue;

@@ -61,6 +61,12 @@ pub(crate) enum PendingPlan {
         fields: Vec<JobField>,
         fold: bool,
     },
+    Chart {
+        client: ClientId,
+        caller: Box<Caller>,
+        until: Option<Time>,
+        most: u32,
+    },
 }
 
 impl Controller {
@@ -85,7 +91,7 @@ impl Controller {
             return self.reply(client, reply);
         }
         let changes = request.changes();
-        let answer = self.answer(now, client, caller, request, facts);
+        let answer = self.answer(now, client, caller, key, request, facts);
         let Some(reply) = answer.unwrap_or_else(|refusal| Some(Reply::Refused(refusal))) else {
             return; // answered later
         };
@@ -112,12 +118,30 @@ impl Controller {
         self.effect(Effect::Reply { client, reply });
     }
 
+    /// Answers a changing request that had to wait for figures.
+    pub(crate) fn answer_late(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        uid: Uid,
+        key: Option<[u8; 16]>,
+        reply: Reply,
+    ) {
+        if let Some(key) = key
+            && !matches!(reply, Reply::Refused(_))
+        {
+            self.remember(now, uid, key, &reply);
+        }
+        self.reply(client, reply);
+    }
+
     /// The answer, `None` when it comes later.
     fn answer(
         &mut self,
         now: Time,
         client: ClientId,
         caller: &Caller,
+        key: Option<[u8; 16]>,
         request: Request,
         facts: &Facts,
     ) -> Result<Option<Reply>, Refusal> {
@@ -171,7 +195,7 @@ impl Controller {
             | Request::PlanChart { .. }
             | Request::Accounts { .. }
             | Request::AccountControl { .. } => {
-                return self.reservation_request(now, client, caller, request);
+                return self.reservation_request(now, client, caller, key, request);
             }
             Request::History { .. }
             | Request::Script { .. }
@@ -458,6 +482,15 @@ impl Controller {
             } => {
                 let table = self.list_jobs(now, &caller, &filter, &fields, fold, &starts);
                 self.reply(client, Reply::Jobs(table));
+            }
+            PendingPlan::Chart {
+                client,
+                caller,
+                until,
+                most,
+            } => {
+                let reply = self.charted(now, &caller, until, most, &starts);
+                self.reply(client, reply);
             }
         }
     }

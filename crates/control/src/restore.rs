@@ -7,6 +7,7 @@ use crate::job::{Fate, Group, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
 use crate::queues::Queue;
 use crate::record::{JobRow, Loaded, RunRow, SubmissionRow};
+use crate::reserve::LoadedReservations;
 use cosy_model::{
     Amounts, JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
 };
@@ -43,6 +44,14 @@ impl Controller {
         let policy = policy(&config);
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
         let mut it = Self::empty(config, sched, now);
+        let reservations = LoadedReservations {
+            rows: loaded.reservations,
+            next: loaded.next_reservation,
+            accounts: loaded.accounts,
+            last_entry: loaded.last_entry,
+            figures: loaded.figures,
+            hour_prices: loaded.hour_prices,
+        };
         it.next_job = loaded.next_job.max(1);
         it.last_event = loaded.last_event;
         it.node_keys = loaded.node_keys.into_iter().collect();
@@ -63,6 +72,7 @@ impl Controller {
             nodes.insert(name, (state, amounts, features));
         }
         it.build_machine(&nodes, &queue_states);
+        it.load_reservations(now, reservations);
         it.load_jobs(loaded.submissions, loaded.jobs, now);
         it
     }
@@ -248,22 +258,23 @@ impl Controller {
         // With several nodes the order to start may or may not have left: nodes tell at
         // registration; a single node's order is sent again then.
         let launched = parts.len() == 1 || row.started.is_some() || row.after.is_some();
-        let limit = job.submitted.place.limit();
+        let limit = row.limit.unwrap_or(job.submitted.place.limit());
         let exclusive = match &job.submitted.place {
             Place::Good { demand, .. } => demand.exclusive,
             Place::Lost => false,
         };
         let base = job.submitted.base;
-        let end = row.started.unwrap_or(row.allocated) + limit;
+        let end = row.allocated + self.with_clearance(limit);
         job.phase = Phase::Run(Box::new(Run {
             allocated: row.allocated,
             started: row.started,
             launched,
+            limit,
             parts,
             after: row.after,
             killed: row.killed,
         }));
-        self.sched.start_running(id, shares, end, exclusive);
+        self.run_again(id, shares, end, exclusive);
         self.count_running(id, true);
         if let Some(group) = self.groups.get_mut(&base) {
             group.running += 1;
@@ -322,6 +333,7 @@ impl Controller {
             .map(|(_, id)| *id)
             .collect();
         self.config = config;
+        self.configure_accounts(now);
         self.build_queues(&states);
         self.machine_changed(now);
         for id in gone {
@@ -338,12 +350,14 @@ impl Controller {
             .map(|j| j.id)
             .collect();
         for id in &waiting {
-            if self.sched.dequeue(*id) {
+            if self.planner_of(*id).dequeue(*id) {
+                self.inside.remove(id);
                 let base = self.base_of(*id);
                 self.count_queued(base, false);
             }
         }
         self.tell_planner();
+        self.rebuild_insides();
         self.place_all_again();
         for id in waiting {
             self.review(now, id);

@@ -260,7 +260,7 @@ impl Controller {
     fn live_cell(&self, now: Time, job: &Job, field: JobField) -> Cell {
         let run = job.run();
         let started = run.and_then(|r| r.started);
-        let limit = job.submitted.place.limit();
+        let limit = run.map_or(job.submitted.place.limit(), |r| r.limit);
         match field {
             JobField::State => text(job.state().word()),
             JobField::Reason => text(self.reason(now, job)),
@@ -334,7 +334,8 @@ impl Controller {
     /// What the planner says; it does not know that some nodes have not told yet what
     /// they have.
     fn planner_reason(&self, now: Time, job: &Job) -> WaitReason {
-        let reason = self.sched.why(now, job.id).unwrap_or(WaitReason::Priority);
+        let reason = self.planner_for(job.id).why(now, job.id);
+        let reason = reason.unwrap_or(WaitReason::Priority);
         let untold = || match &job.submitted.place {
             Place::Good { demand, .. } => {
                 demand.allowed.iter().any(|n| !self.nodes[n.index()].known)
@@ -460,6 +461,7 @@ impl Controller {
             }
         };
         let mut lines = vec![line];
+        lines.extend(self.delay_lines(job.id));
         if let Some(prediction) = starts.get(&job.id)
             && prediction.start.is_none()
         {
@@ -571,7 +573,7 @@ fn file_cell(
     }
 }
 
-fn asked_tasks(job: &Submitted) -> u32 {
+pub(crate) fn asked_tasks(job: &Submitted) -> u32 {
     let request = &job.spec.request;
     request
         .tasks

@@ -129,7 +129,7 @@ impl Controller {
         Ok(())
     }
 
-    fn cancel_job(&mut self, now: Time, id: JobId, who: &str) {
+    pub(crate) fn cancel_job(&mut self, now: Time, id: JobId, who: &str) {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -395,9 +395,10 @@ impl Controller {
         queue: cosy_model::QueueId,
         place: Place,
     ) {
-        if self.sched.dequeue(id) {
+        if self.planner_of(id).dequeue(id) {
             self.count_queued(old.base, false);
         }
+        self.inside.remove(&id);
         self.leave_queue(old);
         self.drop_dependencies_of(id, old);
         if let Some(begin) = old.spec.begin {

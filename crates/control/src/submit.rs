@@ -37,7 +37,10 @@ impl Controller {
         check_texts(&spec, &script)?;
         let indices = self.array_indices(array.as_ref())?;
         let tasks = indices.as_ref().map_or(1, Vec::len);
-        let queue = self.find_queue(spec.queue.as_deref())?;
+        let queue = match spec.reservation {
+            Some(reservation) => self.check_inside(caller, reservation, spec.queue.as_deref())?,
+            None => self.find_queue(spec.queue.as_deref())?,
+        };
         self.may_submit(caller, queue, tasks)?;
         if spec.nice < 0 {
             self.require_admin(caller, "use a negative nice value")?;
@@ -90,6 +93,13 @@ impl Controller {
             format!("job {base}"),
             detail,
         );
+        if submitted.spec.reservation.is_none() {
+            let core_ms = crate::reserve::asked_core_ms(&submitted);
+            let notice = &self.config.reservations.notice;
+            for _ in 0..tasks {
+                self.reservations.figures.job_accepted(now, notice, core_ms);
+            }
+        }
         self.add_group(group);
         for at in 0..tasks {
             self.review(now, JobId(base.0 + at as u64));

@@ -34,12 +34,15 @@ impl Controller {
             }
         }
         block.set("COSY_WORKDIR", spec.workdir.lossy());
-        let limit = job.submitted.place.limit();
+        let limit = run.limit;
         if !limit.is_unlimited() {
             block.set("COSY_TIME_LIMIT_SECONDS", limit.secs());
         }
         if let Some(account) = &spec.account {
             block.set("COSY_ACCOUNT", account);
+        }
+        if let Some(reservation) = spec.reservation {
+            block.set("COSY_RESERVATION", reservation);
         }
         self.array_variables(job, &mut block);
         OsText(block.0)

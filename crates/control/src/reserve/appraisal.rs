@@ -1,0 +1,158 @@
+//! Appraisals under way: requests that need figures from a snapshot before they can be
+//! answered.
+//!
+//! What always holds: only a few snapshots exist at once; what waits for one holds none.
+
+use super::ask::Wish;
+use super::book::Booking;
+use super::extend::Extension;
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId, Effect};
+use cosy_model::{Refusal, RefusalCode, ReservationId, Time, Uid};
+use cosy_sched::appraise::{Appraisal, Inquiry};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Snapshots at once.
+const UNDER_WAY: usize = 4;
+/// Requests that wait for one.
+const WAITING: usize = 1000;
+
+/// Who waits for what.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Quote {
+        client: ClientId,
+        caller: Box<Caller>,
+        wish: Box<Wish>,
+    },
+    Book(Box<Booking>),
+    Extend(Box<Extension>),
+    /// A reservation that could be moved to an earlier start.
+    Move(ReservationId),
+}
+
+impl Pending {
+    /// The key of a changing request.
+    fn key(&self) -> Option<(Uid, [u8; 16])> {
+        match self {
+            Self::Book(booking) => Some((booking.caller.user.uid, booking.key?)),
+            Self::Extend(extension) => Some((extension.caller.user.uid, extension.key?)),
+            Self::Quote { .. } | Self::Move(_) => None,
+        }
+    }
+
+    fn set_client(&mut self, to: ClientId) {
+        match self {
+            Self::Book(booking) => booking.client = to,
+            Self::Extend(extension) => extension.client = to,
+            Self::Quote { client, .. } => *client = to,
+            Self::Move(_) => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Appraisals {
+    next: u64,
+    under_way: BTreeMap<u64, Pending>,
+    waiting: VecDeque<(Pending, Box<Inquiry>)>,
+}
+
+impl Appraisals {
+    /// Numbers begin at the time, so that an answer to an earlier life of the controller is
+    /// never taken for one to this.
+    pub fn new(now: Time) -> Self {
+        Self {
+            next: u64::try_from(now.0).unwrap_or(0).saturating_mul(1000),
+            under_way: BTreeMap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// True when nothing is under way that moves reservations.
+    pub fn is_moving(&self) -> bool {
+        let moves = |p: &Pending| matches!(p, Pending::Move(_));
+        self.under_way.values().any(moves) || self.waiting.iter().any(|(p, _)| moves(p))
+    }
+
+    /// Bookings and extensions that are not decided yet.
+    pub fn bookings(&self) -> impl Iterator<Item = &Booking> {
+        let all = self.under_way.values().chain(self.waiting.iter().map(|(p, _)| p));
+        all.filter_map(|pending| match pending {
+            Pending::Book(booking) => Some(&**booking),
+            Pending::Quote { .. } | Pending::Extend(_) | Pending::Move(_) => None,
+        })
+    }
+}
+
+impl Controller {
+    /// True when a request with that key waits for its figures already: its answer goes to
+    /// the new connection.
+    pub(crate) fn rejoin(&mut self, uid: Uid, key: [u8; 16], client: ClientId) -> bool {
+        let appraisals = &mut self.reservations.appraisals;
+        let waiting = appraisals.waiting.iter_mut().map(|(p, _)| p);
+        let mut all = appraisals.under_way.values_mut().chain(waiting);
+        match all.find(|p| p.key() == Some((uid, key))) {
+            Some(pending) => {
+                pending.set_client(client);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Has something appraised; `pending` goes on with the answer.
+    pub(crate) fn appraise(
+        &mut self,
+        now: Time,
+        pending: Pending,
+        inquiry: Inquiry,
+    ) -> Result<(), Refusal> {
+        let appraisals = &mut self.reservations.appraisals;
+        if appraisals.waiting.len() >= WAITING {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("{WAITING} requests wait for their figures already: try again later"),
+            ));
+        }
+        appraisals.waiting.push_back((pending, Box::new(inquiry)));
+        self.next_appraisal(now);
+        Ok(())
+    }
+
+    fn next_appraisal(&mut self, now: Time) {
+        let appraisals = &mut self.reservations.appraisals;
+        if appraisals.under_way.len() >= UNDER_WAY {
+            return;
+        }
+        let Some((pending, inquiry)) = appraisals.waiting.pop_front() else {
+            return;
+        };
+        let appraisal = appraisals.next;
+        appraisals.next += 1;
+        appraisals.under_way.insert(appraisal, pending);
+        self.effect(Effect::Appraise {
+            appraisal,
+            now,
+            scheduler: Box::new(self.sched.clone()),
+            inquiry,
+        });
+    }
+
+    pub(crate) fn appraised(&mut self, now: Time, appraisal: u64, result: Appraisal) {
+        let Some(pending) = self.reservations.appraisals.under_way.remove(&appraisal) else {
+            return;
+        };
+        self.next_appraisal(now);
+        match pending {
+            Pending::Quote {
+                client,
+                caller,
+                wish,
+            } => self.quoted(now, client, &caller, &wish, &result),
+            Pending::Book(booking) => self.appraised_booking(now, *booking, &result),
+            Pending::Extend(extension) => self.appraised_extension(now, *extension, &result),
+            Pending::Move(id) => self.appraised_move(now, id, &result),
+        }
+    }
+}

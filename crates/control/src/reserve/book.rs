@@ -1,0 +1,548 @@
+//! Holding and booking: a start is looked for, appraised, admitted and taken.
+//!
+//! Source: what-if paper, section 3 (probe, then reserve); COSY paper, section 3.2 (two
+//! phases).
+
+use super::appraisal::Pending;
+use super::ask::Wish;
+use super::quote::pick;
+use super::Reservation;
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId};
+use crate::record::ReservationRow;
+use cosy_model::api::{Reply, Submission};
+use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::{
+    NodeShare, Refusal, RefusalCode, ReservationId, Span, Su, Time, limits,
+};
+use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
+
+/// How often a start is looked for anew when the one found was taken meanwhile.
+const TRIES: u32 = 3;
+
+/// A booking whose figures are awaited.
+#[derive(Debug)]
+pub(crate) struct Booking {
+    pub client: ClientId,
+    pub caller: Box<Caller>,
+    pub key: Option<[u8; 16]>,
+    pub wish: Wish,
+    pub hold: bool,
+    pub job: Option<Box<Submission>>,
+    stage: Stage,
+    tries: u32,
+}
+
+/// What was asked of the planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Candidates of a window.
+    Search,
+    /// One start, with all delays.
+    Exact,
+    /// The starts of a series.
+    Series,
+}
+
+/// A slot that is going to be taken.
+struct Taken<'a> {
+    estimate: &'a Estimate,
+    extra: Su,
+    shares: Vec<NodeShare>,
+}
+
+impl Controller {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn reserve(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        key: Option<[u8; 16]>,
+        ask: cosy_model::reservation::Ask,
+        hold: bool,
+        job: Option<Box<Submission>>,
+    ) -> Result<Option<Reply>, Refusal> {
+        if let Some(key) = key
+            && self.rejoin(caller.user.uid, key, client)
+        {
+            return Ok(None);
+        }
+        let wish = self.wish(now, caller, ask)?;
+        if let Some(job) = &job {
+            check_attached(job)?;
+        }
+        if self.reservations.all.len() >= limits::RESERVATIONS {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("there are {} reservations already", limits::RESERVATIONS),
+            ));
+        }
+        if hold {
+            self.may_hold(caller, &wish)?;
+        }
+        let stage = match (&wish.ask.repeat, wish.ask.pick) {
+            (Some(_), _) => Stage::Series,
+            (None, Pick::At(_) | Pick::FinishBy) => Stage::Exact,
+            (None, Pick::Soonest | Pick::Cheapest | Pick::Balance { .. }) => Stage::Search,
+        };
+        let start = match wish.ask.pick {
+            Pick::FinishBy => wish.latest,
+            Pick::At(_) | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => wish.earliest,
+        };
+        let booking = Booking {
+            client,
+            caller: Box::new(caller.clone()),
+            key,
+            wish,
+            hold,
+            job,
+            stage,
+            tries: 0,
+        };
+        self.appraise_booking(now, booking, start)?;
+        Ok(None)
+    }
+
+    fn appraise_booking(&mut self, now: Time, booking: Booking, start: Time) -> Result<(), Refusal> {
+        let wish = &booking.wish;
+        let (starts, listed) = match (booking.stage, &wish.ask.repeat) {
+            (Stage::Search, _) => (self.candidates(now, &booking.caller, wish, None), Listed::Nobody),
+            (Stage::Series, Some(repeat)) => {
+                (Starts::Series(repeat.starts.clone()), Listed::Everyone)
+            }
+            (Stage::Exact | Stage::Series, _) => (Starts::At(vec![start]), Listed::Everyone),
+        };
+        let mut inquiry = self.inquiry(now, wish, starts, listed);
+        if booking.stage == Stage::Exact {
+            let slot = (start, start + wish.ask.length);
+            inquiry.joint = self.joint_job(&booking.caller, wish, slot, &inquiry.job);
+        }
+        self.appraise(now, Pending::Book(Box::new(booking)), inquiry)
+    }
+
+    pub(crate) fn appraised_booking(&mut self, now: Time, booking: Booking, result: &Appraisal) {
+        let (client, uid, key) = (booking.client, booking.caller.user.uid, booking.key);
+        let reply = match booking.stage {
+            Stage::Search => match self.found_start(now, &booking, result) {
+                Ok(start) => {
+                    let next = Booking {
+                        stage: Stage::Exact,
+                        tries: booking.tries + 1,
+                        ..booking
+                    };
+                    match self.appraise_booking(now, next, start) {
+                        Ok(()) => return,
+                        Err(refusal) => Err(refusal),
+                    }
+                }
+                Err(refusal) => Err(refusal),
+            },
+            Stage::Exact => match self.take_one(now, &booking, result) {
+                // It was taken meanwhile: there may be another.
+                Err(_) if (1..TRIES).contains(&booking.tries) => {
+                    let start = booking.wish.earliest;
+                    let next = Booking {
+                        stage: Stage::Search,
+                        ..booking
+                    };
+                    match self.appraise_booking(now, next, start) {
+                        Ok(()) => return,
+                        Err(refusal) => Err(refusal),
+                    }
+                }
+                decided => decided,
+            },
+            Stage::Series => self.take_series(now, &booking, result),
+        };
+        let reply = reply.unwrap_or_else(Reply::Refused);
+        self.answer_late(now, client, uid, key, reply);
+    }
+
+    /// The start in a window that the user's pick chooses among those that are admitted.
+    fn found_start(
+        &self,
+        now: Time,
+        booking: &Booking,
+        result: &Appraisal,
+    ) -> Result<Time, Refusal> {
+        let wish = &booking.wish;
+        let judged = self.judge_all(now, &booking.caller, wish, result);
+        let admitted: Vec<&Estimate> = judged
+            .iter()
+            .filter(|(_, verdict)| verdict.is_ok())
+            .map(|(estimate, _)| *estimate)
+            .collect();
+        match pick(wish.ask.pick, &admitted) {
+            Some(at) => Ok(admitted[at].start),
+            None => Err(self.none_admitted(&judged)),
+        }
+    }
+
+    /// Why no start of a window is admitted: the reason of the latest, where rules are
+    /// mildest.
+    fn none_admitted(&self, judged: &[(&Estimate, Result<(), Refusal>)]) -> Refusal {
+        let refused = |(_, verdict): &(&Estimate, Result<(), Refusal>)| verdict.clone().err();
+        let rules = judged.iter().filter(|(e, _)| e.shares.is_some());
+        let reason = rules.filter_map(refused).next_back();
+        let any = || judged.iter().filter_map(refused).next_back();
+        reason.or_else(any).unwrap_or_else(|| {
+            Refusal::new(RefusalCode::NotFree, "the window has no start that could be")
+        })
+    }
+
+    fn take_one(
+        &mut self,
+        now: Time,
+        booking: &Booking,
+        result: &Appraisal,
+    ) -> Result<Reply, Refusal> {
+        let wish = &booking.wish;
+        let Some(estimate) = result.slots.first() else {
+            return Err(Refusal::new(
+                RefusalCode::Unavailable,
+                "the figures of the slot could not be worked out; nothing was booked, try again",
+            ));
+        };
+        self.admit(now, &booking.caller, wish, result, estimate)?;
+        let shares = self.free_now(now, wish, estimate)?;
+        let extra = self.extra_of(wish, result, estimate);
+        let taken = Taken {
+            estimate,
+            extra,
+            shares,
+        };
+        let id = self.take(now, booking, taken, None)?;
+        Ok(self.reserved(now, &booking.caller, &[id], Vec::new()))
+    }
+
+    /// The nodes that a slot gets as things are now.
+    fn free_now(
+        &self,
+        now: Time,
+        wish: &Wish,
+        estimate: &Estimate,
+    ) -> Result<Vec<NodeShare>, Refusal> {
+        let start = estimate.start.max(now);
+        let length = estimate.end.since(estimate.start);
+        let shares = self.sched.place(now, &wish.demand, start, length);
+        shares.ok_or_else(|| {
+            Refusal::new(
+                RefusalCode::NotFree,
+                "the slot was taken a moment ago; nothing was booked: ask for a new quote",
+            )
+        })
+    }
+
+    fn take_series(
+        &mut self,
+        now: Time,
+        booking: &Booking,
+        result: &Appraisal,
+    ) -> Result<Reply, Refusal> {
+        let wish = &booking.wish;
+        let fits = wish.ask.repeat.as_ref().is_some_and(|r| r.as_many_as_fit);
+        let mut conflicts: Vec<(Time, Refusal)> = Vec::new();
+        let mut slots: Vec<&Estimate> = Vec::new();
+        for estimate in &result.slots {
+            match self.admit(now, &booking.caller, wish, result, estimate) {
+                Ok(()) => slots.push(estimate),
+                Err(refusal) => conflicts.push((estimate.start, refusal)),
+            }
+        }
+        if slots.is_empty() || (!conflicts.is_empty() && !fits) {
+            return Err(series_refused(&conflicts, result.slots.len()));
+        }
+        let price = slots.iter().fold(Su::ZERO, |sum, e| sum.plus(self.price_of(wish, result, e)));
+        self.can_pay(&booking.caller, wish, price)?;
+        let mut ids: Vec<ReservationId> = Vec::new();
+        for estimate in slots {
+            let shares = match self.free_now(now, wish, estimate) {
+                Ok(shares) => shares,
+                Err(refusal) => {
+                    conflicts.push((estimate.start, refusal));
+                    continue;
+                }
+            };
+            let extra = self.extra_of(wish, result, estimate);
+            let taken = Taken {
+                estimate,
+                extra,
+                shares,
+            };
+            match self.take(now, booking, taken, ids.first().copied()) {
+                Ok(id) => ids.push(id),
+                Err(refusal) => conflicts.push((estimate.start, refusal)),
+            }
+        }
+        if ids.is_empty() || (!conflicts.is_empty() && !fits) {
+            self.undo(now, &ids);
+            return Err(series_refused(&conflicts, result.slots.len()));
+        }
+        conflicts.sort_by_key(|(start, _)| *start);
+        Ok(self.reserved(now, &booking.caller, &ids, conflicts))
+    }
+
+    /// Takes slots back that were taken in this very turn.
+    fn undo(&mut self, now: Time, ids: &[ReservationId]) {
+        for id in ids {
+            self.close(now, *id, ReservationState::Cancelled, "not all of the series fits");
+            self.return_all(now, *id, "not all of the series fits");
+            self.drop_attached(now, *id, "its reservation was not possible");
+        }
+    }
+
+    /// Makes a reservation out of a slot: held, and confirmed at once unless only a hold
+    /// was asked for.
+    fn take(
+        &mut self,
+        now: Time,
+        booking: &Booking,
+        taken: Taken<'_>,
+        series: Option<ReservationId>,
+    ) -> Result<ReservationId, Refusal> {
+        let id = ReservationId(self.reservations.next);
+        let row = self.new_row(now, booking, &taken, id, series);
+        let price = row.base.plus(row.extra);
+        let who = booking.caller.user.name.clone();
+        if let Some(account) = &row.account {
+            let records = self
+                .reservations
+                .books
+                .hold(now, account, id, price, &who)?;
+            records.into_iter().for_each(|r| self.record(r));
+        }
+        self.reservations.next += 1;
+        let reservation = Reservation {
+            row,
+            shares: taken.shares,
+            planner: None,
+        };
+        self.sched.add_block(reservation.block());
+        self.reservations.all.insert(id, reservation);
+        if let Err(refusal) = self.attach(now, booking, id) {
+            self.undo(now, &[id]);
+            return Err(refusal);
+        }
+        self.reservations.add_up_pushed();
+        let detail = self.slot_text(id);
+        let word = if booking.hold { "held" } else { "booked" };
+        self.happened(now, word, &who, format!("reservation {id}"), detail);
+        let core_ms = self.reservations.all[&id].core_ms();
+        let extra = taken.estimate.extra;
+        self.reservations.hours.record(taken.estimate.start, core_ms, extra);
+        if booking.hold {
+            self.touch_reservation(id);
+        } else {
+            self.confirm_one(now, id, &who);
+        }
+        Ok(id)
+    }
+
+    fn new_row(
+        &self,
+        now: Time,
+        booking: &Booking,
+        taken: &Taken<'_>,
+        id: ReservationId,
+        series: Option<ReservationId>,
+    ) -> ReservationRow {
+        let (wish, user) = (&booking.wish, &booking.caller.user);
+        let estimate = taken.estimate;
+        let (start, length) = (
+            estimate.start.max(now),
+            estimate.end.since(estimate.start),
+        );
+        let policy = self.policy_of(wish);
+        let repeats = wish.ask.repeat.is_some();
+        let mut ask = wish.ask.clone();
+        if ask.name.is_empty() {
+            ask.name = format!("resv{id}");
+        }
+        ReservationRow {
+            id,
+            series: series.or(repeats.then_some(id)),
+            uid: user.uid,
+            gid: user.gid,
+            user: user.name.clone(),
+            queue: self.queues[wish.queue.index()].spec.name.clone(),
+            account: wish.account.clone(),
+            ask,
+            state: ReservationState::Held,
+            degraded: false,
+            start,
+            end: start + length,
+            shares: Vec::new(),
+            made: now,
+            hold_until: booking.hold.then(|| (now + policy.hold).min(start)),
+            free_until: None,
+            base: estimate.base,
+            extra: taken.extra,
+            held: Su::ZERO,
+            charged: Su::ZERO,
+            delays: estimate.delays.listed.clone(),
+            job: None,
+            first_use: None,
+            used_core_ms: 0,
+            note: String::new(),
+        }
+    }
+
+    fn slot_text(&self, id: ReservationId) -> String {
+        let Some(reservation) = self.reservations.get(id) else {
+            return String::new();
+        };
+        format!(
+            "{} for {}",
+            self.names_of_shares(&reservation.shares),
+            reservation.length()
+        )
+    }
+
+    /// A user may have few holds, and none where one of the account has just lapsed: else
+    /// slots could be kept for nothing for ever.
+    fn may_hold(&self, caller: &Caller, wish: &Wish) -> Result<(), Refusal> {
+        let policy = self.policy_of(wish);
+        let uid = caller.user.uid;
+        let mut open: Vec<ReservationId> = self
+            .reservations
+            .live()
+            .filter(|r| r.row.state == ReservationState::Held && r.row.uid == uid)
+            .map(Reservation::series)
+            .collect();
+        open.dedup();
+        let asked = self.reservations.appraisals.bookings();
+        let asked = asked.filter(|b| b.hold && b.caller.user.uid == uid).count();
+        let have = open.len() + asked;
+        if self.is_admin(caller) {
+            return Ok(());
+        }
+        if let Some(most) = policy.holds.filter(|most| have >= *most as usize) {
+            let which = open.first().map_or(String::new(), |id| {
+                format!(": confirm or cancel reservation {id} first")
+            });
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("{have} of {most} holds of user {} are open{which}", caller.user.name),
+            ));
+        }
+        Ok(())
+    }
+
+    /// After a hold has lapsed, its account gets no overlapping one for a while.
+    pub(crate) fn may_hold_again(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        slot: (Time, Time),
+    ) -> Result<(), Refusal> {
+        let Some(rehold) = self.policy_of(wish).rehold else {
+            return Ok(());
+        };
+        let same = |row: &ReservationRow| match (&row.account, &wish.account) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => row.uid == caller.user.uid,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let lapsed = self.reservations.all.values().find(|r| {
+            let row = &r.row;
+            let until = row.hold_until.map(|at| at + rehold);
+            row.state == ReservationState::Expired
+                && until.is_some_and(|until| now < until)
+                && same(row)
+                && row.start < slot.1
+                && slot.0 < row.start + row.ask.length
+        });
+        match lapsed {
+            Some(lapsed) => Err(Refusal::new(
+                RefusalCode::Admission,
+                format!(
+                    "hold {} of the same time lapsed unconfirmed less than {rehold} ago: book it instead, or hold another time",
+                    lapsed.row.id
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The script that starts with the reservation.
+    fn attach(&mut self, now: Time, booking: &Booking, id: ReservationId) -> Result<(), Refusal> {
+        let Some(job) = &booking.job else {
+            return Ok(());
+        };
+        let mut submission = (**job).clone();
+        let wish = &booking.wish;
+        let spec = &mut submission.spec;
+        spec.request = wish.ask.request.clone();
+        spec.time_limit = Some(wish.ask.length);
+        spec.queue = Some(self.queues[wish.queue.index()].spec.name.clone());
+        spec.reservation = Some(id);
+        spec.account = wish.account.clone();
+        let facts = crate::event::Facts::default();
+        let reply = self.submit(now, &booking.caller, submission, &facts)?;
+        if let (Reply::Submitted { job, .. }, Some(reservation)) =
+            (reply, self.reservations.all.get_mut(&id))
+        {
+            reservation.row.job = Some(job);
+        }
+        Ok(())
+    }
+
+    fn reserved(
+        &self,
+        now: Time,
+        caller: &Caller,
+        ids: &[ReservationId],
+        conflicts: Vec<(Time, Refusal)>,
+    ) -> Reply {
+        let all = ids.iter().filter_map(|id| self.reservations.get(*id));
+        Reply::Reserved {
+            reservations: all.map(|r| self.info(now, caller, r)).collect(),
+            conflicts,
+            note: String::new(),
+        }
+    }
+}
+
+fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
+    let code = conflicts
+        .first()
+        .map_or(RefusalCode::NotFree, |(_, refusal)| refusal.code);
+    let reasons: Vec<String> = conflicts
+        .iter()
+        .take(3)
+        .map(|(start, refusal)| {
+            format!("{}: {}", crate::admission::civil::utc(*start), refusal.message)
+        })
+        .collect();
+    let more = match conflicts.len().saturating_sub(3) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Refusal::new(
+        code,
+        format!(
+            "{} of {all} starts of the series are not possible, so nothing was booked ({}{more}); --as-many-as-fit books the others",
+            conflicts.len(),
+            reasons.join("; ")
+        ),
+    )
+}
+
+/// A script that starts with its reservation depends on nothing else.
+fn check_attached(job: &Submission) -> Result<(), Refusal> {
+    let spec = &job.spec;
+    let wrong = [
+        (job.array.is_some(), "an array"),
+        (spec.begin.is_some(), "a begin time of its own"),
+        (!spec.dependencies.is_empty(), "dependencies"),
+        (spec.hold, "a hold of its own"),
+    ];
+    match wrong.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, what)) => Err(Refusal::invalid(format!(
+            "the script of a reservation starts with it and cannot have {what}: submit such jobs with 'csub --reservation ID'"
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,181 @@
+//! A reservation is made longer: a new admission of the difference.
+
+use super::appraisal::Pending;
+use super::ask::Wish;
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId};
+use cosy_model::api::Reply;
+use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};
+use cosy_sched::appraise::{Appraisal, Listed, Starts};
+use std::sync::Arc;
+
+/// An extension whose figures are awaited.
+#[derive(Debug)]
+pub(crate) struct Extension {
+    pub client: ClientId,
+    pub caller: Box<Caller>,
+    pub key: Option<[u8; 16]>,
+    id: ReservationId,
+    /// The difference, as if it were a request of its own.
+    wish: Wish,
+}
+
+impl Controller {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn extend(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        key: Option<[u8; 16]>,
+        id: ReservationId,
+        by: Span,
+        max_price: Option<Su>,
+    ) -> Result<Option<Reply>, Refusal> {
+        if let Some(key) = key
+            && self.rejoin(caller.user.uid, key, client)
+        {
+            return Ok(None);
+        }
+        let wish = self.difference(now, caller, id, by, max_price)?;
+        let shares = self.reservation(id)?.shares.clone();
+        let mut inquiry = self.inquiry(now, &wish, Starts::At(vec![wish.earliest]), Listed::Everyone);
+        inquiry.fixed = Some(shares);
+        let extension = Extension {
+            client,
+            caller: Box::new(caller.clone()),
+            key,
+            id,
+            wish,
+        };
+        self.appraise(now, Pending::Extend(Box::new(extension)), inquiry)?;
+        Ok(None)
+    }
+
+    /// The time from the present end on, as a request of its own.
+    fn difference(
+        &self,
+        now: Time,
+        caller: &Caller,
+        id: ReservationId,
+        by: Span,
+        max_price: Option<Su>,
+    ) -> Result<Wish, Refusal> {
+        let found = self.own_reservation(caller, id, "extend")?;
+        if !matches!(found.row.state, ReservationState::Confirmed | ReservationState::Active) {
+            return Err(Refusal::new(
+                RefusalCode::WrongState,
+                format!("reservation {id} is {}: only confirmed and active ones can be extended", found.row.state),
+            ));
+        }
+        let mut ask = found.row.ask.clone();
+        ask.pick = Pick::At(found.row.end);
+        (ask.earliest, ask.latest_end, ask.repeat) = (None, None, None);
+        (ask.length, ask.max_price) = (by, max_price);
+        ask.queue = Some(found.row.queue.clone());
+        ask.account = found.row.account.clone();
+        let mut wish = self.wish(now, caller, ask)?;
+        wish.demand = Arc::new(self.demand_in(&wish.ask.request, wish.queue)?);
+        Ok(wish)
+    }
+
+    pub(crate) fn appraised_extension(
+        &mut self,
+        now: Time,
+        extension: Extension,
+        result: &Appraisal,
+    ) {
+        let (client, uid, key) = (extension.client, extension.caller.user.uid, extension.key);
+        let decided = self.take_extension(now, &extension, result);
+        let reply = decided.unwrap_or_else(Reply::Refused);
+        self.answer_late(now, client, uid, key, reply);
+    }
+
+    fn take_extension(
+        &mut self,
+        now: Time,
+        extension: &Extension,
+        result: &Appraisal,
+    ) -> Result<Reply, Refusal> {
+        let (id, wish, caller) = (extension.id, &extension.wish, &*extension.caller);
+        let gone = || {
+            Refusal::new(
+                RefusalCode::Unavailable,
+                "the figures of the extension could not be worked out; nothing was changed, try again",
+            )
+        };
+        let estimate = result.slots.first().ok_or_else(gone)?;
+        let found = self.reservation(id)?;
+        if !found.is_live() || found.row.end != estimate.start {
+            return Err(Refusal::new(
+                RefusalCode::WrongState,
+                format!("reservation {id} has changed meanwhile; it was not extended"),
+            ));
+        }
+        self.admit_longer(now, caller, wish, result, estimate, found.row.start)?;
+        let window = (estimate.start, estimate.end);
+        if !self.sched.is_free(now, &found.shares, window) {
+            return Err(Refusal::new(
+                RefusalCode::NotFree,
+                format!("its nodes are taken from its end on; reservation {id} was not extended"),
+            ));
+        }
+        let extra = self.extra_of(wish, result, estimate);
+        self.pay_extension(now, id, (estimate.base, extra), &caller.user.name)?;
+        let by = wish.ask.length;
+        if let Some(reservation) = self.reservations.all.get_mut(&id) {
+            let row = &mut reservation.row;
+            row.end = row.end + by;
+            row.ask.length = row.ask.length + by;
+            merge(&mut row.delays, &estimate.delays.listed);
+            let block = reservation.block();
+            self.sched.add_block(block);
+        }
+        self.reservations.add_up_pushed();
+        let who = caller.user.name.clone();
+        self.happened(now, "extended", &who, format!("reservation {id}"), format!("by {by}"));
+        self.touch_reservation(id);
+        let info = self.info(now, caller, self.reservation(id)?);
+        Ok(Reply::Reserved {
+            reservations: vec![info],
+            conflicts: Vec::new(),
+            note: String::new(),
+        })
+    }
+
+    fn pay_extension(
+        &mut self,
+        now: Time,
+        id: ReservationId,
+        (base, extra): (Su, Su),
+        who: &str,
+    ) -> Result<(), Refusal> {
+        let price = base.plus(extra);
+        let account = self.reservation(id)?.row.account.clone();
+        if let Some(account) = account {
+            let books = &mut self.reservations.books;
+            let mut records = books.hold(now, &account, id, price, who)?;
+            records.extend(books.charge(now, &account, id, price, "extension", who));
+            records.into_iter().for_each(|r| self.record(r));
+        }
+        if let Some(reservation) = self.reservations.all.get_mut(&id) {
+            let row = &mut reservation.row;
+            row.base = row.base.plus(base);
+            row.extra = row.extra.plus(extra);
+            row.charged = row.charged.plus(price);
+        }
+        Ok(())
+    }
+}
+
+/// Adds delays job by job.
+fn merge(delays: &mut Vec<(cosy_model::JobId, Span)>, more: &[(cosy_model::JobId, Span)]) {
+    for (job, span) in more {
+        match delays.iter_mut().find(|(known, _)| known == job) {
+            Some((_, sum)) => *sum = *sum + *span,
+            None => delays.push((*job, *span)),
+        }
+    }
+    delays.sort_by_key(|(job, _)| *job);
+}

@@ -1,0 +1,405 @@
+//! Jobs inside a reservation: planned by the reservation's own planner, on its share of the
+//! machine, and not beyond its end.
+//!
+//! What always holds: a job is in `Controller::inside` while a reservation's planner has it,
+//! waiting or running; else the cluster's planner has it.
+
+use super::Reservation;
+use crate::controller::Controller;
+use crate::event::Caller;
+use crate::job::Submitted;
+use cosy_model::reservation::ReservationState;
+use cosy_model::{
+    Amounts, JobId, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span, Time,
+    User, WaitReason,
+};
+use cosy_sched::{NodeMask, Policy, Scheduler};
+
+impl Controller {
+    /// The planner that has a job, or would get it now.
+    pub(crate) fn planner_of(&mut self, id: JobId) -> &mut Scheduler {
+        let inside = self.inside.get(&id);
+        let reservation = inside.and_then(|r| self.reservations.all.get_mut(r));
+        match reservation.and_then(|r| r.planner.as_deref_mut()) {
+            Some(planner) => planner,
+            None => &mut self.sched,
+        }
+    }
+
+    /// The same, to look at.
+    pub(crate) fn planner_for(&self, id: JobId) -> &Scheduler {
+        let inside = self.inside.get(&id);
+        let reservation = inside.and_then(|r| self.reservations.get(*r));
+        match reservation.and_then(|r| r.planner.as_deref()) {
+            Some(planner) => planner,
+            None => &self.sched,
+        }
+    }
+
+    /// True when a planner has the job in its queue.
+    pub(crate) fn is_queued(&self, id: JobId) -> bool {
+        self.planner_for(id).is_waiting(id)
+    }
+
+    /// What all planners start now.
+    pub(crate) fn planned_starts(&mut self, now: Time) -> Vec<JobId> {
+        let mut starts = self.sched.schedule(now);
+        for reservation in self.reservations.all.values_mut() {
+            if let Some(planner) = &mut reservation.planner {
+                starts.extend(planner.schedule(now));
+            }
+        }
+        starts
+    }
+
+    /// Why a job that is to run in a reservation cannot yet, or never.
+    pub(crate) fn reservation_blocks(&self, id: ReservationId) -> Option<WaitReason> {
+        match self.reservations.get(id).map(|r| r.row.state) {
+            Some(ReservationState::Active) => None,
+            Some(ReservationState::Held | ReservationState::Confirmed) => {
+                Some(WaitReason::ReservationStart)
+            }
+            Some(
+                ReservationState::Ended
+                | ReservationState::Cancelled
+                | ReservationState::Expired
+                | ReservationState::Unused
+                | ReservationState::Failed,
+            )
+            | None => Some(WaitReason::ReservationGone),
+        }
+    }
+
+    /// A limit that does not reach beyond the reservation's end: the job gets its SIGTERM so
+    /// early that even with force it is over by then.
+    pub(crate) fn limit_inside(&self, id: ReservationId, from: Time, limit: Span) -> Span {
+        let Some(reservation) = self.reservations.get(id) else {
+            return limit;
+        };
+        let left = reservation.row.end.since(from);
+        let grace = self.config.policy.grace.ms().min(left.ms() / 10);
+        limit.min(Span((left.ms() - grace).max(1)))
+    }
+
+    /// The limit of an attempt that begins now.
+    pub(crate) fn limit_from(&self, now: Time, id: JobId) -> Span {
+        let Some(job) = self.jobs.get(&id) else {
+            return Span::UNLIMITED;
+        };
+        let limit = job.submitted.place.limit();
+        match self.inside.get(&id) {
+            Some(reservation) => self.limit_inside(*reservation, now, limit),
+            None => limit,
+        }
+    }
+
+    /// How long the planner counts on a job of that limit to hold its nodes.
+    pub(crate) fn with_clearance(&self, limit: Span) -> Span {
+        if limit.is_unlimited() {
+            limit
+        } else {
+            limit + self.config.policy.clearance
+        }
+    }
+
+    /// A planner for the jobs inside, with the reservation's share of each node.
+    fn planner_inside(&self, reservation: &Reservation) -> Box<Scheduler> {
+        let mut amounts = vec![Amounts::default(); self.nodes.len()];
+        let mut nodes = NodeMask::new(self.nodes.len());
+        for share in &reservation.shares {
+            amounts[share.node.index()] = share.amounts.clone();
+            nodes.insert(share.node);
+        }
+        let policy = Policy {
+            depth: self.config.policy.depth,
+            backfill: self.config.policy.backfill,
+        };
+        let mut planner = Scheduler::new(policy, amounts, vec![nodes]);
+        for share in &reservation.shares {
+            planner.set_available(share.node, self.is_clear(reservation, share));
+        }
+        Box::new(planner)
+    }
+
+    /// True when a node takes jobs and nobody from outside holds the reserved share.
+    pub(crate) fn is_clear(&self, reservation: &Reservation, share: &NodeShare) -> bool {
+        let node = &self.nodes[share.node.index()];
+        if !node.takes_jobs() {
+            return false;
+        }
+        let mut outside = Amounts::default();
+        for job in node.jobs.iter().filter_map(|id| self.jobs.get(id)) {
+            let own = self.inside.get(&job.id) == Some(&reservation.row.id);
+            let part = job.run().and_then(|run| run.part(share.node));
+            if let Some(part) = part.filter(|_| !own) {
+                outside.give(&part.amounts);
+            }
+        }
+        outside.give(&share.amounts);
+        outside.fits(&node.amounts)
+    }
+
+    /// The reservation's own planner takes over its share.
+    pub(crate) fn open_inside(&mut self, id: ReservationId) {
+        let Some(reservation) = self.reservations.get(id) else {
+            return;
+        };
+        let planner = self.planner_inside(reservation);
+        if let Some(reservation) = self.reservations.all.get_mut(&id) {
+            reservation.planner = Some(planner);
+        }
+    }
+
+    /// Nodes that were not clear may be now.
+    pub(crate) fn update_inside(&mut self, id: ReservationId) {
+        let Some(reservation) = self.reservations.get(id) else {
+            return;
+        };
+        let clear: Vec<(NodeId, bool)> = reservation
+            .shares
+            .iter()
+            .map(|share| (share.node, self.is_clear(reservation, share)))
+            .collect();
+        let reservation = self.reservations.all.get_mut(&id);
+        if let Some(planner) = reservation.and_then(|r| r.planner.as_deref_mut()) {
+            for (node, clear) in clear {
+                planner.set_available(node, clear);
+            }
+        }
+    }
+
+    pub(crate) fn update_available_inside(&mut self, node: NodeId, available: bool) {
+        for reservation in self.reservations.all.values_mut() {
+            if reservation.has_node(node)
+                && let Some(planner) = &mut reservation.planner
+                && !available
+            {
+                planner.set_available(node, false);
+            }
+        }
+        if available {
+            let active: Vec<ReservationId> = self.active_on(node);
+            active.into_iter().for_each(|id| self.update_inside(id));
+        }
+    }
+
+    fn active_on(&self, node: NodeId) -> Vec<ReservationId> {
+        let on = |r: &&Reservation| r.planner.is_some() && r.has_node(node);
+        let all = self.reservations.all.values().filter(on);
+        all.map(|r| r.row.id).collect()
+    }
+
+    /// The machine has changed: planners inside are made anew, running jobs stay.
+    pub(crate) fn rebuild_insides(&mut self) {
+        let active: Vec<ReservationId> = self
+            .reservations
+            .all
+            .values()
+            .filter(|r| r.planner.is_some())
+            .map(|r| r.row.id)
+            .collect();
+        for id in active {
+            self.open_inside(id);
+            self.enter_running(id);
+        }
+    }
+
+    /// Enters the jobs that run inside into a new planner.
+    fn enter_running(&mut self, id: ReservationId) {
+        let running: Vec<(JobId, Vec<NodeShare>, Time, bool)> = self
+            .jobs
+            .values()
+            .filter(|job| self.inside.get(&job.id) == Some(&id))
+            .filter_map(|job| {
+                let run = job.run()?;
+                let end = run.allocated + run.limit;
+                Some((job.id, run.shares(), end, job.submitted.is_exclusive()))
+            })
+            .collect();
+        for (job, shares, end, exclusive) in running {
+            self.planner_of(job).start_running(job, shares, end, exclusive);
+        }
+    }
+
+    /// Enters a running job out of the store into the planner that it belongs to.
+    pub(crate) fn run_again(&mut self, id: JobId, shares: Vec<NodeShare>, end: Time, whole: bool) {
+        let within = self.jobs.get(&id).and_then(|job| job.spec().reservation);
+        if let Some(reservation) = within
+            && self.reservations.get(reservation).is_some_and(|r| r.planner.is_some())
+        {
+            self.inside.insert(id, reservation);
+        }
+        self.planner_of(id).start_running(id, shares, end, whole);
+    }
+
+    /// The time of a reservation is over: what still runs inside is handed to the cluster's
+    /// planner until its nodes are clean, what waits inside has nothing to wait for.
+    pub(crate) fn close_inside(&mut self, now: Time, id: ReservationId) {
+        let within: Vec<JobId> = self
+            .inside
+            .iter()
+            .filter(|(_, r)| **r == id)
+            .map(|(job, _)| *job)
+            .collect();
+        let mut running = Vec::new();
+        for job in &within {
+            let planner = self.planner_of(*job);
+            if planner.is_running(*job) {
+                running.push((*job, planner.held_by(*job)));
+            } else if planner.dequeue(*job) {
+                let base = self.base_of(*job);
+                self.count_queued(base, false);
+            }
+        }
+        if let Some(reservation) = self.reservations.all.get_mut(&id) {
+            reservation.planner = None;
+        }
+        within.iter().for_each(|job| drop(self.inside.remove(job)));
+        for (job, shares) in running {
+            let whole = self.jobs.get(&job).is_some_and(|j| j.submitted.is_exclusive());
+            self.sched.start_running(job, shares, now, whole);
+        }
+        self.review_waiting_for(now, id);
+    }
+
+    /// Takes the waiting jobs out of a reservation's planner.
+    pub(crate) fn leave_inside(&mut self, id: ReservationId) {
+        let within = self.inside.iter().filter(|(_, r)| **r == id);
+        let within: Vec<JobId> = within.map(|(job, _)| *job).collect();
+        for job in within {
+            if self.planner_of(job).dequeue(job) {
+                self.inside.remove(&job);
+                let base = self.base_of(job);
+                self.count_queued(base, false);
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.phase = crate::job::Phase::Waiting(Some(WaitReason::ReservationStart));
+                }
+            }
+        }
+    }
+
+    /// Looks again at all waiting jobs that are to run in a reservation.
+    pub(crate) fn review_waiting_for(&mut self, now: Time, id: ReservationId) {
+        let waiting: Vec<JobId> = self
+            .jobs
+            .values()
+            .filter(|job| job.is_waiting() && job.spec().reservation == Some(id))
+            .map(|job| job.id)
+            .collect();
+        waiting.into_iter().for_each(|job| self.review(now, job));
+    }
+
+    /// Whether a user may run jobs in a reservation.
+    pub(crate) fn may_use(&self, user: &User, reservation: &Reservation) -> bool {
+        let row = &reservation.row;
+        let sharing = &row.ask.sharing;
+        let books = &self.reservations.books;
+        let member = |account: &String| books.is_member(account, user);
+        row.uid == user.uid
+            || !self.reservation_policy(&row.queue).closed
+            || row.account.as_ref().is_some_and(member)
+            || sharing.users.contains(&user.name)
+            || sharing.groups.iter().any(|group| user.in_group(group))
+            || sharing.accounts.iter().any(member)
+    }
+
+    /// Checks a job that names a reservation; answers with the queue that it goes to.
+    pub(crate) fn check_inside(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        queue: Option<&str>,
+    ) -> Result<QueueId, Refusal> {
+        let found = self.reservation(id)?;
+        if !self.may_use(&caller.user, found) && !self.is_admin(caller) {
+            return Err(Refusal::new(
+                RefusalCode::AccessDenied,
+                format!(
+                    "reservation {id} is not for user {}: its owner {} can share it with --share-users",
+                    caller.user.name, found.row.user
+                ),
+            ));
+        }
+        if !found.is_live() {
+            return Err(Refusal::new(
+                RefusalCode::WrongState,
+                format!("reservation {id} is {}: nothing can start in it", found.row.state),
+            ));
+        }
+        if queue.is_some_and(|queue| queue != found.row.queue) {
+            return Err(Refusal::invalid(format!(
+                "reservation {id} is in queue {}: leave out --queue or name that one",
+                found.row.queue
+            )));
+        }
+        self.find_queue(Some(&found.row.queue))
+    }
+
+    /// Takes note of the first use of a reservation and of the wait of queued jobs.
+    pub(crate) fn note_start(&mut self, now: Time, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        match self.inside.get(&id).copied() {
+            Some(within) => {
+                if let Some(reservation) = self.reservations.all.get_mut(&within)
+                    && reservation.row.first_use.is_none()
+                {
+                    reservation.row.first_use = Some(now);
+                    self.touch_reservation(within);
+                }
+            }
+            None if job.attempt.0 == 1 => {
+                let wait = now.since(job.eligible.unwrap_or(job.submitted.submit));
+                let core_ms = asked_core_ms(&job.submitted);
+                let policy = &self.config.reservations.notice;
+                self.reservations.figures.job_started(now, policy, wait, core_ms);
+            }
+            None => {}
+        }
+    }
+
+    /// Takes note of what an attempt inside a reservation has used.
+    pub(crate) fn note_use(&mut self, now: Time, id: JobId) {
+        let Some(within) = self.jobs.get(&id).and_then(|job| job.spec().reservation) else {
+            return;
+        };
+        self.inside.remove(&id);
+        let Some(run) = self.jobs.get(&id).and_then(|job| job.run()) else {
+            return;
+        };
+        let cores: i64 = run.parts.iter().map(|p| i64::from(p.amounts.cores)).sum();
+        let used = cores.saturating_mul(now.since(run.allocated).ms());
+        if let Some(reservation) = self.reservations.all.get_mut(&within) {
+            let sum = &mut reservation.row.used_core_ms;
+            *sum = sum.saturating_add(used);
+            self.touch_reservation(within);
+        }
+    }
+
+    /// With the attached job the reservation is over.
+    pub(crate) fn inside_job_ended(&mut self, now: Time, id: JobId, submitted: &Submitted) {
+        let Some(within) = submitted.spec.reservation else {
+            return;
+        };
+        let attached = self.reservations.get(within).is_some_and(|r| {
+            r.row.job == Some(id) && r.row.state == ReservationState::Active
+        });
+        if attached {
+            self.end_reservation(now, within, "its job has ended");
+        }
+    }
+}
+
+/// Core-milliseconds that a job asks for; a job without limit counts as a day.
+pub(crate) fn asked_core_ms(submitted: &Submitted) -> i128 {
+    let limit = submitted.place.limit();
+    let limit = if limit.is_unlimited() {
+        Span::from_secs(86_400)
+    } else {
+        limit
+    };
+    let tasks = crate::show::asked_tasks(submitted);
+    let cores = i128::from(tasks) * i128::from(submitted.spec.request.cores_per_task);
+    cores * i128::from(limit.ms())
+}

@@ -1,0 +1,81 @@
+//! Reservations out of the store.
+
+use super::Reservation;
+use crate::admission::figures::Figures;
+use crate::admission::hours::Hours;
+use crate::books::Books;
+use crate::controller::Controller;
+use crate::record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
+use cosy_model::reservation::ReservationState;
+use cosy_model::{NodeShare, Time};
+
+/// What the store has of reservations.
+pub(crate) struct LoadedReservations {
+    pub rows: Vec<ReservationRow>,
+    pub next: u64,
+    pub accounts: Vec<AccountRow>,
+    pub last_entry: u64,
+    pub figures: Vec<FiguresRow>,
+    pub hour_prices: Vec<HourPriceRow>,
+}
+
+impl Controller {
+    /// To be called when the machine is known and before the jobs are loaded.
+    pub(crate) fn load_reservations(&mut self, now: Time, loaded: LoadedReservations) {
+        let it = &mut self.reservations;
+        it.next = loaded.next.max(1);
+        it.books = Books::restore(loaded.accounts, loaded.last_entry);
+        it.figures = Figures::restore(loaded.figures);
+        it.hours = Hours::restore(loaded.hour_prices);
+        for row in loaded.rows {
+            self.load_reservation(row);
+        }
+        self.reservations.add_up_pushed();
+        self.configure_accounts(now);
+    }
+
+    fn load_reservation(&mut self, row: ReservationRow) {
+        let id = row.id;
+        let shares: Vec<NodeShare> = row.shares.iter().filter_map(|s| self.share(s)).collect();
+        let (live, active) = (row.state.is_live(), row.state == ReservationState::Active);
+        let reservation = Reservation {
+            row,
+            shares,
+            planner: None,
+        };
+        let due = self.due_of(&reservation);
+        if live {
+            self.sched.add_block(reservation.block());
+        }
+        self.reservations.all.insert(id, reservation);
+        self.reservations.set_due(id, due);
+        if active {
+            self.open_inside(id);
+        }
+    }
+
+    /// A share by number; none when the node is no longer configured.
+    fn share(&self, row: &ShareRow) -> Option<NodeShare> {
+        Some(NodeShare {
+            node: *self.node_ids.get(&row.node)?,
+            tasks: row.tasks,
+            amounts: row.amounts.clone(),
+        })
+    }
+
+    pub(crate) fn share_rows(&self, shares: &[NodeShare]) -> Vec<ShareRow> {
+        let row = |share: &NodeShare| ShareRow {
+            node: self.nodes[share.node.index()].spec.name.clone(),
+            tasks: share.tasks,
+            amounts: share.amounts.clone(),
+        };
+        shares.iter().map(row).collect()
+    }
+
+    /// Accounts of the configuration that are new get their first grant.
+    pub(crate) fn configure_accounts(&mut self, now: Time) {
+        let accounts = &self.config.accounts;
+        let records = self.reservations.books.configure(now, accounts);
+        records.into_iter().for_each(|r| self.record(r));
+    }
+}

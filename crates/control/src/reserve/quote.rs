@@ -1,0 +1,312 @@
+//! Quotes: the candidates of a window with what each would cost, whom it would delay, and
+//! whether the rules would admit it.
+//!
+//! Sources: pricing paper, sections 2 to 4; what-if paper, section 4.
+
+use super::appraisal::Pending;
+use super::ask::Wish;
+use crate::admission::judge::{Request, Slot, judge, rule_lines, with_hint};
+use crate::admission::notice::{Together, earliest_by_notice};
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId};
+use cosy_model::api::Reply;
+use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
+use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
+use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts, choose};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Own jobs that a slot is told to delay, the worst.
+const OWN_DELAYED: usize = 20;
+/// Without a latest end, candidates reach this far beyond the notice limit.
+const USUAL_WINDOW: Span = Span::from_secs(14 * 86_400);
+
+impl Controller {
+    pub(crate) fn quote(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        ask: Ask,
+        most: Option<u32>,
+    ) -> Result<Option<Reply>, Refusal> {
+        let wish = self.wish(now, caller, ask)?;
+        let starts = match (&wish.ask.repeat, wish.ask.pick) {
+            (Some(repeat), _) => Starts::Series(repeat.starts.clone()),
+            (None, Pick::At(start)) => Starts::At(vec![start.max(now)]),
+            (None, _) => self.candidates(now, caller, &wish, most),
+        };
+        let uid = caller.user.uid;
+        let own = self.jobs.values().filter(|j| j.is_waiting() && j.submitted.uid == uid);
+        let own: BTreeSet<JobId> = own.map(|job| job.id).collect();
+        let inquiry = self.inquiry(now, &wish, starts, Listed::Of(Arc::new(own)));
+        let pending = Pending::Quote {
+            client,
+            caller: Box::new(caller.clone()),
+            wish: Box::new(wish),
+        };
+        self.appraise(now, pending, inquiry)?;
+        Ok(None)
+    }
+
+    /// The candidates of a window. Without a latest end it is closed where it makes sense.
+    pub(crate) fn candidates(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        most: Option<u32>,
+    ) -> Starts {
+        let policy = self.policy_of(wish);
+        let ahead = policy.per_user.ahead.filter(|_| !self.is_admin(caller));
+        let open = now + ahead.unwrap_or(USUAL_WINDOW);
+        let latest = match wish.ask.latest_end {
+            Some(_) => wish.latest,
+            None => open.max(wish.earliest).min(wish.latest),
+        };
+        let most = most.map_or(policy.candidates, |most| most as usize);
+        Starts::Window {
+            earliest: wish.earliest,
+            latest,
+            most: most.clamp(1, limits::CANDIDATES),
+            gap: policy.gap,
+        }
+    }
+
+    pub(crate) fn quoted(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+    ) {
+        if result.slots.is_empty() {
+            let refusal = Refusal::new(
+                RefusalCode::Unavailable,
+                "the figures could not be worked out; try again",
+            );
+            return self.reply(client, Reply::Refused(refusal));
+        }
+        let judged = self.judge_all(now, caller, wish, result);
+        let slots: Vec<QuotedSlot> = judged
+            .iter()
+            .map(|(estimate, verdict)| self.quoted_slot(wish, result, estimate, verdict))
+            .collect();
+        let admitted: Vec<usize> = (0..slots.len()).filter(|at| slots[*at].admitted).collect();
+        let estimates: Vec<&Estimate> = admitted.iter().map(|at| judged[*at].0).collect();
+        let choice = pick(wish.ask.pick, &estimates).map(|at| admitted[at] as u32);
+        let request = self.circumstances(now, caller, wish, result, &[]);
+        let account = wish.account.clone();
+        let left = account.as_ref().and_then(|a| self.reservations.books.left(a));
+        let quote = Quote {
+            now,
+            queue: self.queues[wish.queue.index()].spec.name.clone(),
+            plain_start: result.plain_start,
+            choice,
+            notice_earliest: earliest_by_notice(&request).ok().flatten(),
+            rules: rule_lines(&request),
+            slots,
+            account: account.map(|name| (name, left)),
+        };
+        self.reply(client, Reply::Quote(Box::new(quote)));
+    }
+
+    fn quoted_slot(
+        &self,
+        wish: &Wish,
+        result: &Appraisal,
+        estimate: &Estimate,
+        verdict: &Result<(), Refusal>,
+    ) -> QuotedSlot {
+        let mut own = estimate.delays.listed.clone();
+        own.sort_by_key(|(job, span)| (std::cmp::Reverse(*span), *job));
+        own.truncate(OWN_DELAYED);
+        let shares = estimate.shares.as_deref().unwrap_or_default();
+        QuotedSlot {
+            start: estimate.start,
+            end: estimate.end,
+            feasible: estimate.shares.is_some(),
+            admitted: verdict.is_ok(),
+            reason: verdict.as_ref().err().map_or(String::new(), |r| r.message.clone()),
+            availability_ppm: estimate.availability_ppm,
+            by_load: estimate.by_load,
+            base: estimate.base,
+            extra: self.extra_of(wish, result, estimate),
+            delayed_jobs: estimate.delays.jobs,
+            total_delay: estimate.delays.total,
+            own_delayed: own,
+            nodes: self.names_of_shares(shares),
+        }
+    }
+
+    /// Every candidate with the verdict of quotas and rules; the refused ones say which
+    /// start would pass.
+    pub(crate) fn judge_all<'a>(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        result: &'a Appraisal,
+    ) -> Vec<(&'a Estimate, Result<(), Refusal>)> {
+        let request = self.circumstances(now, caller, wish, result, &[]);
+        let slots: Vec<Slot> = result
+            .slots
+            .iter()
+            .map(|estimate| self.slot_to_judge(wish, result, estimate))
+            .collect();
+        let judged = result.slots.iter().zip(&slots).map(|(estimate, slot)| {
+            let quotas = || self.check_quotas(now, caller, wish, estimate);
+            let verdict = judge(&request, slot).and_then(|()| quotas());
+            (estimate, verdict.map_err(|refusal| with_hint(refusal, &slots, &request)))
+        });
+        judged.collect()
+    }
+
+    /// Whether one slot is admitted, with everything that counts at the decision.
+    pub(crate) fn admit(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+        estimate: &Estimate,
+    ) -> Result<(), Refusal> {
+        let slot = (estimate.start, estimate.end);
+        let together = self.together_of(caller, wish, result, slot);
+        let request = self.circumstances(now, caller, wish, result, &together);
+        let to_judge = self.slot_to_judge(wish, result, estimate);
+        judge(&request, &to_judge)?;
+        self.check_quotas(now, caller, wish, estimate)?;
+        self.may_hold_again(now, caller, wish, slot)
+    }
+
+    /// The same for the difference of an extension, whose quotas are those of the whole.
+    pub(crate) fn admit_longer(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+        estimate: &Estimate,
+        start: Time,
+    ) -> Result<(), Refusal> {
+        let slot = (estimate.start, estimate.end);
+        let together = self.together_of(caller, wish, result, slot);
+        let request = self.circumstances(now, caller, wish, result, &together);
+        judge(&request, &self.slot_to_judge(wish, result, estimate))?;
+        self.check_quotas_longer(now, caller, wish, (start, estimate.end))
+    }
+
+    fn slot_to_judge(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Slot {
+        Slot {
+            start: estimate.start,
+            end: estimate.end,
+            feasible: estimate.shares.is_some(),
+            availability_ppm: estimate.availability_ppm,
+            by_load: estimate.by_load,
+            price: self.price_of(wish, result, estimate),
+            worst_delay: self.worst_delay(estimate),
+        }
+    }
+
+    /// The worst sum of delays, with what other reservations push back by now.
+    fn worst_delay(&self, estimate: &Estimate) -> Option<(JobId, Span)> {
+        let pushed = &self.reservations.pushed;
+        let sum = |(job, span): &(JobId, Span)| {
+            (*job, pushed.get(job).copied().unwrap_or(Span::ZERO) + *span)
+        };
+        let now = estimate.delays.listed.iter().map(sum);
+        let all = now.chain(estimate.delays.worst);
+        all.max_by_key(|(job, span)| (*span, std::cmp::Reverse(*job)))
+    }
+
+    /// f, or what that hour of the week usually costs if that is more and today's queue
+    /// says nothing of the time.
+    pub(crate) fn extra_of(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Su {
+        let policy = self.policy_of(wish);
+        if !policy.price_floor || estimate.start < result.plan_end {
+            return estimate.extra;
+        }
+        let shares = estimate.shares.as_deref().unwrap_or_default();
+        let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
+        let core_ms = cores * i128::from(estimate.end.since(estimate.start).ms());
+        estimate.extra.max(self.reservations.hours.floor(estimate.start, core_ms))
+    }
+
+    pub(crate) fn price_of(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Su {
+        estimate.base.plus(self.extra_of(wish, result, estimate))
+    }
+
+    fn together_of(
+        &self,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+        slot: (Time, Time),
+    ) -> Vec<Together> {
+        let wait = result.joint_start.map(|start| start.since(result.now));
+        self.together(caller, wish, slot, wait).into_iter().collect()
+    }
+
+    /// What the rules look at beside a slot.
+    fn circumstances<'a>(
+        &'a self,
+        now: Time,
+        caller: &Caller,
+        wish: &'a Wish,
+        result: &Appraisal,
+        together: &'a [Together],
+    ) -> Request<'a> {
+        let policy = self.policy_of(wish);
+        let figures = &self.reservations.figures;
+        let left = wish.account.as_ref().and_then(|a| self.reservations.books.left(a));
+        Request {
+            policy,
+            now,
+            admin: self.is_admin(caller),
+            share: figures.share(now, &policy.notice),
+            mean_wait: figures.mean_wait(now, &policy.notice),
+            plain_wait: result.plain_start.map(|start| start.since(result.now)),
+            together,
+            budget: left,
+            max_price: wish.ask.max_price,
+        }
+    }
+
+    /// A whole series has to be paid.
+    pub(crate) fn can_pay(&self, _caller: &Caller, wish: &Wish, price: Su) -> Result<(), Refusal> {
+        let left = wish.account.as_ref().and_then(|a| self.reservations.books.left(a));
+        if let Some(left) = left.filter(|left| *left < price) {
+            return Err(Refusal::new(
+                RefusalCode::Price,
+                format!(
+                    "all together costs {price} SU, but account {} has {left} SU left",
+                    wish.account.as_deref().unwrap_or_default()
+                ),
+            ));
+        }
+        match wish.ask.max_price.filter(|most| price > *most) {
+            Some(most) => Err(Refusal::new(
+                RefusalCode::Price,
+                format!("all together costs {price} SU, more than the {most} SU allowed"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The place of the slot that a user's pick chooses.
+pub(crate) fn pick(pick: Pick, slots: &[&Estimate]) -> Option<usize> {
+    let priced: Vec<(Time, Su)> = slots
+        .iter()
+        .map(|e| (e.start, e.base.plus(e.extra)))
+        .collect();
+    match pick {
+        Pick::At(_) => (!slots.is_empty()).then_some(0),
+        Pick::FinishBy => slots.len().checked_sub(1),
+        Pick::Soonest => choose(&priced, 0),
+        Pick::Cheapest => choose(&priced, 1000),
+        Pick::Balance { alpha_permille } => choose(&priced, alpha_permille),
+    }
+}
