@@ -263,7 +263,15 @@ fn live_reservations(
         users: arg::list(matches, "user"),
         ..ReservationFilter::default()
     };
-    let mut all = reservations::fetch(context, filter)?;
+    let mut all = match reservations::fetch(context, filter) {
+        Ok(all) => all,
+        // The jobs are there: they are shown all the same.
+        Err(crate::call::CallError::Refused(refusal)) => {
+            output::complain(context.program(), &refusal.message);
+            return Ok(None);
+        }
+        Err(e) => return Err(e.into()),
+    };
     let queues: Vec<String> = arg::list(matches, "queue");
     all.retain(|r| r.state.is_live() && (queues.is_empty() || queues.contains(&r.queue)));
     Ok(Some(all))
