@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 use cosy_model::api::JobRef;
 use cosy_model::limits::NAME_BYTES;
-use cosy_model::{JobState, Span};
+use cosy_model::{JobState, ReservationId, Span};
 
 /// `--long VALUE`; given twice, the last one counts.
 pub fn value(long: &'static str, name: &'static str, help: &'static str) -> Arg {
@@ -85,6 +85,19 @@ pub fn parse_limit(text: &str) -> Result<Span, String> {
         return Err("a time limit must be more than 0".to_owned());
     }
     Ok(span)
+}
+
+/// A reservation: `12`, or `r12` as charts call it.
+///
+/// # Errors
+/// Not a number from 1 on.
+pub fn parse_reservation(text: &str) -> Result<ReservationId, String> {
+    let digits = text.strip_prefix('r').unwrap_or(text);
+    let fine = (1..=18).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let id = fine.then(|| digits.parse().ok()).flatten();
+    id.filter(|n| *n > 0)
+        .map(ReservationId)
+        .ok_or_else(|| "the id of a reservation is needed, like 12 or r12".to_owned())
 }
 
 /// A job state.
@@ -172,6 +185,20 @@ pub fn error_line(error: &clap::Error) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reservations() {
+        let check = |text: &str, want: Option<u64>| {
+            assert_eq!(parse_reservation(text).ok().map(|r| r.0), want, "{text}");
+        };
+        check("12", Some(12));
+        check("r12", Some(12));
+        check("0", None);
+        check("r", None);
+        check("-1", None);
+        check("rr1", None);
+        check("9999999999999999999", None);
+    }
 
     #[test]
     fn errors_are_one_line() {

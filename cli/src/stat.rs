@@ -1,4 +1,4 @@
-//! `cstat`: jobs that wait and run, one job whole, queues, nodes.
+//! `cstat`: jobs that wait and run, reservations, one job whole, queues, nodes, the plan.
 //!
 //! Without anything: the caller's own jobs that have not ended; `--all` for everyone's
 //! (as far as the cluster lets one see them), `--ended` adds those that ended moments ago.
@@ -6,59 +6,70 @@
 use crate::arg::{self, flag, json, number, parse_state, values};
 use crate::jobs::{self, Shown};
 use crate::table::{Cell, Head, Look, Paint, render};
-use crate::{Context, exit, output, refs, when};
+use crate::{Context, exit, output, plan, refs, reservations, when};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
-use cosy_model::{JobState, QueueState};
+use cosy_model::reservation::{ReservationFilter, ReservationInfo};
+use cosy_model::{JobState, QueueState, Time};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
 /// The command line of `cstat`.
 pub fn command() -> Command {
-    arg::command("stat", "Show jobs, one job whole, queues, nodes")
-        .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes")
-        .arg(
-            Arg::new("what")
-                .value_name("ID|queues|nodes")
-                .help("One or more jobs whole (12, 12_3), all queues, or all nodes")
-                .num_args(0..),
-        )
-        .arg(flag("all", "Jobs of all users").short('A'))
-        .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
-        .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
-        .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
-        .arg(
-            values("state", "STATE[,...]", "Jobs in these states")
-                .short('s')
-                .value_parser(parse_state),
-        )
-        .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
-        .arg(
-            values("node", "NODES", "Jobs on these nodes")
-                .value_delimiter(None)
-                .value_parser(crate::submit::options::hosts),
-        )
-        .arg(format_arg())
-        .arg(flag("no-header", "Without titles"))
-        .arg(flag(
-            "array",
-            "Each waiting array task in a line of its own",
-        ))
-        .arg(flag("script", "The script of the job named"))
-        .arg(
-            arg::value(
-                "watch",
-                "SECONDS",
-                "Again and again, every 2 seconds or so many",
+    arg::command(
+        "stat",
+        "Show jobs and reservations, one job whole, queues, nodes, the plan",
+    )
+    .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan")
+    .arg(
+        Arg::new("what")
+            .value_name("ID|queues|nodes|plan")
+            .help(
+                "One or more jobs whole (12, 12_3), all queues, all nodes, or the plan as a chart",
             )
-            .num_args(0..=1)
-            .default_missing_value("2")
-            .allow_hyphen_values(false)
-            .require_equals(false)
-            .value_parser(number(1, 3600)),
+            .num_args(0..),
+    )
+    .arg(flag("all", "Jobs of all users").short('A'))
+    .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
+    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+    .arg(
+        values("state", "STATE[,...]", "Jobs in these states")
+            .short('s')
+            .value_parser(parse_state),
+    )
+    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+    .arg(
+        values("node", "NODES", "Jobs on these nodes")
+            .value_delimiter(None)
+            .value_parser(crate::submit::options::hosts),
+    )
+    .arg(format_arg())
+    .arg(flag("no-header", "Without titles"))
+    .arg(flag(
+        "array",
+        "Each waiting array task in a line of its own",
+    ))
+    .arg(flag("script", "The script of the job named"))
+    .arg(arg::value(
+        "until",
+        "TIME",
+        "The plan until then: now+3d, tomorrow, RFC 3339; without: for 24 hours",
+    ))
+    .arg(
+        arg::value(
+            "watch",
+            "SECONDS",
+            "Again and again, every 2 seconds or so many",
         )
-        .arg(json())
+        .num_args(0..=1)
+        .default_missing_value("2")
+        .allow_hyphen_values(false)
+        .require_equals(false)
+        .value_parser(number(1, 3600)),
+    )
+    .arg(json())
 }
 
 /// `--format`, for lists of jobs.
@@ -77,6 +88,7 @@ enum What {
     Jobs(Vec<JobRef>),
     Queues,
     Nodes,
+    Plan,
 }
 
 fn what(matches: &ArgMatches) -> anyhow::Result<What> {
@@ -86,6 +98,7 @@ fn what(matches: &ArgMatches) -> anyhow::Result<What> {
         [] | ["jobs"] => return Ok(What::List),
         ["queues" | "queue"] => return Ok(What::Queues),
         ["nodes" | "node"] => return Ok(What::Nodes),
+        ["plan"] => return Ok(What::Plan),
         ["job" | "jobs", ids @ ..] => ids,
         ids => ids,
     };
@@ -136,6 +149,7 @@ fn once(context: &Context, matches: &ArgMatches, what: &What) -> anyhow::Result<
         What::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
         What::Jobs(ids) => whole(context, ids, as_json, look),
         What::List => fine(list(context, matches, as_json, look)?),
+        What::Plan => fine(planned(context, matches, as_json)?),
         What::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => fine(lines(&json!({ "queues": queues_json(&all) }))),
             Reply::Queues(all) => fine(queues(&all, look)),
@@ -208,11 +222,73 @@ fn list(
         fold_arrays: !matches.get_flag("array"),
     };
     let table = table_of(context.ask(request)?)?;
-    Ok(if as_json {
-        lines(&json!({ "jobs": jobs::json(&table) }))
+    let reserved = live_reservations(context, matches)?;
+    if as_json {
+        let mut all = json!({ "jobs": jobs::json(&table) });
+        if let Some(reserved) = reserved {
+            all["reservations"] = reserved.iter().map(reservations::json).collect();
+        }
+        return Ok(lines(&all));
+    }
+    let now = when::now();
+    let mut text = jobs::list(&table, &shown, &now, look);
+    let most = if matches.get_flag("all") {
+        usize::MAX
     } else {
-        jobs::list(&table, &shown, &when::now(), look)
-    })
+        SHORT_LIST
+    };
+    let reserved = reservations::list(&reserved.unwrap_or_default(), &now, look, most);
+    if !reserved.is_empty() {
+        text.push('\n');
+        text.push_str(&reserved);
+    }
+    Ok(text)
+}
+
+/// Reservations shown below the jobs without `--all`.
+const SHORT_LIST: usize = 20;
+
+/// The reservations that hold nodes now or later: everyone's, for they keep everyone's jobs
+/// from nodes. `None` where the list was asked for in a way that only jobs can meet, or
+/// for a program.
+fn live_reservations(
+    context: &Context,
+    matches: &ArgMatches,
+) -> anyhow::Result<Option<Vec<ReservationInfo>>> {
+    let only_jobs = ["state", "name", "node", "format"].iter();
+    if matches.get_flag("no-header") || only_jobs.into_iter().any(|o| matches.contains_id(o)) {
+        return Ok(None);
+    }
+    let filter = ReservationFilter {
+        users: arg::list(matches, "user"),
+        ..ReservationFilter::default()
+    };
+    let mut all = match reservations::fetch(context, filter) {
+        Ok(all) => all,
+        // The jobs are there: they are shown all the same.
+        Err(crate::call::CallError::Refused(refusal)) => {
+            output::complain(context.program(), &refusal.message);
+            return Ok(None);
+        }
+        Err(e) => return Err(e.into()),
+    };
+    let queues: Vec<String> = arg::list(matches, "queue");
+    all.retain(|r| r.state.is_live() && (queues.is_empty() || queues.contains(&r.queue)));
+    Ok(Some(all))
+}
+
+fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
+    let time = |text: &String| -> anyhow::Result<Time> {
+        when::parse(text, &when::now(), when::Lean::Ahead)
+            .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
+    };
+    let nodes = matches.get_one::<Vec<String>>("node");
+    let wanted = plan::Wanted {
+        until: matches.get_one::<String>("until").map(time).transpose()?,
+        nodes: nodes.map_or(&[], Vec::as_slice),
+        json,
+    };
+    plan::show(context, &wanted)
 }
 
 /// The table in a reply, checked: it came from outside.
@@ -472,6 +548,7 @@ mod tests {
                 What::Jobs(ids) => ids.len(),
                 What::Queues => 100,
                 What::Nodes => 101,
+                What::Plan => 102,
             });
             assert_eq!(got, want, "{args:?}");
         };
@@ -485,6 +562,8 @@ mod tests {
         check(&["job"], None);
         check(&["nonsense"], None);
         check(&["queues", "nodes"], None);
+        check(&["plan", "--until", "now+3d", "--node", "n1"], Some(102));
+        check(&["plan", "12"], None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cosy_model::api::{
     Column, EndedJob, JobField, JobRef, NodeAction, Reply, Request, Submission, Table,
 };
 use cosy_model::limits::FRAME_BYTES;
-use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode};
+use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode, ReservationId};
 use cosy_proto::client::{Answer, Ask};
 use cosy_proto::frame;
 use std::fs;
@@ -135,7 +135,7 @@ fn a_script_is_submitted() {
     let text = b"#!/bin/sh\n#COSY -N 2 -t 10\n#COSY --name inside\necho hello\n";
     let script = bench.script("job.sh", text);
     let controller = bench.controller(vec![submitted(12)]);
-    let got = bench.run(&["csub", "-t", "20", &script, "-N", "9"]);
+    let got = bench.run(&["csub", "-t", "20", "--reservation", "7", &script, "-N", "9"]);
     assert_eq!(
         (got.code, &*got.out, &*got.error),
         (0, "Submitted job 12\n", "")
@@ -144,6 +144,7 @@ fn a_script_is_submitted() {
     assert_eq!(s.script.0, text);
     assert_eq!(s.spec.name, "inside");
     assert_eq!(s.spec.request.nodes, Some(2));
+    assert_eq!(s.spec.reservation, Some(ReservationId(7)));
     assert_eq!(s.spec.time_limit.map(|t| t.secs()), Some(1200));
     assert_eq!(s.spec.environment, "COLOUR=blue".into());
     assert_eq!(s.spec.workdir.lossy(), bench.root.path().to_str().unwrap());
@@ -280,6 +281,9 @@ fn nonsense_everywhere() {
         &["csub", "-a", "0-99999999", "--", "x"],
         &["csub", "-d", "afterok:zero", "--", "x"],
         &["csub", "--begin", "sometime", "--", "x"],
+        &["csub", "--reservation", "0", "--", "x"],
+        &["csub", "--reservation", "tomorrow", "--", "x"],
+        &["cstat", "plan", "--until", "sometime"],
         &["csub", "--nonsense"],
         &["cstat", "x"],
         &["cstat", "--format", "nothing"],
@@ -423,7 +427,11 @@ fn table() -> Table {
 #[test]
 fn lists() {
     let bench = Bench::new();
-    let controller = bench.controller(vec![Reply::Jobs(table()), Reply::Jobs(table())]);
+    let controller = bench.controller(vec![
+        Reply::Jobs(table()),
+        Reply::Jobs(table()),
+        Reply::Reservations(Vec::new()),
+    ]);
     let got = bench.run(&["cstat", "-A", "--format", "ref,name,state"]);
     assert_eq!(
         got.out,
@@ -520,7 +528,8 @@ fn cancel_and_change() {
 #[test]
 fn readers_that_go_away() {
     let bench = Bench::new();
-    let controller = bench.controller(vec![Reply::Jobs(table())]);
+    let none = Reply::Reservations(Vec::new());
+    let controller = bench.controller(vec![Reply::Jobs(table()), none]);
     let mut command = bench.command(&["cstat"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

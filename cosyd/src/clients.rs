@@ -6,7 +6,9 @@
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
+use crate::ledger;
 use crate::store::Store;
+use crate::store::bookings::LedgerQuery;
 use cosy_control::{
     Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, history_table,
     is_admin,
@@ -214,7 +216,10 @@ impl Desk {
             ));
         }
         match ask.request {
-            Request::History { .. } | Request::Script { .. } | Request::Events { .. } => {
+            Request::History { .. }
+            | Request::Script { .. }
+            | Request::Events { .. }
+            | Request::Ledger { .. } => {
                 if let Err(refusal) = self.may_ask(&caller).await {
                     return Reply::Refused(refusal);
                 }
@@ -377,6 +382,24 @@ impl Desk {
                         "only administrators may read the history of everyone",
                     ))
                 }
+            }
+            Request::Ledger {
+                account,
+                reservation,
+                after,
+                most,
+            } => {
+                let query = LedgerQuery {
+                    account,
+                    reservation,
+                    after,
+                    most,
+                    reader: None,
+                };
+                let asking = (!admin).then_some(caller);
+                self.read(move |store| ledger::read(store, query, asking.as_ref()))
+                    .await
+                    .and_then(|answer| answer)
             }
             _ => Err(Refusal::invalid("this is not answered out of the store")),
         };

@@ -6,7 +6,7 @@ use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
-use crate::outside::{self, Outside};
+use crate::outside::{Outside, Workers};
 use crate::store::Store;
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Controller, Event};
@@ -118,7 +118,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         config_file: options.config.clone(),
         daemon: daemon.clone(),
         cluster: cluster.clone(),
-        planner: outside::start_planner(core.clone())?,
+        workers: Workers::start(&core)?,
         runtime: tokio::runtime::Handle::current(),
     };
     let engine = engine::start(Parts {

@@ -4,7 +4,7 @@
 //! ```text
 //!   events ──▶ core: handle, settle ──batches──▶ writer: one commit for all that wait
 //!                 ▲                                  │ effects
-//!                 └────────── failed commit ─────────┴──▶ hub, planner, directory, mail
+//!                 └────────── failed commit ─────────┴──▶ hub, workers, directory, mail
 //! ```
 //!
 //! The two work side by side: while one batch is on its way to the disk, the next is

@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod directory;
 pub mod engine;
 pub mod hub;
+pub mod ledger;
 pub mod links;
 pub mod outside;
 pub mod store;

@@ -1,35 +1,105 @@
-//! Effects that take their time: looking users up, planning, mail, reading the
-//! configuration again. Each has a thread or task of its own and comes back as an event.
+//! Effects that take their time: looking users up, planning, appraising reservations, mail,
+//! reading the configuration again. Each has a thread or task of its own and comes back as
+//! an event.
 
 use crate::config::{self, DaemonConfig};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
 use cosy_control::{ClusterConfig, Effect, Event};
-use cosy_model::Refusal;
 use cosy_model::api::Reply;
+use cosy_model::{JobId, Refusal, Time};
+use cosy_sched::Scheduler;
+use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
-/// A plan to make.
-pub type Plan = Box<dyn FnOnce() -> Event + Send>;
+/// So many starts are appraised quickly.
+const FEW: usize = 4;
 
-/// Starts the thread that makes plans. It ends when nobody can ask it any more.
+/// Work for a thread of its own.
+pub struct Work {
+    /// Computes what happened.
+    pub run: Box<dyn FnOnce() -> Event + Send>,
+    /// What happened when that fails: nobody waits for ever.
+    pub failed: Event,
+}
+
+/// How much a thread gives way to others: its nice value, 0 to 19.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nice(pub i32);
+
+/// Starts a thread that does one work after another. It ends when nobody can ask it any
+/// more.
+///
+/// A fault in the planner is told in the log and answered with [`Work::failed`], where
+/// panics unwind. Release builds abort instead: the service manager starts the daemon
+/// again, and clients see that their connection has ended.
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn start_planner(core: mpsc::Sender<Input>) -> std::io::Result<std::sync::mpsc::Sender<Plan>> {
-    let (sender, plans) = std::sync::mpsc::channel::<Plan>();
+pub fn start_worker(
+    name: &'static str,
+    nice: Nice,
+    core: mpsc::Sender<Input>,
+) -> std::io::Result<std::sync::mpsc::Sender<Work>> {
+    let (sender, works) = std::sync::mpsc::channel::<Work>();
     std::thread::Builder::new()
-        .name("planner".into())
+        .name(name.into())
         .spawn(move || {
-            for plan in plans {
-                let _ = core.blocking_send(Input::Event(Box::new(plan())));
+            give_way(name, nice);
+            for work in works {
+                let event = catch_unwind(AssertUnwindSafe(work.run)).unwrap_or_else(|_| {
+                    tracing::error!("the {name} has failed at {:?}", work.failed);
+                    work.failed
+                });
+                let _ = core.blocking_send(Input::Event(Box::new(event)));
             }
         })?;
     Ok(sender)
+}
+
+/// On Linux a nice value is a thread's own.
+fn give_way(name: &str, nice: Nice) {
+    if let Err(e) = rustix::process::nice(nice.0) {
+        tracing::warn!("the {name} does not give way to other threads: {e}");
+    }
+}
+
+/// The threads that compute, each with its own line of work.
+pub struct Workers {
+    /// Makes plans: a deep plan takes a core for a while.
+    pub planner: std::sync::mpsc::Sender<Work>,
+    /// Appraises a few starts, for bookings: never waits behind a long quote.
+    pub appraiser: std::sync::mpsc::Sender<Work>,
+    /// Appraises many starts, for quotes.
+    pub quoter: std::sync::mpsc::Sender<Work>,
+}
+
+impl Workers {
+    /// Starts them. Those for reservations give way to the core and the writer, on which
+    /// every command waits.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(core: &mpsc::Sender<Input>) -> std::io::Result<Self> {
+        let start = |name, nice| start_worker(name, nice, core.clone());
+        Ok(Self {
+            planner: start("planner", Nice(0))?,
+            appraiser: start("appraiser", Nice(2))?,
+            quoter: start("quoter", Nice(10))?,
+        })
+    }
+
+    fn of(&self, starts: &Starts) -> &std::sync::mpsc::Sender<Work> {
+        match starts {
+            Starts::At(starts) | Starts::Series(starts) if starts.len() <= FEW => &self.appraiser,
+            Starts::At(_) | Starts::Series(_) | Starts::Window { .. } => &self.quoter,
+        }
+    }
 }
 
 /// Performs slow effects.
@@ -44,8 +114,8 @@ pub struct Outside {
     pub daemon: DaemonConfig,
     /// The present configuration of the cluster.
     pub cluster: Arc<Mutex<ClusterConfig>>,
-    /// Makes plans, one after another: a deep plan takes a core for a while.
-    pub planner: std::sync::mpsc::Sender<Plan>,
+    /// Compute plans and prices.
+    pub workers: Workers,
     /// Where blocking work runs.
     pub runtime: tokio::runtime::Handle,
 }
@@ -69,15 +139,19 @@ impl Outside {
                 only,
                 most,
             } => {
-                let work = Box::new(move || {
-                    let now = crate::clock::now();
-                    let predictions = match only {
-                        Some(job) => scheduler.predict(now, job).into_iter().collect(),
-                        None => scheduler.plan(now, Some(most)).predictions,
-                    };
-                    Event::Planned { plan, predictions }
-                });
-                let _ = self.planner.send(work);
+                let _ = self
+                    .workers
+                    .planner
+                    .send(planning(plan, scheduler, only, most));
+            }
+            Effect::Appraise {
+                appraisal,
+                now,
+                scheduler,
+                inquiry,
+            } => {
+                let worker = self.workers.of(&inquiry.starts);
+                let _ = worker.send(appraising(appraisal, now, scheduler, inquiry));
             }
             Effect::Reload { client } => {
                 let reply = match self.reload() {
@@ -131,5 +205,101 @@ impl Outside {
                 Err(e) => tracing::warn!("mail to {to}: {program}: {e}"),
             }
         });
+    }
+}
+
+fn planning(plan: u64, scheduler: Box<Scheduler>, only: Option<JobId>, most: usize) -> Work {
+    let run = move || {
+        let now = crate::clock::now();
+        let predictions = match only {
+            Some(job) => scheduler.predict(now, job).into_iter().collect(),
+            None => scheduler.plan(now, Some(most)).predictions,
+        };
+        Event::Planned { plan, predictions }
+    };
+    let failed = Event::Planned {
+        plan,
+        predictions: Vec::new(),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box<Inquiry>) -> Work {
+    let run = move || Event::Appraised {
+        appraisal,
+        result: Box::new(scheduler.appraise(now, &inquiry)),
+    };
+    // Without a slot: what was asked for is refused.
+    let nothing = Appraisal {
+        now,
+        plain_start: None,
+        load_end: now,
+        plan_end: now,
+        slots: Vec::new(),
+    };
+    let failed = Event::Appraised {
+        appraisal,
+        result: Box::new(nothing),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tick(panics: bool) -> Work {
+        let run = move || {
+            assert!(!panics, "as told");
+            Event::Ticked
+        };
+        Work {
+            run: Box::new(run),
+            failed: Event::Planned {
+                plan: 7,
+                predictions: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_fault_is_answered_and_the_next_work_is_done() {
+        let (core, mut inbox) = mpsc::channel(4);
+        let worker = start_worker("worker", Nice(0), core).unwrap();
+        for panics in [true, false] {
+            worker.send(tick(panics)).unwrap();
+        }
+        let mut next = || match inbox.blocking_recv() {
+            Some(Input::Event(event)) => *event,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(next(), Event::Planned { plan: 7, .. }));
+        assert!(matches!(next(), Event::Ticked));
+    }
+
+    #[test]
+    fn only_the_worker_gives_way() {
+        let (core, mut inbox) = mpsc::channel(4);
+        let worker = start_worker("worker", Nice(10), core).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let mine = || rustix::process::getpriority_process(None).unwrap();
+        let before = mine();
+        let work = Work {
+            run: Box::new(move || {
+                let _ = tell.send(mine());
+                Event::Ticked
+            }),
+            failed: Event::Ticked,
+        };
+        worker.send(work).unwrap();
+        assert!(inbox.blocking_recv().is_some());
+        assert_eq!(told.recv().unwrap(), (before + 10).min(19));
+        assert_eq!(mine(), before);
     }
 }

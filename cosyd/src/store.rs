@@ -2,7 +2,12 @@
 //!
 //! Rows are the state, encoded as MessagePack maps so that a later release reads them;
 //! beside them are the columns that history is searched by. The event table is written
-//! in the same transactions. Knows nothing of what the rows mean.
+//! in the same transactions. Knows nothing of what the rows mean. Reservations and money
+//! have a module of their own, [`bookings`].
+
+pub mod bookings;
+#[cfg(test)]
+mod tests;
 
 use cosy_control::{JobRow, Loaded, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
@@ -42,7 +47,8 @@ pub enum StoreError {
 }
 
 /// Steps from one schema to the next. Never change one that was released.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE submissions (
         base INTEGER PRIMARY KEY, ids INTEGER NOT NULL, uid INTEGER NOT NULL,
         user TEXT NOT NULL, queue TEXT NOT NULL, name TEXT NOT NULL, account TEXT NOT NULL,
@@ -67,7 +73,9 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX answers_at ON answers(at);
     CREATE TABLE probe (id INTEGER PRIMARY KEY, n INTEGER NOT NULL) STRICT;
     INSERT INTO probe VALUES (1, 0);
-"];
+",
+    bookings::TABLES,
+];
 
 /// An open store.
 pub struct Store {
@@ -234,6 +242,7 @@ impl Store {
                 .collect()
         })?;
         loaded.answers = self.answers()?;
+        self.load_bookings(&mut loaded)?;
         Ok(loaded)
     }
 
@@ -613,13 +622,23 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![e.seq, e.at.0, e.what, e.who, e.object, e.detail],
         ),
-        // The tables for these come with the next schema.
-        Record::Reservation(_)
-        | Record::Account(_)
-        | Record::AccountGone(_)
-        | Record::Ledger(_)
-        | Record::Figures(_)
-        | Record::ForgetFigures { .. }
-        | Record::HourPrice(_) => Ok(()),
+        Record::Reservation(row) => bookings::write_reservation(t, row),
+        Record::Account(row) => run(
+            "INSERT OR REPLACE INTO accounts (name, row) VALUES (?1, ?2)",
+            params![row.name, encode(row)?],
+        ),
+        Record::AccountGone(name) => run("DELETE FROM accounts WHERE name = ?1", params![name]),
+        Record::Ledger(line) => bookings::write_entry(t, line),
+        Record::Figures(row) => run(
+            "INSERT OR REPLACE INTO figures (at, row) VALUES (?1, ?2)",
+            params![row.at.0, encode(row)?],
+        ),
+        Record::ForgetFigures { before } => {
+            run("DELETE FROM figures WHERE at < ?1", params![before.0])
+        }
+        Record::HourPrice(row) => run(
+            "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
+            params![row.hour, encode(row)?],
+        ),
     }
 }

@@ -134,7 +134,7 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         name: options.name.clone().unwrap_or(default_name),
         queue: options.queue.clone(),
         account: options.account.clone(),
-        reservation: None,
+        reservation: options.reservation,
         comment: options.comment.clone().unwrap_or_default(),
         program: program(target)?,
         request: request(options),

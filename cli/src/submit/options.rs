@@ -3,12 +3,12 @@
 //! Both are read with the same [`command`] and laid over each other: each option is
 //! `None` until somebody gives it.
 
-use crate::arg::{flag, json, number, parse_limit, parse_name, value, values};
+use crate::arg::{flag, json, number, parse_limit, parse_name, parse_reservation, value, values};
 use crate::{refs, signals};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
-use cosy_model::{ArraySpec, Dependency, MiB, OsText, Span};
+use cosy_model::{ArraySpec, Dependency, MiB, OsText, ReservationId, Span};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -90,6 +90,8 @@ pub struct Options {
     pub exclusive: bool,
     /// `--account`.
     pub account: Option<String>,
+    /// `--reservation`.
+    pub reservation: Option<ReservationId>,
     /// `--comment`.
     pub comment: Option<String>,
     /// `--signal`.
@@ -172,7 +174,7 @@ fn resource_args() -> [Arg; 11] {
     ]
 }
 
-fn place_args() -> [Arg; 6] {
+fn place_args() -> [Arg; 7] {
     [
         value("queue", "NAME", "Queue")
             .short('q')
@@ -186,6 +188,12 @@ fn place_args() -> [Arg; 6] {
             "Node sets to take nodes from, in this order",
         ),
         value("account", "NAME", "Account to charge").value_parser(parse_name),
+        value(
+            "reservation",
+            "ID",
+            "Run inside this reservation, as cresv list names it",
+        )
+        .value_parser(parse_reservation),
     ]
 }
 
@@ -320,6 +328,7 @@ impl Options {
         }
         self.exclusive |= m.get_flag("exclusive");
         take(&mut self.account, m, "account");
+        take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
         take(&mut self.signal, m, "signal");
         take(&mut self.mail_type, m, "mail-type");

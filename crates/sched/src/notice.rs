@@ -140,6 +140,11 @@ impl Curve {
         }
     }
 
+    /// Above this share no reservation is accepted.
+    pub fn refuse_above(&self) -> Share {
+        self.refuse_above
+    }
+
     /// The lines of a configuration that say the same.
     pub fn to_toml(&self) -> String {
         let point = |(share, multiple): &(Share, Multiple)| match multiple.0 % 1000 {

@@ -1,0 +1,214 @@
+//! Reservations, accounts, the ledger and figures in the store.
+//!
+//! Knows nothing of what they mean. What always holds: a line of the ledger is never
+//! changed or removed, the database itself refuses it; a reservation's row stays for ever
+//! and its id is never given out again.
+
+use super::{Store, StoreError, decode, encode};
+use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow};
+use cosy_model::reservation::LedgerEntry;
+use cosy_model::{ReservationId, Span, Su, Time, Uid, limits};
+use rusqlite::types::Value;
+use rusqlite::{Row, Transaction, params};
+
+/// Schema 2.
+///
+/// `ended` is null while a reservation is live. In the ledger, `payer` and `payee` are the
+/// accounts that the books belong to, or null for the books of the cluster itself.
+pub(super) const TABLES: &str = "
+    CREATE TABLE reservations (
+        id INTEGER PRIMARY KEY, live INTEGER NOT NULL, uid INTEGER NOT NULL,
+        account TEXT, state TEXT NOT NULL, start INTEGER NOT NULL, ended INTEGER,
+        row BLOB NOT NULL) STRICT;
+    CREATE INDEX reservations_live ON reservations(id) WHERE live = 1;
+    CREATE INDEX reservations_ended ON reservations(ended) WHERE ended IS NOT NULL;
+    CREATE INDEX reservations_uid ON reservations(uid);
+    CREATE TABLE accounts (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE ledger (
+        seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, source TEXT NOT NULL,
+        target TEXT NOT NULL, payer TEXT, payee TEXT, sum INTEGER NOT NULL CHECK (sum >= 0),
+        reservation INTEGER, why TEXT NOT NULL, who TEXT NOT NULL) STRICT;
+    CREATE INDEX ledger_payer ON ledger(payer, seq) WHERE payer IS NOT NULL;
+    CREATE INDEX ledger_payee ON ledger(payee, seq) WHERE payee IS NOT NULL;
+    CREATE INDEX ledger_reservation ON ledger(reservation, seq) WHERE reservation IS NOT NULL;
+    CREATE TRIGGER ledger_is_not_changed BEFORE UPDATE ON ledger
+        BEGIN SELECT RAISE(ABORT, 'a line of the ledger is never changed'); END;
+    CREATE TRIGGER ledger_is_not_shortened BEFORE DELETE ON ledger
+        BEGIN SELECT RAISE(ABORT, 'a line of the ledger is never removed'); END;
+    CREATE TABLE figures (at INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
+    CREATE TABLE hour_prices (hour INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
+";
+
+/// Reservations that have ended are remembered by the controller for so long.
+const REMEMBERED: Span = Span::from_secs(86_400);
+
+/// Which lines of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LedgerQuery {
+    /// Only those that touch this account.
+    pub account: Option<String>,
+    /// Only those for this reservation.
+    pub reservation: Option<ReservationId>,
+    /// Only those with a higher number.
+    pub after: u64,
+    /// At most so many.
+    pub most: u32,
+    /// Only those that the reader may see; all without.
+    pub reader: Option<Reader>,
+}
+
+/// Who may see only some lines of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// Lines for this user's reservations,
+    pub uid: Uid,
+    /// and lines that touch one of these accounts.
+    pub accounts: Vec<String>,
+}
+
+impl Store {
+    /// Puts into `loaded` what is to be remembered of reservations and money.
+    pub(super) fn load_bookings(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
+        loaded.reservations = self.remembered()?;
+        loaded.next_reservation =
+            self.number("SELECT COALESCE(MAX(id), 0) + 1 FROM reservations")?;
+        loaded.accounts = self.accounts()?;
+        loaded.last_entry = self.number("SELECT COALESCE(MAX(seq), 0) FROM ledger")?;
+        loaded.figures =
+            self.blobs::<FiguresRow>("figures", "SELECT row FROM figures ORDER BY at")?;
+        loaded.hour_prices =
+            self.blobs::<HourPriceRow>("hour_prices", "SELECT row FROM hour_prices ORDER BY hour")?;
+        Ok(())
+    }
+
+    /// Live reservations, and those that ended less than [`REMEMBERED`] before the last
+    /// thing that happened: without a clock, and never less than that before now.
+    fn remembered(&self) -> Result<Vec<ReservationRow>, StoreError> {
+        let blobs: Vec<Vec<u8>> = self.sql(|c| {
+            c.prepare(
+                "SELECT row FROM reservations WHERE live = 1 OR ended >= COALESCE(
+                    (SELECT at FROM events ORDER BY seq DESC LIMIT 1),
+                    (SELECT MAX(ended) FROM reservations)) - ?1
+                 ORDER BY id",
+            )?
+            .query_map([REMEMBERED.ms()], |r| r.get(0))?
+            .collect()
+        })?;
+        blobs.iter().map(|b| decode("reservations", b)).collect()
+    }
+
+    /// All accounts, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn accounts(&self) -> Result<Vec<AccountRow>, StoreError> {
+        self.blobs("accounts", "SELECT row FROM accounts ORDER BY name")
+    }
+
+    /// Lines of the ledger by number, at most [`limits::LEDGER_ROWS`].
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn ledger(&self, query: &LedgerQuery) -> Result<Vec<LedgerEntry>, StoreError> {
+        let (conditions, mut values) = conditions(query);
+        let most = (query.most as usize).min(limits::LEDGER_ROWS);
+        let text = format!(
+            "SELECT seq, at, source, target, sum, reservation, why, who FROM ledger
+             WHERE seq > ? {conditions} ORDER BY seq LIMIT {most}"
+        );
+        let after = i64::try_from(query.after).unwrap_or(i64::MAX);
+        values.insert(0, Value::from(after));
+        self.sql(|c| {
+            c.prepare(&text)?
+                .query_map(rusqlite::params_from_iter(values), entry)?
+                .collect()
+        })
+    }
+}
+
+/// Conditions beside the cursor, with their values.
+fn conditions(query: &LedgerQuery) -> (String, Vec<Value>) {
+    let mut text = String::new();
+    let mut values = Vec::new();
+    if let Some(account) = &query.account {
+        text.push_str(" AND (payer = ? OR payee = ?)");
+        values.extend([account, account].map(|a| Value::from(a.clone())));
+    }
+    if let Some(id) = query.reservation {
+        text.push_str(" AND reservation = ?");
+        values.push(Value::from(id.0.cast_signed()));
+    }
+    if let Some(reader) = &query.reader {
+        // One value however many accounts there are: a statement takes 32,766 at most.
+        const MINE: &str = "(SELECT value FROM json_each(?))";
+        text.push_str(&format!(
+            " AND (reservation IN (SELECT id FROM reservations WHERE uid = ?)
+                   OR payer IN {MINE} OR payee IN {MINE})"
+        ));
+        let accounts = serde_json::Value::from(reader.accounts.clone()).to_string();
+        values.push(Value::from(i64::from(reader.uid.0)));
+        values.extend([Value::from(accounts.clone()), Value::from(accounts)]);
+    }
+    (text, values)
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
+    Ok(LedgerEntry {
+        seq: row.get(0)?,
+        at: Time(row.get(1)?),
+        from: row.get(2)?,
+        to: row.get(3)?,
+        sum: Su(row.get(4)?),
+        reservation: row.get::<_, Option<u64>>(5)?.map(ReservationId),
+        why: row.get(6)?,
+        who: row.get(7)?,
+    })
+}
+
+/// The account that a book belongs to: `ACCOUNT` of `ACCOUNT` and `ACCOUNT:held`, none of
+/// the cluster's own books.
+fn owner(book: &str) -> Option<&str> {
+    match book {
+        "grants" | "income" => None,
+        account => Some(account.strip_suffix(":held").unwrap_or(account)),
+    }
+}
+
+pub(super) fn write_reservation(t: &Transaction<'_>, row: &ReservationRow) -> rusqlite::Result<()> {
+    let live = row.state.is_live();
+    t.prepare_cached(
+        "INSERT OR REPLACE INTO reservations (id, live, uid, account, state, start, ended, row)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        row.id.0,
+        live,
+        row.uid.0,
+        row.account,
+        row.state.word(),
+        row.start.0,
+        (!live).then_some(row.end.0),
+        encode(row)?
+    ])
+    .map(drop)
+}
+
+pub(super) fn write_entry(t: &Transaction<'_>, line: &LedgerEntry) -> rusqlite::Result<()> {
+    t.prepare_cached(
+        "INSERT INTO ledger (seq, at, source, target, payer, payee, sum, reservation, why, who)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        line.seq,
+        line.at.0,
+        line.from,
+        line.to,
+        owner(&line.from),
+        owner(&line.to),
+        line.sum.0,
+        line.reservation.map(|id| id.0),
+        line.why,
+        line.who
+    ])
+    .map(drop)
+}

@@ -1,0 +1,376 @@
+//! Reservations and money: what is saved is what is loaded.
+
+use super::bookings::{LedgerQuery, Reader};
+use super::{MIGRATIONS, Store};
+use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
+use cosy_model::api::HistoryEvent;
+use cosy_model::job::ResourceRequest;
+use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
+use cosy_model::{Amounts, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const HOUR: i64 = 3_600_000;
+
+/// A database in a directory that goes with it.
+struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("cosy.db")
+    }
+
+    fn open(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+
+    /// Saves, and opens anew.
+    fn saved(&self, records: &[Record]) -> Store {
+        self.open().commit(records).unwrap();
+        self.open()
+    }
+}
+
+fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
+    ReservationRow {
+        id: ReservationId(id),
+        series: Some(ReservationId(1)),
+        uid: Uid(1000),
+        gid: Gid(100),
+        user: "ann".into(),
+        queue: "day".into(),
+        account: Some("physics".into()),
+        ask: Ask {
+            name: "talk".into(),
+            queue: Some("day".into()),
+            request: ResourceRequest::default(),
+            length: Span(HOUR),
+            earliest: Some(Time(5)),
+            latest_end: None,
+            pick: Pick::Balance {
+                alpha_permille: 300,
+            },
+            repeat: None,
+            account: Some("physics".into()),
+            max_price: Some(Su::whole(20)),
+            sharing: Sharing {
+                users: vec!["bob".into()],
+                ..Sharing::default()
+            },
+            comment: "für später".into(),
+        },
+        state,
+        degraded: true,
+        start: Time(end - HOUR),
+        end: Time(end),
+        shares: vec![ShareRow {
+            node: "n1".into(),
+            tasks: 4,
+            amounts: Amounts {
+                cores: 4,
+                memory: MiB(100),
+                ..Amounts::default()
+            },
+        }],
+        made: Time(1),
+        hold_until: Some(Time(2)),
+        free_until: Some(Time(3)),
+        base: Su::whole(4),
+        extra: Su(1),
+        held: Su(7),
+        charged: Su(8),
+        delays: vec![(JobId(9), Span(10))],
+        job: Some(JobId(11)),
+        first_use: Some(Time(12)),
+        used_core_ms: 13,
+        note: "moved".into(),
+    }
+}
+
+fn booked(row: ReservationRow) -> Record {
+    Record::Reservation(Box::new(row))
+}
+
+fn account(name: &str, members: &[&str]) -> AccountRow {
+    AccountRow {
+        name: name.into(),
+        members: members.iter().map(|m| (*m).into()).collect(),
+        budget: true,
+        granted: Su(3),
+        held: Su(2),
+        charged: Su(1),
+    }
+}
+
+fn line(seq: u64, from: &str, to: &str, reservation: Option<u64>) -> LedgerEntry {
+    LedgerEntry {
+        seq,
+        at: Time(1000 + seq as i64),
+        from: from.into(),
+        to: to.into(),
+        sum: Su(5),
+        reservation: reservation.map(ReservationId),
+        why: "hold".into(),
+        who: "ann".into(),
+    }
+}
+
+fn happened(seq: u64, at: i64) -> Record {
+    Record::Happened(HistoryEvent {
+        seq,
+        at: Time(at),
+        what: "started".into(),
+        who: "controller".into(),
+        object: "job 1".into(),
+        detail: String::new(),
+    })
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    let figures = |at, jobs| FiguresRow {
+        at: Time(at),
+        jobs,
+        jobs_core_s: u64::MAX,
+        reservations: 2,
+        reservations_core_s: 3,
+        started: 4,
+        wait_ms: 5,
+        started_core_s: 6,
+        wait_s_core_ks: 7,
+    };
+    let price = |hour, extra| HourPriceRow {
+        hour,
+        extra: Su(extra),
+        core_s: 9,
+    };
+    let rows = [
+        reservation(7, ReservationState::Held, 50 * HOUR),
+        reservation(3, ReservationState::Active, 40 * HOUR),
+    ];
+    let records = [
+        booked(reservation(7, ReservationState::Confirmed, 1)),
+        booked(rows[0].clone()),
+        booked(rows[1].clone()),
+        Record::Account(account("physics", &["ann", "@lab"])),
+        Record::Account(account("gone", &[])),
+        Record::Account(account("art", &[])),
+        Record::AccountGone("gone".into()),
+        Record::Ledger(line(1, "grants", "physics", None)),
+        Record::Ledger(line(2, "physics", "physics:held", Some(7))),
+        Record::Figures(figures(300, 1)),
+        Record::Figures(figures(200, 1)),
+        Record::Figures(figures(100, 1)),
+        Record::Figures(figures(300, 9)),
+        Record::ForgetFigures { before: Time(200) },
+        Record::HourPrice(price(167, 1)),
+        Record::HourPrice(price(0, 1)),
+        Record::HourPrice(price(167, 2)),
+    ];
+    let bench = Bench::new();
+    let store = bench.saved(&records);
+    let loaded = store.load().unwrap();
+    assert_eq!(loaded.reservations, [rows[1].clone(), rows[0].clone()]);
+    assert_eq!(loaded.next_reservation, 8);
+    let accounts = [account("art", &[]), account("physics", &["ann", "@lab"])];
+    assert_eq!(loaded.accounts, accounts);
+    assert_eq!(loaded.last_entry, 2);
+    assert_eq!(loaded.figures, [figures(200, 1), figures(300, 9)]);
+    assert_eq!(loaded.hour_prices, [price(0, 1), price(167, 2)]);
+    let all = LedgerQuery {
+        most: 10,
+        ..LedgerQuery::default()
+    };
+    let lines = [
+        line(1, "grants", "physics", None),
+        line(2, "physics", "physics:held", Some(7)),
+    ];
+    assert_eq!(store.ledger(&all).unwrap(), lines);
+}
+
+#[test]
+fn an_empty_store_gives_the_first_ids() {
+    let loaded = Bench::new().open().load().unwrap();
+    assert_eq!(loaded.next_reservation, 1);
+    assert_eq!(loaded.last_entry, 0);
+    assert!(loaded.reservations.is_empty() && loaded.accounts.is_empty());
+}
+
+#[test]
+fn those_that_ended_more_than_a_day_ago_are_not_loaded() {
+    const DAY: i64 = 24 * HOUR;
+    let check = |last_event: Option<i64>, state, ended: i64, wanted: bool| {
+        let mut records = vec![booked(reservation(1, state, ended))];
+        records.extend(last_event.map(|at| happened(1, at)));
+        let loaded = Bench::new().saved(&records).load().unwrap();
+        assert_eq!(loaded.reservations.len() == 1, wanted, "{state} {ended}");
+        assert_eq!(loaded.next_reservation, 2, "an id is never given out again");
+    };
+    let ended = ReservationState::ALL.into_iter().filter(|s| !s.is_live());
+    for state in ended {
+        check(Some(9 * DAY), state, 8 * DAY, true);
+        check(Some(9 * DAY), state, 8 * DAY - 1, false);
+    }
+    check(None, ReservationState::Ended, DAY, true);
+    let live = ReservationState::ALL.into_iter().filter(|s| s.is_live());
+    for state in live {
+        check(Some(9 * DAY), state, DAY, true);
+    }
+}
+
+#[test]
+fn a_batch_is_kept_whole_or_not_at_all() {
+    let bench = Bench::new();
+    let mut store = bench.saved(&[Record::Ledger(line(1, "grants", "a", None))]);
+    let twice = [
+        booked(reservation(1, ReservationState::Held, HOUR)),
+        Record::Ledger(line(1, "a", "a:held", Some(1))),
+    ];
+    assert!(store.commit(&twice).is_err(), "a line is written once");
+    let negative = LedgerEntry {
+        sum: Su(-1),
+        ..line(2, "a", "a:held", Some(1))
+    };
+    let bad = [
+        booked(reservation(1, ReservationState::Held, HOUR)),
+        Record::Ledger(negative),
+    ];
+    assert!(store.commit(&bad).is_err(), "a sum is never negative");
+    let loaded = store.load().unwrap();
+    assert!(loaded.reservations.is_empty());
+    assert_eq!(loaded.last_entry, 1);
+}
+
+#[test]
+fn the_ledger_is_append_only() {
+    let bench = Bench::new();
+    let store = bench.saved(&[Record::Ledger(line(1, "grants", "a", None))]);
+    let check = |sql: &str, why: &str| {
+        let refused = store.connection.execute(sql, []).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    };
+    check("UPDATE ledger SET sum = 6", "never changed");
+    check("DELETE FROM ledger", "never removed");
+}
+
+#[test]
+fn the_ledger_is_read_in_pages_by_those_who_may() {
+    let mut of_bob = reservation(2, ReservationState::Held, HOUR);
+    of_bob.uid = Uid(1001);
+    let records = [
+        booked(reservation(1, ReservationState::Held, HOUR)),
+        booked(of_bob),
+        Record::Ledger(line(1, "grants", "art", None)),
+        Record::Ledger(line(2, "grants", "physics", None)),
+        Record::Ledger(line(3, "art", "art:held", Some(1))),
+        Record::Ledger(line(4, "physics", "physics:held", Some(2))),
+        Record::Ledger(line(5, "art:held", "income", Some(1))),
+        Record::Ledger(line(6, "income", "art", Some(1))),
+    ];
+    let bench = Bench::new();
+    let store = bench.saved(&records);
+    let check = |query: LedgerQuery, wanted: &[u64]| {
+        let lines = store.ledger(&query).unwrap();
+        let seqs: Vec<u64> = lines.iter().map(|l| l.seq).collect();
+        assert_eq!(seqs, wanted, "{query:?}");
+    };
+    let all = LedgerQuery {
+        most: 100,
+        ..LedgerQuery::default()
+    };
+    let reader = |uid, accounts: &[&str]| LedgerQuery {
+        reader: Some(Reader {
+            uid: Uid(uid),
+            accounts: accounts.iter().map(|a| (*a).into()).collect(),
+        }),
+        ..all.clone()
+    };
+    let of = |account: &str, query: LedgerQuery| LedgerQuery {
+        account: Some(account.into()),
+        ..query
+    };
+    check(all.clone(), &[1, 2, 3, 4, 5, 6]);
+    check(
+        LedgerQuery {
+            most: 2,
+            ..all.clone()
+        },
+        &[1, 2],
+    );
+    check(
+        LedgerQuery {
+            after: 4,
+            ..all.clone()
+        },
+        &[5, 6],
+    );
+    check(
+        LedgerQuery {
+            after: u64::MAX,
+            ..all.clone()
+        },
+        &[],
+    );
+    check(
+        LedgerQuery {
+            most: 0,
+            ..all.clone()
+        },
+        &[],
+    );
+    check(of("art", all.clone()), &[1, 3, 5, 6]);
+    check(of("income", all.clone()), &[]);
+    let by_id = LedgerQuery {
+        reservation: Some(ReservationId(2)),
+        ..all.clone()
+    };
+    check(by_id, &[4]);
+    check(reader(1000, &[]), &[3, 5, 6]);
+    check(reader(1001, &["art"]), &[1, 3, 4, 5, 6]);
+    check(of("physics", reader(1001, &["art"])), &[4]);
+    check(reader(1002, &[]), &[]);
+    check(reader(1002, &["\"]', 'physics"]), &[]);
+    let many: Vec<String> = (0..100_000).map(|n| format!("a{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    check(reader(1002, &many), &[]);
+}
+
+#[test]
+fn a_database_of_the_first_schema_is_migrated() {
+    let bench = Bench::new();
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    old.execute_batch(MIGRATIONS[0]).unwrap();
+    old.execute_batch(
+        "INSERT INTO events VALUES (5, 77, 'started', 'controller', 'job 1', '');
+         INSERT INTO node_keys VALUES ('n1', 'aa');
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(old);
+    let row = reservation(1, ReservationState::Held, HOUR);
+    let store = bench.saved(&[booked(row.clone())]);
+    let loaded = store.load().unwrap();
+    assert_eq!(loaded.last_event, 5);
+    assert_eq!(loaded.node_keys, [("n1".to_owned(), "aa".to_owned())]);
+    assert_eq!(loaded.reservations, [row]);
+    let version = |s: &Store| -> i64 {
+        let found = s
+            .connection
+            .pragma_query_value(None, "user_version", |r| r.get(0));
+        found.unwrap()
+    };
+    assert_eq!(version(&store), 2);
+    store
+        .connection
+        .pragma_update(None, "user_version", 3)
+        .unwrap();
+    let newer = Store::open(&bench.path()).map(drop).unwrap_err();
+    assert!(newer.to_string().contains("schema 3"), "{newer}");
+}

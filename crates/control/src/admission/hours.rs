@@ -1,0 +1,88 @@
+//! What an hour of the week usually costs: the floor of f where today's queue says nothing.
+//!
+//! For each hour of the week (UTC) the sum of f over slots that begin in it, and of their
+//! core-seconds; the floor of a slot is the mean of its first hour times its size. What
+//! always holds: without history the floor is zero, and no sum overflows: before one would,
+//! both are halved, which keeps the mean.
+//!
+//! Source: issue of advance reservations, "Money"; the pricing paper's f is zero behind the
+//! last planned end (section 2).
+
+use crate::record::HourPriceRow;
+use cosy_model::{Su, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hours in a week.
+const HOURS: i64 = 168;
+/// Most that is kept in either sum.
+const MOST: u64 = Su::MOST.0 as u64;
+
+/// Prices by hour of the week.
+#[derive(Debug, Default)]
+pub(crate) struct HourPrices {
+    rows: BTreeMap<u8, HourPriceRow>,
+    unsaved: BTreeSet<u8>,
+}
+
+impl HourPrices {
+    /// As saved. Rows of hours that no week has are left out.
+    pub(crate) fn restore(rows: Vec<HourPriceRow>) -> Self {
+        let rows = rows.into_iter().filter(|row| i64::from(row.hour) < HOURS);
+        Self {
+            rows: rows.map(|row| (row.hour, row)).collect(),
+            unsaved: BTreeSet::new(),
+        }
+    }
+
+    /// A slot of `core_ms` core-milliseconds that begins at `start` has cost `extra`. Only
+    /// what was booked should be told: quotes cost nothing, so that whoever asks often could
+    /// lower the floor.
+    pub(crate) fn record(&mut self, start: Time, core_ms: i128, extra: Su) {
+        let core_s = u64::try_from(core_ms.max(0) / 1000)
+            .unwrap_or(MOST)
+            .min(MOST);
+        if core_s == 0 {
+            return;
+        }
+        let hour = hour_of_week(start);
+        let row = self.rows.entry(hour).or_insert_with(|| HourPriceRow {
+            hour,
+            ..HourPriceRow::default()
+        });
+        let extra = extra.0.clamp(0, MOST as i64);
+        while row.core_s > MOST - core_s || row.extra.0 > MOST as i64 - extra {
+            row.core_s /= 2;
+            row.extra = Su(row.extra.0 / 2);
+        }
+        row.core_s += core_s;
+        row.extra = Su(row.extra.0 + extra);
+        self.unsaved.insert(hour);
+    }
+
+    /// What f is at least, for a slot of `core_ms` core-milliseconds that begins at `start`.
+    pub(crate) fn floor(&self, start: Time, core_ms: i128) -> Su {
+        let Some(row) = self.rows.get(&hour_of_week(start)) else {
+            return Su::ZERO;
+        };
+        let known_ms = i128::from(row.core_s) * 1000;
+        let sum = core_ms
+            .max(0)
+            .saturating_mul(i128::from(row.extra.0.max(0)));
+        let mean = sum.checked_div(known_ms).unwrap_or(0);
+        Su(i64::try_from(mean).unwrap_or(i64::MAX)).min(Su::MOST)
+    }
+
+    /// The rows that are to be saved, since the last call.
+    pub(crate) fn changed(&mut self) -> Vec<HourPriceRow> {
+        let unsaved = std::mem::take(&mut self.unsaved);
+        let rows = unsaved.iter().filter_map(|hour| self.rows.get(hour));
+        rows.cloned().collect()
+    }
+}
+
+/// 0 is Monday, 00 to 01 UTC.
+fn hour_of_week(time: Time) -> u8 {
+    const THURSDAY: i64 = 3 * 24; // 1970-01-01 was one
+    let hours = time.secs().div_euclid(3600) + THURSDAY;
+    hours.rem_euclid(HOURS) as u8
+}

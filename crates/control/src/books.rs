@@ -1,0 +1,424 @@
+//! The books: accounts, what they were granted, what is held and charged, and the ledger.
+//!
+//! Double entry: every sum goes from one book to another, in one line of the ledger that
+//! says when, why, for which reservation and by whom. Lines are never changed.
+//!
+//! ```text
+//!            grant              hold                charge
+//!   grants ---------> ACCOUNT --------> ACCOUNT:held --------> income
+//!          <---------         <--------      |
+//!           withdraw    return               |
+//!                     <-------------------------------------- (return)
+//! ```
+//!
+//! Knows nothing of reservations but their ids: how much is held, charged and given back is
+//! decided in [`crate::admission`]. What always holds ([`Books::check`]): all books together
+//! are zero; a held book is never below zero, nor is an account with a budget; nothing goes
+//! into a line that is negative or more than a book can hold; what is refused changes
+//! nothing. What the held book does not have cannot be charged or released, and what was
+//! not charged cannot be given back: such a sum is cut to what is there.
+//!
+//! Source: issue of advance reservations, "Money".
+
+mod control;
+
+use crate::config::AccountConfig;
+use crate::record::{AccountRow, Record};
+use cosy_model::reservation::{AccountInfo, LedgerEntry};
+use cosy_model::{Refusal, RefusalCode, ReservationId, Su, Time, User};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Book that grants come from: what all accounts were granted, below zero.
+const GRANTS: &str = "grants";
+/// Book that charges go to.
+const INCOME: &str = "income";
+
+/// Why a sum goes from one book to another, and who caused it.
+#[derive(Clone, Copy)]
+struct Cause<'a> {
+    now: Time,
+    reservation: Option<ReservationId>,
+    why: &'a str,
+    who: &'a str,
+}
+
+/// A way that a sum can go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// `grants` to the account.
+    Grant,
+    /// The account to `grants`.
+    Withdraw,
+    /// The account to its held book.
+    Hold,
+    /// The held book to the account.
+    Release,
+    /// The held book to `income`.
+    Charge,
+    /// `income` to the account.
+    GiveBack,
+}
+
+/// All accounts, and the number of the ledger's last line.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Books {
+    accounts: BTreeMap<String, AccountRow>,
+    /// Those that the configuration names.
+    configured: BTreeSet<String>,
+    last_entry: u64,
+    /// The book `grants`, counted by lines and not by accounts, so that both can be
+    /// compared.
+    grants: i128,
+    /// The book `income`, likewise.
+    income: i128,
+}
+
+impl Books {
+    /// As saved.
+    pub(crate) fn restore(rows: Vec<AccountRow>, last_entry: u64) -> Self {
+        Self {
+            grants: -rows.iter().map(|r| i128::from(r.granted.0)).sum::<i128>(),
+            income: rows.iter().map(|r| i128::from(r.charged.0)).sum(),
+            accounts: rows.into_iter().map(|r| (r.name.clone(), r)).collect(),
+            configured: BTreeSet::new(),
+            last_entry,
+        }
+    }
+
+    /// Makes the configured accounts that are not there yet, with their first grant, and
+    /// lets the members of all configured ones follow the configuration. Names that no
+    /// account can have ([`Books::sound_name`]) are left out; whoever reads the
+    /// configuration refuses them before.
+    pub(crate) fn configure(
+        &mut self,
+        now: Time,
+        accounts: &BTreeMap<String, AccountConfig>,
+    ) -> Vec<Record> {
+        let sound = accounts.iter().filter(|(name, _)| Self::sound_name(name));
+        let sound: Vec<_> = sound.collect();
+        self.configured = sound.iter().map(|(name, _)| (*name).clone()).collect();
+        let mut records = Vec::new();
+        for (name, config) in sound {
+            match self.accounts.get_mut(name) {
+                None => records.extend(self.open(now, name, config, "configuration")),
+                Some(row) if row.members != config.members => {
+                    row.members.clone_from(&config.members);
+                    records.push(Record::Account(row.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        records
+    }
+
+    /// The account that pays for what this user books. `asked` must exist and the user be
+    /// one of its members; without, the first by name that the user may charge. While there
+    /// are no accounts at all, a name is only recorded.
+    ///
+    /// # Errors
+    /// There is no such account, or none that the user may charge.
+    pub(crate) fn payer(
+        &self,
+        user: &User,
+        asked: Option<&str>,
+    ) -> Result<Option<String>, Refusal> {
+        if self.accounts.is_empty() {
+            return Ok(asked.map(str::to_owned));
+        }
+        let Some(asked) = asked else {
+            let mut rows = self.accounts.values();
+            let first = rows.find(|row| charges(row, user));
+            return match first {
+                Some(row) => Ok(Some(row.name.clone())),
+                None => Err(Refusal::new(
+                    RefusalCode::Forbidden,
+                    format!(
+                        "{} may charge none of the {} accounts: ask an administrator to be made a member of one",
+                        user.name,
+                        self.accounts.len()
+                    ),
+                )),
+            };
+        };
+        if charges(self.row(asked)?, user) {
+            return Ok(Some(asked.to_owned()));
+        }
+        Err(Refusal::new(
+            RefusalCode::Forbidden,
+            format!(
+                "{} is no member of account {asked} and may not charge it",
+                user.name
+            ),
+        ))
+    }
+
+    /// True when the account exists and the user may charge it.
+    pub(crate) fn is_member(&self, account: &str, user: &User) -> bool {
+        let row = self.accounts.get(account);
+        row.is_some_and(|row| charges(row, user))
+    }
+
+    /// What the account can still spend; `None`: it has no budget, or there is no such
+    /// account.
+    pub(crate) fn left(&self, account: &str) -> Option<Su> {
+        let row = self.accounts.get(account)?;
+        row.budget.then(|| available(row))
+    }
+
+    /// Holds a sum of the account. Without any accounts nothing is kept.
+    ///
+    /// # Errors
+    /// The sum is negative or too large, there is no such account, or it cannot pay.
+    pub(crate) fn hold(
+        &mut self,
+        now: Time,
+        account: &str,
+        reservation: ReservationId,
+        sum: Su,
+        who: &str,
+    ) -> Result<Vec<Record>, Refusal> {
+        if sum < Su::ZERO {
+            return Err(Refusal::invalid(format!(
+                "a sum of {sum} SU cannot be held"
+            )));
+        }
+        if self.accounts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let row = self.row(account)?;
+        let left = available(row);
+        if row.budget && sum > left {
+            return Err(Refusal::new(
+                RefusalCode::Price,
+                format!("account {account} has {left} SU left, {sum} SU are needed"),
+            ));
+        }
+        let used = row.held.plus(row.charged).plus(sum);
+        if used > Su::MOST {
+            return Err(too_much(account, "held and charged", used));
+        }
+        let cause = Cause {
+            now,
+            reservation: Some(reservation),
+            why: "hold",
+            who,
+        };
+        Ok(self.carry(account, Way::Hold, sum, cause))
+    }
+
+    /// Charges what is held: `why` is `charge` for the time itself or `extra` for the delay
+    /// of others.
+    pub(crate) fn charge(
+        &mut self,
+        now: Time,
+        account: &str,
+        reservation: ReservationId,
+        sum: Su,
+        why: &str,
+        who: &str,
+    ) -> Vec<Record> {
+        let cause = Cause {
+            now,
+            reservation: Some(reservation),
+            why,
+            who,
+        };
+        self.carry(account, Way::Charge, sum, cause)
+    }
+
+    /// Gives back what is held.
+    pub(crate) fn release(
+        &mut self,
+        now: Time,
+        account: &str,
+        reservation: ReservationId,
+        sum: Su,
+        who: &str,
+    ) -> Vec<Record> {
+        let cause = Cause {
+            now,
+            reservation: Some(reservation),
+            why: "return",
+            who,
+        };
+        self.carry(account, Way::Release, sum, cause)
+    }
+
+    /// Gives back what was charged.
+    pub(crate) fn give_back(
+        &mut self,
+        now: Time,
+        account: &str,
+        reservation: ReservationId,
+        sum: Su,
+        who: &str,
+    ) -> Vec<Record> {
+        let cause = Cause {
+            now,
+            reservation: Some(reservation),
+            why: "return",
+            who,
+        };
+        self.carry(account, Way::GiveBack, sum, cause)
+    }
+
+    /// The accounts of these names (all when empty) that may be seen, by name.
+    pub(crate) fn infos(
+        &self,
+        names: &[String],
+        may_see: impl Fn(&AccountRow) -> bool,
+    ) -> Vec<AccountInfo> {
+        let rows = self.accounts.values();
+        let named = rows.filter(|row| names.is_empty() || names.contains(&row.name));
+        named.filter(|row| may_see(row)).map(info).collect()
+    }
+
+    /// Whether the books agree.
+    ///
+    /// # Errors
+    /// The first disagreement, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut sum = self.grants + self.income;
+        for (name, row) in &self.accounts {
+            let own = balance(row);
+            sum += own + i128::from(row.held.0);
+            if *name != row.name {
+                return Err(format!("account {name} is called {}", row.name));
+            }
+            if row.budget && own < 0 {
+                return Err(format!(
+                    "account {name} is overdrawn by {} millionths",
+                    -own
+                ));
+            }
+            if row.granted < Su::ZERO || row.held < Su::ZERO || row.charged < Su::ZERO {
+                return Err(format!("a book of account {name} is below zero: {row:?}"));
+            }
+        }
+        match sum {
+            0 => Ok(()),
+            off => Err(format!("the books are off by {off} millionths of an SU")),
+        }
+    }
+
+    fn row(&self, account: &str) -> Result<&AccountRow, Refusal> {
+        self.accounts.get(account).ok_or_else(|| {
+            Refusal::new(
+                RefusalCode::NotFound,
+                format!("there is no account '{account}'"),
+            )
+        })
+    }
+
+    /// Writes one line and the account's new row, unless there is nothing to write: no such
+    /// account, no sum.
+    fn carry(&mut self, account: &str, way: Way, sum: Su, cause: Cause<'_>) -> Vec<Record> {
+        let Some(row) = self.accounts.get_mut(account) else {
+            return Vec::new();
+        };
+        let sum = sum.min(most(row, way));
+        if sum <= Su::ZERO {
+            return Vec::new();
+        }
+        apply(row, way, sum);
+        let row = row.clone();
+        match way {
+            Way::Grant => self.grants -= i128::from(sum.0),
+            Way::Withdraw => self.grants += i128::from(sum.0),
+            Way::Charge => self.income += i128::from(sum.0),
+            Way::GiveBack => self.income -= i128::from(sum.0),
+            Way::Hold | Way::Release => {}
+        }
+        self.last_entry = self.last_entry.saturating_add(1);
+        let (from, to) = ends(account, way);
+        let line = LedgerEntry {
+            seq: self.last_entry,
+            at: cause.now,
+            from,
+            to,
+            sum,
+            reservation: cause.reservation,
+            why: cause.why.to_owned(),
+            who: cause.who.to_owned(),
+        };
+        vec![Record::Ledger(line), Record::Account(row)]
+    }
+}
+
+/// The most that can go that way: neither end may pass what it can hold.
+fn most(row: &AccountRow, way: Way) -> Su {
+    let room = |of: Su| Su::MOST.minus(of).max(Su::ZERO);
+    match way {
+        Way::Grant => room(row.granted),
+        Way::Withdraw => available(row).min(row.granted),
+        Way::Hold => room(row.held.plus(row.charged)),
+        Way::Release | Way::Charge => row.held,
+        Way::GiveBack => row.charged,
+    }
+}
+
+/// No sum overflows: `sum` is at most [`most`].
+fn apply(row: &mut AccountRow, way: Way, sum: Su) {
+    match way {
+        Way::Grant => row.granted = row.granted.plus(sum),
+        Way::Withdraw => row.granted = row.granted.minus(sum),
+        Way::Hold => row.held = row.held.plus(sum),
+        Way::Release => row.held = row.held.minus(sum),
+        Way::Charge => {
+            row.held = row.held.minus(sum);
+            row.charged = row.charged.plus(sum);
+        }
+        Way::GiveBack => row.charged = row.charged.minus(sum),
+    }
+}
+
+/// The books that a sum goes from and to.
+fn ends(account: &str, way: Way) -> (String, String) {
+    let own = account.to_owned();
+    let held = format!("{account}:held");
+    match way {
+        Way::Grant => (GRANTS.to_owned(), own),
+        Way::Withdraw => (own, GRANTS.to_owned()),
+        Way::Hold => (own, held),
+        Way::Release => (held, own),
+        Way::Charge => (held, INCOME.to_owned()),
+        Way::GiveBack => (INCOME.to_owned(), own),
+    }
+}
+
+fn charges(row: &AccountRow, user: &User) -> bool {
+    let is = |member: &String| match member.strip_prefix('@') {
+        Some(group) => user.in_group(group),
+        None => *member == user.name,
+    };
+    row.members.is_empty() || row.members.iter().any(is)
+}
+
+/// The book of the account itself.
+fn balance(row: &AccountRow) -> i128 {
+    i128::from(row.granted.0) - i128::from(row.held.0) - i128::from(row.charged.0)
+}
+
+fn available(row: &AccountRow) -> Su {
+    let own = balance(row).clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+    Su(own as i64)
+}
+
+fn info(row: &AccountRow) -> AccountInfo {
+    AccountInfo {
+        name: row.name.clone(),
+        members: row.members.clone(),
+        budget: row.budget,
+        granted: row.granted,
+        held: row.held,
+        charged: row.charged,
+        available: available(row),
+    }
+}
+
+fn too_much(account: &str, what: &str, sum: Su) -> Refusal {
+    Refusal::invalid(format!(
+        "account {account} would have {sum} SU {what} in all, the books hold at most {} SU",
+        Su::MOST
+    ))
+}
