@@ -248,6 +248,7 @@ impl Controller {
                 },
             });
         }
+        let clearance = self.config.policy.clearance;
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -264,7 +265,7 @@ impl Controller {
             Place::Lost => false,
         };
         let base = job.submitted.base;
-        let end = row.allocated + self.with_clearance(limit);
+        let end = row.allocated + limit + clearance;
         job.phase = Phase::Run(Box::new(Run {
             allocated: row.allocated,
             started: row.started,

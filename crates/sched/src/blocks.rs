@@ -102,6 +102,20 @@ impl Scheduler {
         Some(self.shares_for(demand, &picks))
     }
 
+    /// True when a reservation could have exactly these shares in a window, if running jobs
+    /// take their limits.
+    pub fn is_free(&self, now: Time, shares: &[NodeShare], window: (Time, Time)) -> bool {
+        let sight = Sight::Until(Time::FAR);
+        let is_free = |share: &NodeShare| {
+            let free = self
+                .machine
+                .window(share.node, &Demand::default(), window, now, sight);
+            let open = self.machine.open.contains(share.node);
+            open && free.is_some_and(|w| share.amounts.fits(&w.free))
+        };
+        window.0 >= now && window.0 < window.1 && shares.iter().all(is_free)
+    }
+
     /// Brings the timeline of a component's reservations up to date.
     pub(crate) fn note_reserved(&mut self, component: usize) {
         let component = &mut self.components[component];

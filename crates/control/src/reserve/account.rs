@@ -2,6 +2,7 @@
 
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::record::AccountRow;
 use cosy_model::api::Reply;
 use cosy_model::reservation::AccountAction;
 use cosy_model::{Refusal, Time, limits};
@@ -14,8 +15,8 @@ impl Controller {
     ) -> Result<Reply, Refusal> {
         let books = &self.reservations.books;
         let admin = self.is_admin(caller);
-        let sees = |name: &str| admin || books.is_member(name, &caller.user);
-        let infos = books.infos(names, &sees);
+        let sees = |row: &AccountRow| admin || books.is_member(&row.name, &caller.user);
+        let infos = books.infos(names, sees);
         if let Some(missing) = names.iter().find(|n| !infos.iter().any(|i| i.name == **n)) {
             return Err(Refusal::new(
                 cosy_model::RefusalCode::NotFound,

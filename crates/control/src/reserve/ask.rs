@@ -64,7 +64,7 @@ impl Controller {
         let level = self.may_reserve(caller, queue)?;
         let demand = Arc::new(self.demand_in(&ask.request, queue)?);
         let (earliest, latest) = window(now, &ask)?;
-        let account = self.payer(&caller.user, ask.account.as_deref())?;
+        let account = self.payer(caller, ask.account.as_deref())?;
         Ok(Wish {
             ask,
             queue,
@@ -76,8 +76,13 @@ impl Controller {
         })
     }
 
-    fn payer(&self, user: &User, asked: Option<&str>) -> Result<Option<String>, Refusal> {
-        self.reservations.books.payer(user, asked)
+    /// Who pays; an administrator who belongs to no account need not.
+    fn payer(&self, caller: &Caller, asked: Option<&str>) -> Result<Option<String>, Refusal> {
+        let payer = self.reservations.books.payer(&caller.user, asked);
+        match payer {
+            Err(_) if asked.is_none() && self.is_admin(caller) => Ok(None),
+            payer => payer,
+        }
     }
 
     fn may_reserve(&self, caller: &Caller, id: QueueId) -> Result<AccessLevel, Refusal> {

@@ -13,7 +13,7 @@ use crate::record::ReservationRow;
 use cosy_model::api::{Reply, Submission};
 use cosy_model::reservation::{Pick, ReservationState};
 use cosy_model::{
-    NodeShare, Refusal, RefusalCode, ReservationId, Span, Su, Time, limits,
+    NodeShare, Refusal, RefusalCode, ReservationId, Su, Time, limits,
 };
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
@@ -287,7 +287,7 @@ impl Controller {
     fn undo(&mut self, now: Time, ids: &[ReservationId]) {
         for id in ids {
             self.close(now, *id, ReservationState::Cancelled, "not all of the series fits");
-            self.return_all(now, *id, "not all of the series fits");
+            self.return_all(now, *id);
             self.drop_attached(now, *id, "its reservation was not possible");
         }
     }

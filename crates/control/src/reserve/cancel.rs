@@ -83,8 +83,8 @@ impl Controller {
         let note = format!("cancelled by {who}");
         self.close(now, id, ReservationState::Cancelled, &note);
         match state {
-            ReservationState::Held => self.release_money(now, id, "cancelled"),
-            _ => self.give_money_back(now, id, charged.minus(costs), "cancelled"),
+            ReservationState::Held => self.release_money(now, id, who),
+            _ => self.give_money_back(now, id, charged.minus(costs), who),
         }
         let detail = format!("it costs {costs} SU");
         self.happened(now, "cancelled", who, format!("reservation {id}"), detail);
@@ -107,13 +107,13 @@ impl Controller {
     }
 
     /// Everything that an account has paid or holds for a reservation.
-    pub(crate) fn return_all(&mut self, now: Time, id: ReservationId, why: &str) {
-        self.release_money(now, id, why);
-        self.give_money_back(now, id, Su(i64::MAX), why);
+    pub(crate) fn return_all(&mut self, now: Time, id: ReservationId) {
+        self.release_money(now, id, "controller");
+        self.give_money_back(now, id, Su(i64::MAX), "controller");
     }
 
     /// What was held goes back to the account.
-    pub(crate) fn release_money(&mut self, now: Time, id: ReservationId, why: &str) {
+    pub(crate) fn release_money(&mut self, now: Time, id: ReservationId, who: &str) {
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
@@ -121,14 +121,14 @@ impl Controller {
         reservation.row.held = Su::ZERO;
         if let Some(account) = account {
             let books = &mut self.reservations.books;
-            let records = books.release(now, &account, id, sum, why, "controller");
+            let records = books.release(now, &account, id, sum, who);
             records.into_iter().for_each(|r| self.record(r));
         }
         self.touch_reservation(id);
     }
 
     /// At most `sum` of what was charged goes back to the account.
-    pub(crate) fn give_money_back(&mut self, now: Time, id: ReservationId, sum: Su, why: &str) {
+    pub(crate) fn give_money_back(&mut self, now: Time, id: ReservationId, sum: Su, who: &str) {
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
@@ -137,7 +137,7 @@ impl Controller {
         let account = reservation.row.account.clone();
         if let Some(account) = account {
             let books = &mut self.reservations.books;
-            let records = books.give_back(now, &account, id, sum, why, "controller");
+            let records = books.give_back(now, &account, id, sum, who);
             records.into_iter().for_each(|r| self.record(r));
         }
         self.touch_reservation(id);

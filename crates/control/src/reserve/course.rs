@@ -69,7 +69,7 @@ impl Controller {
 
     fn expire(&mut self, now: Time, id: ReservationId) {
         self.close(now, id, ReservationState::Expired, "it was not confirmed in time");
-        self.release_money(now, id, "hold expired");
+        self.release_money(now, id, "controller");
         let object = format!("reservation {id}");
         self.happened(now, "expired", "controller", object, String::new());
         self.drop_attached(now, id, "its reservation was not confirmed");
@@ -148,12 +148,12 @@ impl Controller {
         self.close(now, id, state, why);
         if never {
             let back = given_back(&terms, Ending::Failed, now);
-            self.give_money_back(now, id, back, "its nodes were not there");
+            self.give_money_back(now, id, back, "controller");
             self.tell_holder(now, id, "failed", "its nodes were not there: nothing is charged");
             return;
         }
         let back = given_back(&terms, Ending::Given, now);
-        self.give_money_back(now, id, back, "ended early");
+        self.give_money_back(now, id, back, "controller");
         let object = format!("reservation {id}");
         self.happened(now, "ended", "controller", object, why.to_owned());
         self.report_low_use(now, id, used, whole);

@@ -2,7 +2,7 @@
 
 use super::Reservation;
 use crate::admission::figures::Figures;
-use crate::admission::hours::Hours;
+use crate::admission::hours::HourPrices;
 use crate::books::Books;
 use crate::controller::Controller;
 use crate::record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
@@ -26,7 +26,7 @@ impl Controller {
         it.next = loaded.next.max(1);
         it.books = Books::restore(loaded.accounts, loaded.last_entry);
         it.figures = Figures::restore(loaded.figures);
-        it.hours = Hours::restore(loaded.hour_prices);
+        it.hours = HourPrices::restore(loaded.hour_prices);
         for row in loaded.rows {
             self.load_reservation(row);
         }

@@ -32,7 +32,7 @@ pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
 
 use crate::admission::figures::Figures;
-use crate::admission::hours::Hours;
+use crate::admission::hours::HourPrices;
 use crate::books::Books;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -114,7 +114,7 @@ pub(crate) struct Reservations {
     pub pushed: Arc<BTreeMap<JobId, Span>>,
     pub appraisals: Appraisals,
     pub figures: Figures,
-    pub hours: Hours,
+    pub hours: HourPrices,
     pub books: Books,
     /// When movable reservations were looked at.
     moved_at: Time,
@@ -133,7 +133,7 @@ impl Reservations {
             pushed: Arc::default(),
             appraisals: Appraisals::new(now),
             figures: Figures::restore(Vec::new()),
-            hours: Hours::restore(Vec::new()),
+            hours: HourPrices::restore(Vec::new()),
             books: Books::restore(Vec::new(), 0),
             moved_at: now,
             last_moved: None,

@@ -36,6 +36,9 @@ pub struct Inquiry {
     pub pushed: Arc<BTreeMap<JobId, Span>>,
     /// Whose delays are listed one by one.
     pub listed: Listed,
+    /// Another plain job whose start is asked for beside: the request together with
+    /// others.
+    pub joint: Option<WaitingJob>,
 }
 
 /// Which starts are appraised.
@@ -103,6 +106,8 @@ pub struct Appraisal {
     pub now: Time,
     /// When the plain job would start (the JOB placeholder); `None`: cannot be told.
     pub plain_start: Option<Time>,
+    /// When [`Inquiry::joint`] would start.
+    pub joint_start: Option<Time>,
     /// T of eq. (1): until then the present work is taken to last.
     pub load_end: Time,
     /// The end of the plan as it is: the latest planned end of running and waiting jobs and
