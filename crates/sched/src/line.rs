@@ -167,6 +167,12 @@ impl Line {
         runs.flat_map(|run| &run.keys)
     }
 
+    /// What is known of the jobs, in the order of service.
+    pub fn briefs(&self) -> impl Iterator<Item = &Brief> {
+        let runs = self.blocks.iter().flat_map(|block| &block.runs);
+        runs.flat_map(|run| &run.briefs)
+    }
+
     /// The block in which `key` is, or would be.
     fn block_of(&self, key: &OrderKey) -> usize {
         let after = self.blocks.partition_point(|block| block.first() <= key);

@@ -194,6 +194,11 @@ impl Machine {
         self.plain.is_some()
     }
 
+    /// The cores of each node, when all nodes are in one region and have the same.
+    pub fn common_cores(&self) -> Option<u32> {
+        self.plain
+    }
+
     /// What is free in a region.
     pub fn room(&self, region: usize) -> RegionRoom {
         self.regions[region]

@@ -35,6 +35,13 @@ pub struct Plan {
     pub predictions: Vec<Prediction>,
 }
 
+impl Plan {
+    /// The jobs, in the order of service.
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.predictions.iter().map(|told| told.job)
+    }
+}
+
 impl Scheduler {
     /// Plays the policy forward on a clone. With `most`, only until that many of the first
     /// waiting jobs have a prediction, and only these are returned.
@@ -47,9 +54,7 @@ impl Scheduler {
     pub fn plan_with(&self, now: Time, most: Option<usize>, placed: &[Block]) -> Plan {
         let mut play = Play::new(self, now, self.first_jobs(most));
         play.insert(placed);
-        play.begin();
-        play.run();
-        play.plan()
+        play.played()
     }
 
     /// The prediction for one job, if it waits.
@@ -57,10 +62,7 @@ impl Scheduler {
         if !self.is_waiting(job) {
             return None;
         }
-        let mut play = Play::new(self, now, vec![job]);
-        play.begin();
-        play.run();
-        play.plan().predictions.pop()
+        Play::new(self, now, vec![job]).played().predictions.pop()
     }
 
     /// The first `most` waiting jobs, or all.
@@ -202,6 +204,13 @@ impl Play {
         let first = self.clone.schedule(self.at);
         self.note(&first);
         self.keep_reasons();
+    }
+
+    /// Plays it all.
+    pub fn played(mut self) -> Plan {
+        self.begin();
+        self.run();
+        self.plan()
     }
 
     /// Goes on to the end.

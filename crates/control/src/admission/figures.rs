@@ -56,6 +56,65 @@ impl Figures {
             .saturating_add(core_seconds(core_ms));
     }
 
+    /// A job that was accepted at `submitted` was taken back before it started: it counts no
+    /// longer, so that jobs submitted only to be cancelled change no share.
+    pub(crate) fn job_withdrawn(
+        &mut self,
+        now: Time,
+        policy: &NoticePolicy,
+        submitted: Time,
+        core_ms: i128,
+    ) {
+        self.withdraw(now, policy, submitted, core_ms, |row| {
+            (&mut row.jobs, &mut row.jobs_core_s)
+        });
+    }
+
+    /// A confirmed reservation that was asked for at `made` was taken back free of charge:
+    /// it counts no longer, so that nobody locks others out with bookings that are always
+    /// cancelled.
+    pub(crate) fn reservation_withdrawn(
+        &mut self,
+        now: Time,
+        policy: &NoticePolicy,
+        made: Time,
+        core_ms: i128,
+    ) {
+        self.withdraw(now, policy, made, core_ms, |row| {
+            (&mut row.reservations, &mut row.reservations_core_s)
+        });
+    }
+
+    /// Takes one request of `core_ms` out of the stretches from `since` on, nearest first:
+    /// a hold is confirmed some minutes later, maybe in the next stretch.
+    fn withdraw(
+        &mut self,
+        now: Time,
+        policy: &NoticePolicy,
+        since: Time,
+        core_ms: i128,
+        part: impl Fn(&mut FiguresRow) -> (&mut u64, &mut u64),
+    ) {
+        let begin = begin_of_stretch(since, policy);
+        if begin < first_stretch(now, policy) {
+            return;
+        }
+        let (mut count, mut core_s) = (1, core_seconds(core_ms));
+        for (at, row) in self.rows.range_mut(begin..) {
+            let (counted, seconds) = part(row);
+            let (less, fewer) = (count.min(*counted), core_s.min(*seconds));
+            *counted -= less;
+            *seconds -= fewer;
+            (count, core_s) = (count - less, core_s - fewer);
+            if less > 0 || fewer > 0 {
+                self.unsaved.insert(*at);
+            }
+            if count == 0 && core_s == 0 {
+                return;
+            }
+        }
+    }
+
     /// A queued job of `core_ms` core-milliseconds (cores times limit) started after `wait`.
     pub(crate) fn job_started(
         &mut self,

@@ -36,6 +36,8 @@ pub(crate) struct Request<'a> {
     /// How long the same request would wait as a plain job (the JOB placeholder); `None`:
     /// cannot be told.
     pub plain_wait: Option<Span>,
+    /// T of the load method (what-if paper, eq. 1): until then present work lasts.
+    pub load_end: Time,
     /// Live bookings of the same account, those that touch each other as one.
     pub together: &'a [Together],
     /// What the account may still spend; `None`: not limited.
@@ -69,13 +71,13 @@ pub(crate) struct Slot {
 /// The first of the hard conditions that does not hold, else all rules that refuse, with
 /// their figures.
 pub(crate) fn judge(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
+    enabled(request)?;
     feasible(request, slot)?;
     price_limit(request, slot)?;
     can_pay(request, slot)?;
     if request.admin {
         return Ok(());
     }
-    enabled(request)?;
     delay_cap(request, slot)?;
     all_of(request, slot)?;
     any_of(request, slot)
@@ -164,7 +166,7 @@ fn can_pay(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
 }
 
 fn enabled(request: &Request<'_>) -> Result<(), Refusal> {
-    if request.policy.enabled {
+    if request.policy.enabled || request.admin {
         return Ok(());
     }
     Err(Refusal::new(
@@ -214,7 +216,7 @@ fn ask(request: &Request<'_>, slot: &Slot, rule: Rule) -> Result<(), Refusal> {
     match rule {
         Rule::Notice => notice::check(request, slot),
         Rule::WhatIf => what_if(request, slot),
-        Rule::Load => load(slot),
+        Rule::Load => load(request, slot),
         // Whoever comes so far can pay, and that is all that this rule asks.
         Rule::Price => Ok(()),
     }
@@ -233,13 +235,14 @@ fn what_if(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     )))
 }
 
-fn load(slot: &Slot) -> Result<(), Refusal> {
+fn load(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     if slot.by_load {
         return Ok(());
     }
     Err(refused(format!(
-        "load: the machine is still loaded with present work at {}",
-        utc(slot.start)
+        "load: the start {} is before the end of present work, {}",
+        utc(slot.start),
+        utc(request.load_end)
     )))
 }
 
@@ -250,7 +253,10 @@ fn rule_line(request: &Request<'_>, rule: Rule) -> String {
             "what-if: an availability of at least {} is needed",
             percent(request.policy.availability_ppm)
         ),
-        Rule::Load => "load: the present work must be done before the start".to_owned(),
+        Rule::Load => format!(
+            "load: present work lasts until {}, the start must not be before",
+            utc(request.load_end)
+        ),
         Rule::Price => match request.budget {
             Some(left) => format!("price: the account must be able to pay, it has {left} SU left"),
             None => "price: everyone who pays is admitted".to_owned(),
@@ -266,8 +272,11 @@ fn refused(message: String) -> Refusal {
     Refusal::new(RefusalCode::Admission, message)
 }
 
-/// Millionths as per cent, `61.25 %`, rounded down: what is below a limit looks so.
+/// Millionths as per cent: `61.25 %`.
 pub(super) fn percent(ppm: u32) -> String {
-    let share = Share(ppm / 100);
-    format!("{share} %")
+    let (whole, rest) = (ppm / 10_000, ppm % 10_000);
+    let fraction = format!("{rest:04}");
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{whole}{point}{fraction} %")
 }

@@ -5,7 +5,8 @@
 //! no account with a budget is below zero. A removed account is closed first: what is left
 //! of its budget goes back to `grants`, what was counted without a budget comes from there.
 
-use super::{Books, Cause, Way, available, too_much};
+use super::lines::{Cause, Way};
+use super::{Books, available, too_much};
 use crate::config::AccountConfig;
 use crate::record::{AccountRow, Record};
 use cosy_model::reservation::AccountAction;

@@ -8,7 +8,12 @@
 //! Deelman, "Adaptive Pricing for Resource Reservations in Shared Environments" (2007),
 //! sections 2 and 3 (price, candidate starts).
 
-use crate::{NodeMask, Plan, Scheduler, WaitingJob};
+mod candidates;
+mod effect;
+mod judge;
+mod load;
+
+use crate::WaitingJob;
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -176,12 +181,4 @@ pub fn choose(slots: &[(Time, Su)], alpha_permille: u32) -> Option<usize> {
     };
     let best = slots.iter().enumerate().min_by_key(|(_, slot)| cost(slot));
     best.map(|(at, _)| at)
-}
-
-impl Scheduler {
-    /// Appraises all starts of an inquiry. The scheduler itself is not changed.
-    pub fn appraise(&self, now: Time, inquiry: &Inquiry) -> Appraisal {
-        let _ = (now, inquiry, Plan::default(), NodeMask::new(0));
-        unimplemented!("appraise")
-    }
 }

@@ -1,0 +1,281 @@
+//! Appraising: a plan without and a plan with the reservation, for each start.
+//!
+//! What always holds: the scheduler that is asked is not changed; what is told of a start
+//! is what the plans say that [`Scheduler::plan_with`] makes.
+//!
+//! Chosen where the papers are silent:
+//! - Nodes are those of the inquiry's queue that its job may have. With
+//!   [`Inquiry::fixed`] they are given, and only checked.
+//! - A reservation that the new one takes the place of is in the plan that delays are
+//!   counted from, and out of the way of everything else.
+//! - In eq. (4) the least of each measure is taken over the plans with the placeholder job
+//!   and of all starts of the inquiry that are possible. The placeholders themselves count
+//!   in no plan: K are the jobs that are there. The start of the placeholder job is judged
+//!   as the reservation that it would be.
+//! - What is not possible costs nothing and delays nobody: there is no such slot.
+
+use super::candidates::{Window, candidates};
+use super::effect::{Effect, Queue, Score};
+use super::{Appraisal, Estimate, Inquiry, Starts};
+use crate::machine::Sight;
+use crate::plan::Play;
+use crate::scheduler::Scheduler;
+use crate::{Block, Demand, Forecast, Plan};
+use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The starts of a plan's jobs, by their places in it.
+type StartTimes = Vec<Option<Time>>;
+
+/// What all starts of an inquiry are judged against.
+struct Judge<'a> {
+    now: Time,
+    inquiry: &'a Inquiry,
+    /// With the nodes of the queue alone.
+    demand: Demand,
+    /// Without what is replaced, with what is accepted of a series.
+    ground: Cow<'a, Scheduler>,
+    forecast: Forecast,
+    queue: Queue,
+    /// The starts that delays are counted from.
+    before: StartTimes,
+    accepted: Vec<Block>,
+}
+
+/// The plan with the placeholder job.
+struct Placeholder {
+    start: Option<Time>,
+    score: Score,
+}
+
+impl Scheduler {
+    /// Appraises all starts of an inquiry. The scheduler itself is not changed. In a queue
+    /// that there is not nothing is possible.
+    pub fn appraise(&self, now: Time, inquiry: &Inquiry) -> Appraisal {
+        let mut judge = Judge::new(self, now, inquiry);
+        let component = self.component_of_queue(inquiry.job.queue);
+        let load_end = component.map_or(now, |component| self.load_end(now, component));
+        let plan_end = judge.queue.plan_end(&judge.before, now);
+        let placeholder = judge.placeholder(self);
+        let mut starts = judge.starts(self, placeholder.start, plan_end);
+        starts.sort_unstable();
+        starts.dedup();
+        let effects: Vec<_> = starts.iter().map(|start| judge.judge(*start)).collect();
+        let possible = effects.iter().flatten().map(|(_, effect)| effect.score);
+        let best = possible.fold(placeholder.score, Score::best);
+        let slots = starts.iter().zip(effects);
+        let slots = slots.map(|(start, effect)| Estimate {
+            by_load: *start >= load_end,
+            ..judge.estimate(*start, effect, best)
+        });
+        Appraisal {
+            now,
+            plain_start: placeholder.start,
+            load_end,
+            plan_end,
+            slots: slots.collect(),
+        }
+    }
+
+    /// True when all of `shares` are free for `[start, start + length)`, if running jobs take
+    /// their limits; as [`Scheduler::place`], for shares that are chosen already.
+    fn are_free(&self, now: Time, shares: &[NodeShare], start: Time, length: Span) -> bool {
+        if start < now || length <= Span::ZERO {
+            return false;
+        }
+        let mut wanted = BTreeMap::new();
+        for share in shares {
+            let amounts: &mut cosy_model::Amounts = wanted.entry(share.node).or_default();
+            amounts.give(&share.amounts);
+        }
+        let (any, window) = (Demand::default(), (start, start + length));
+        wanted.iter().all(|(node, amounts)| {
+            let sight = Sight::Until(Time::FAR);
+            let open = self.machine.knows(*node) && self.machine.open.contains(*node);
+            let free = open.then(|| self.machine.window(*node, &any, window, now, sight));
+            free.flatten().is_some_and(|free| amounts.fits(&free.free))
+        })
+    }
+
+    /// An id that no accepted reservation has.
+    fn spare_reservation(&self) -> ReservationId {
+        let mut ids = (0..=u64::MAX).rev().map(ReservationId);
+        let spare = ids.find(|id| !self.blocks.contains_key(id));
+        spare.expect("there are fewer reservations than ids")
+    }
+}
+
+impl<'a> Judge<'a> {
+    fn new(scheduler: &'a Scheduler, now: Time, inquiry: &'a Inquiry) -> Self {
+        let most = Some(inquiry.most_jobs);
+        let forecast = scheduler.forecast(now, most);
+        let queue = Queue::new(scheduler, now, inquiry, forecast.plan());
+        let before = start_times(forecast.plan());
+        let (mut ground, mut without) = (Cow::Borrowed(scheduler), None);
+        if let Some(replaced) = inquiry.replaces {
+            let scheduler = ground.to_mut();
+            scheduler.remove_block(replaced);
+            without = Some(scheduler.forecast(now, most));
+        }
+        Self {
+            now,
+            inquiry,
+            demand: scheduler.demand_in_queue(inquiry),
+            ground,
+            forecast: without.unwrap_or(forecast),
+            queue,
+            before,
+            accepted: Vec::new(),
+        }
+    }
+
+    /// The starts to be judged.
+    fn starts(&self, scheduler: &Scheduler, plain: Option<Time>, plan_end: Time) -> Vec<Time> {
+        match &self.inquiry.starts {
+            Starts::At(starts) | Starts::Series(starts) => starts.clone(),
+            Starts::Window {
+                earliest,
+                latest,
+                most,
+                gap,
+            } => {
+                let window = Window {
+                    earliest: (*earliest).max(self.now),
+                    latest: *latest,
+                    most: *most,
+                    gap: *gap,
+                };
+                let kept: Vec<Time> = plain.into_iter().chain([plan_end]).collect();
+                candidates(window, &kept, &self.changes(scheduler))
+            }
+        }
+    }
+
+    /// The instants at which free resources of the queue's nodes change in the plan.
+    fn changes(&self, scheduler: &Scheduler) -> Vec<Time> {
+        let queue = self.inquiry.job.queue;
+        let Some(component) = scheduler.component_of_queue(queue) else {
+            return Vec::new();
+        };
+        let known = &scheduler.components[component];
+        let soon = Time(self.now.0.saturating_add(1));
+        let ends = known.ends.iter().map(|end| end.at.max(soon));
+        let bounds = known.bounds.iter().map(|(at, _)| *at);
+        let planned = self.queue.planned(&self.before);
+        ends.chain(bounds).chain(planned).collect()
+    }
+
+    /// The plan with the placeholder job.
+    fn placeholder(&self, scheduler: &Scheduler) -> Placeholder {
+        let job = &self.inquiry.job;
+        let id = job.key.job;
+        let known = scheduler.component_of_queue(job.queue).is_some();
+        if !known || scheduler.is_running(id) || scheduler.is_waiting(id) {
+            let score = self.queue.score(&self.before, self.now);
+            return Placeholder { start: None, score };
+        }
+        let mut with = scheduler.clone();
+        with.enqueue(job.clone());
+        let mut asked: Vec<JobId> = self.forecast.plan().jobs().collect();
+        asked.push(id);
+        let plan = Play::new(&with, self.now, asked).played();
+        let mut starts = start_times(&plan);
+        let start = starts.pop().flatten();
+        let score = self.queue.score(&starts, self.now);
+        Placeholder { start, score }
+    }
+
+    /// What a start would take and do, if it is possible. Of a series it is accepted.
+    fn judge(&mut self, start: Time) -> Option<(Vec<NodeShare>, Effect)> {
+        let shares = self.shares(start)?;
+        let block = Block {
+            reservation: self.ground.spare_reservation(),
+            shares: shares.clone(),
+            start,
+            end: start + self.inquiry.job.limit,
+        };
+        let end = block.end;
+        self.accepted.push(block);
+        let after = start_times(&self.forecast.with(&self.accepted));
+        let effect = self.queue.effect(&self.before, &after, end);
+        match &self.inquiry.starts {
+            Starts::Series(_) => {
+                let accepted = self.accepted.last().cloned();
+                accepted
+                    .into_iter()
+                    .for_each(|b| self.ground.to_mut().add_block(b));
+                self.before = after;
+            }
+            Starts::At(_) | Starts::Window { .. } => drop(self.accepted.pop()),
+        }
+        Some((shares, effect))
+    }
+
+    fn shares(&self, start: Time) -> Option<Vec<NodeShare>> {
+        let length = self.inquiry.job.limit;
+        let lasts = start + length > start;
+        match &self.inquiry.fixed {
+            _ if !lasts => None,
+            None => self.ground.place(self.now, &self.demand, start, length),
+            Some(shares) => {
+                let free = self.ground.are_free(self.now, shares, start, length);
+                free.then(|| shares.clone())
+            }
+        }
+    }
+
+    fn estimate(
+        &self,
+        start: Time,
+        judged: Option<(Vec<NodeShare>, Effect)>,
+        best: Score,
+    ) -> Estimate {
+        let (shares, effect) = judged.unzip();
+        let base = shares
+            .as_deref()
+            .map_or(Su::ZERO, |shares| self.base(shares));
+        let effect = effect.unwrap_or_default();
+        let weight = self.inquiry.makespan_weight_ppm;
+        let open = shares.is_some() && !effect.before_head;
+        Estimate {
+            start,
+            end: start + self.inquiry.job.limit,
+            before_head: effect.before_head,
+            availability_ppm: match open {
+                true => effect.score.availability_ppm(best, weight),
+                false => 0,
+            },
+            by_load: false,
+            base,
+            extra: effect.price(self.inquiry.tariff.delay_core_hour),
+            delays: effect.delays,
+            shares,
+        }
+    }
+
+    /// p·n·d.
+    fn base(&self, shares: &[NodeShare]) -> Su {
+        let length = i128::from(self.inquiry.job.limit.0);
+        let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
+        let gpus: i128 = shares.iter().map(|s| i128::from(s.amounts.gpus)).sum();
+        let tariff = &self.inquiry.tariff;
+        let cores = Su::of_core_ms(cores.saturating_mul(length), tariff.core_hour);
+        cores.plus(Su::of_core_ms(gpus.saturating_mul(length), tariff.gpu_hour))
+    }
+}
+
+impl Scheduler {
+    /// What the inquiry asks for, of the nodes of its queue.
+    fn demand_in_queue(&self, inquiry: &Inquiry) -> Demand {
+        let mut demand = Demand::clone(&inquiry.job.demand);
+        let queue = self.queues.get(inquiry.job.queue.index());
+        let nodes = queue.map(|queue| demand.allowed.and(&queue.nodes));
+        demand.allowed = nodes.unwrap_or_default();
+        demand
+    }
+}
+
+fn start_times(plan: &Plan) -> StartTimes {
+    plan.predictions.iter().map(|told| told.start).collect()
+}
