@@ -31,7 +31,11 @@ impl Controller {
         })
     }
 
-    pub(crate) fn demand(&self, request: &ResourceRequest, queue: &Queue) -> Result<Demand, Refusal> {
+    pub(crate) fn demand(
+        &self,
+        request: &ResourceRequest,
+        queue: &Queue,
+    ) -> Result<Demand, Refusal> {
         let (nodes, tasks) = counts(request)?;
         if let (Some(max), Some(asked)) = (queue.spec.max_nodes, nodes)
             && asked > max

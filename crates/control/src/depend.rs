@@ -81,7 +81,11 @@ impl Controller {
         let queued = self.is_queued(id);
         let enqueue = reason.is_none() && !queued;
         let within = job.spec().reservation;
-        let waiting = if enqueue { self.planner_job(now, job) } else { None };
+        let waiting = if enqueue {
+            self.planner_job(now, job)
+        } else {
+            None
+        };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());

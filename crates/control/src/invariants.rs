@@ -13,7 +13,38 @@ pub fn check(it: &Controller) -> Result<(), String> {
     no_node_is_overbooked(it)?;
     groups_count_their_tasks(it)?;
     queues_count_their_jobs(it)?;
-    planner_and_jobs_agree(it)
+    planner_and_jobs_agree(it)?;
+    reservations_agree(it)?;
+    it.reservations.books.check()
+}
+
+/// Every live reservation is promised, an active one has its planner, and only jobs of
+/// active ones are inside.
+fn reservations_agree(it: &Controller) -> Result<(), String> {
+    use cosy_model::reservation::ReservationState;
+    for (id, reservation) in &it.reservations.all {
+        let active = reservation.row.state == ReservationState::Active;
+        if reservation.planner.is_some() != active {
+            return Err(format!("reservation {id} is {}", reservation.row.state));
+        }
+        if it.sched.has_block(*id) != reservation.is_live() {
+            return Err(format!(
+                "reservation {id} is {} and its nodes are {}promised",
+                reservation.row.state,
+                if reservation.is_live() { "not " } else { "" }
+            ));
+        }
+    }
+    for (job, reservation) in &it.inside {
+        let live = it
+            .reservations
+            .get(*reservation)
+            .is_some_and(|r| r.planner.is_some());
+        if !live || !it.jobs.contains_key(job) {
+            return Err(format!("job {job} is inside of reservation {reservation}"));
+        }
+    }
+    Ok(())
 }
 
 /// What jobs hold of a node never exceeds what it has, and no core or GPU is held twice.

@@ -4,8 +4,7 @@ use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, SubmissionRow};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
     AccessLevel, Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeId, NodeShare, QueueId,
-    Span, Time,
-    Uid, WaitReason,
+    Span, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
 use std::collections::BTreeSet;

@@ -47,6 +47,11 @@ impl Scheduler {
         self.blocks.insert(block.reservation, block);
     }
 
+    /// True when there is an accepted reservation of that id whose time is not over.
+    pub fn has_block(&self, reservation: ReservationId) -> bool {
+        self.blocks.contains_key(&reservation)
+    }
+
     /// Removes a reservation: it was cancelled, or its job has started. False when there is
     /// none.
     pub fn remove_block(&mut self, reservation: ReservationId) -> bool {
@@ -100,20 +105,6 @@ impl Scheduler {
         let window = (start, start + length);
         let picks = self.picks_for(demand, &nodes, window, (now, Sight::Until(Time::FAR)))?;
         Some(self.shares_for(demand, &picks))
-    }
-
-    /// True when a reservation could have exactly these shares in a window, if running jobs
-    /// take their limits.
-    pub fn is_free(&self, now: Time, shares: &[NodeShare], window: (Time, Time)) -> bool {
-        let sight = Sight::Until(Time::FAR);
-        let is_free = |share: &NodeShare| {
-            let free = self
-                .machine
-                .window(share.node, &Demand::default(), window, now, sight);
-            let open = self.machine.open.contains(share.node);
-            open && free.is_some_and(|w| share.amounts.fits(&w.free))
-        };
-        window.0 >= now && window.0 < window.1 && shares.iter().all(is_free)
     }
 
     /// Brings the timeline of a component's reservations up to date.

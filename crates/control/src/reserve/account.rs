@@ -20,7 +20,10 @@ impl Controller {
         if let Some(missing) = names.iter().find(|n| !infos.iter().any(|i| i.name == **n)) {
             return Err(Refusal::new(
                 cosy_model::RefusalCode::NotFound,
-                format!("there is no account '{missing}' that user {} may charge", caller.user.name),
+                format!(
+                    "there is no account '{missing}' that user {} may charge",
+                    caller.user.name
+                ),
             ));
         }
         Ok(Reply::Accounts(infos))

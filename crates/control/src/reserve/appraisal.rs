@@ -77,7 +77,10 @@ impl Appraisals {
 
     /// Bookings and extensions that are not decided yet.
     pub fn bookings(&self) -> impl Iterator<Item = &Booking> {
-        let all = self.under_way.values().chain(self.waiting.iter().map(|(p, _)| p));
+        let all = self
+            .under_way
+            .values()
+            .chain(self.waiting.iter().map(|(p, _)| p));
         all.filter_map(|pending| match pending {
             Pending::Book(booking) => Some(&**booking),
             Pending::Quote { .. } | Pending::Extend(_) | Pending::Move(_) => None,

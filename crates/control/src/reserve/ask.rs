@@ -7,7 +7,7 @@ use crate::event::Caller;
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{Ask, Pick, Sharing};
 use cosy_model::{
-    AccessLevel, JobId, QueueId, QueueState, Refusal, RefusalCode, Span, Time, User, limits,
+    AccessLevel, JobId, QueueId, QueueState, Refusal, RefusalCode, Span, Time, limits,
 };
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Demand, OrderKey, WaitingJob};
@@ -121,7 +121,13 @@ impl Controller {
     }
 
     /// What is to be appraised.
-    pub(crate) fn inquiry(&self, now: Time, wish: &Wish, starts: Starts, listed: Listed) -> Inquiry {
+    pub(crate) fn inquiry(
+        &self,
+        now: Time,
+        wish: &Wish,
+        starts: Starts,
+        listed: Listed,
+    ) -> Inquiry {
         let policy = self.policy_of(wish);
         Inquiry {
             job: WaitingJob {

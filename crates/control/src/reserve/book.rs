@@ -3,18 +3,16 @@
 //! Source: what-if paper, section 3 (probe, then reserve); COSY paper, section 3.2 (two
 //! phases).
 
+use super::Reservation;
 use super::appraisal::Pending;
 use super::ask::Wish;
 use super::quote::pick;
-use super::Reservation;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::record::ReservationRow;
 use cosy_model::api::{Reply, Submission};
 use cosy_model::reservation::{Pick, ReservationState};
-use cosy_model::{
-    NodeShare, Refusal, RefusalCode, ReservationId, Su, Time, limits,
-};
+use cosy_model::{NodeShare, Refusal, RefusalCode, ReservationId, Su, Time, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts};
 
 /// How often a start is looked for anew when the one found was taken meanwhile.
@@ -104,10 +102,18 @@ impl Controller {
         Ok(None)
     }
 
-    fn appraise_booking(&mut self, now: Time, booking: Booking, start: Time) -> Result<(), Refusal> {
+    fn appraise_booking(
+        &mut self,
+        now: Time,
+        booking: Booking,
+        start: Time,
+    ) -> Result<(), Refusal> {
         let wish = &booking.wish;
         let (starts, listed) = match (booking.stage, &wish.ask.repeat) {
-            (Stage::Search, _) => (self.candidates(now, &booking.caller, wish, None), Listed::Nobody),
+            (Stage::Search, _) => (
+                self.candidates(now, &booking.caller, wish, None),
+                Listed::Nobody,
+            ),
             (Stage::Series, Some(repeat)) => {
                 (Starts::Series(repeat.starts.clone()), Listed::Everyone)
             }
@@ -187,7 +193,10 @@ impl Controller {
         let reason = rules.filter_map(refused).next_back();
         let any = || judged.iter().filter_map(refused).next_back();
         reason.or_else(any).unwrap_or_else(|| {
-            Refusal::new(RefusalCode::NotFree, "the window has no start that could be")
+            Refusal::new(
+                RefusalCode::NotFree,
+                "the window has no start that could be",
+            )
         })
     }
 
@@ -253,7 +262,9 @@ impl Controller {
         if slots.is_empty() || (!conflicts.is_empty() && !fits) {
             return Err(series_refused(&conflicts, result.slots.len()));
         }
-        let price = slots.iter().fold(Su::ZERO, |sum, e| sum.plus(self.price_of(wish, result, e)));
+        let price = slots
+            .iter()
+            .fold(Su::ZERO, |sum, e| sum.plus(self.price_of(wish, result, e)));
         self.can_pay(&booking.caller, wish, price)?;
         let mut ids: Vec<ReservationId> = Vec::new();
         for estimate in slots {
@@ -286,7 +297,12 @@ impl Controller {
     /// Takes slots back that were taken in this very turn.
     fn undo(&mut self, now: Time, ids: &[ReservationId]) {
         for id in ids {
-            self.close(now, *id, ReservationState::Cancelled, "not all of the series fits");
+            self.close(
+                now,
+                *id,
+                ReservationState::Cancelled,
+                "not all of the series fits",
+            );
             self.return_all(now, *id);
             self.drop_attached(now, *id, "its reservation was not possible");
         }
@@ -330,7 +346,9 @@ impl Controller {
         self.happened(now, word, &who, format!("reservation {id}"), detail);
         let core_ms = self.reservations.all[&id].core_ms();
         let extra = taken.estimate.extra;
-        self.reservations.hours.record(taken.estimate.start, core_ms, extra);
+        self.reservations
+            .hours
+            .record(taken.estimate.start, core_ms, extra);
         if booking.hold {
             self.touch_reservation(id);
         } else {
@@ -349,10 +367,7 @@ impl Controller {
     ) -> ReservationRow {
         let (wish, user) = (&booking.wish, &booking.caller.user);
         let estimate = taken.estimate;
-        let (start, length) = (
-            estimate.start.max(now),
-            estimate.end.since(estimate.start),
-        );
+        let (start, length) = (estimate.start.max(now), estimate.end.since(estimate.start));
         let policy = self.policy_of(wish);
         let repeats = wish.ask.repeat.is_some();
         let mut ask = wish.ask.clone();
@@ -423,7 +438,10 @@ impl Controller {
             });
             return Err(Refusal::new(
                 RefusalCode::TooMany,
-                format!("{have} of {most} holds of user {} are open{which}", caller.user.name),
+                format!(
+                    "{have} of {most} holds of user {} are open{which}",
+                    caller.user.name
+                ),
             ));
         }
         Ok(())
@@ -513,7 +531,11 @@ fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
         .iter()
         .take(3)
         .map(|(start, refusal)| {
-            format!("{}: {}", crate::admission::civil::utc(*start), refusal.message)
+            format!(
+                "{}: {}",
+                crate::admission::civil::utc(*start),
+                refusal.message
+            )
         })
         .collect();
     let more = match conflicts.len().saturating_sub(3) {

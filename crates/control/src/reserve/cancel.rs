@@ -17,7 +17,9 @@ impl Controller {
         series: bool,
     ) -> Result<Reply, Refusal> {
         if ids.is_empty() || ids.len() > limits::IDS_IN_REQUEST {
-            return Err(Refusal::invalid("name between 1 and 100,000 reservations to cancel"));
+            return Err(Refusal::invalid(
+                "name between 1 and 100,000 reservations to cancel",
+            ));
         }
         let mut changed = 0;
         let mut refused = Vec::new();

@@ -67,7 +67,10 @@ impl Controller {
     }
 
     fn label(&self, caller: &Caller, id: JobId) -> String {
-        let job = self.jobs.get(&id).filter(|j| self.may_see(caller, &j.submitted));
+        let job = self
+            .jobs
+            .get(&id)
+            .filter(|j| self.may_see(caller, &j.submitted));
         job.map_or(String::new(), |job| self.ref_of(job).to_string())
     }
 

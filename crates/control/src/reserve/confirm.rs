@@ -22,7 +22,9 @@ impl Controller {
             ReservationState::Expired => {
                 return Err(Refusal::new(
                     RefusalCode::WrongState,
-                    format!("the hold of reservation {id} has expired and its slot was given back: book it anew"),
+                    format!(
+                        "the hold of reservation {id} has expired and its slot was given back: book it anew"
+                    ),
                 ));
             }
             state @ (ReservationState::Confirmed
@@ -92,7 +94,8 @@ impl Controller {
     pub(crate) fn notice_span(&self, now: Time, queue: &str) -> Span {
         let policy = self.reservation_policy(queue);
         let fixed = policy.per_user.notice.unwrap_or(Span::ZERO);
-        let in_force = policy.all_of.contains(&Rule::Notice) || policy.any_of.contains(&Rule::Notice);
+        let in_force =
+            policy.all_of.contains(&Rule::Notice) || policy.any_of.contains(&Rule::Notice);
         if !in_force {
             return fixed;
         }

@@ -68,7 +68,12 @@ impl Controller {
     }
 
     fn expire(&mut self, now: Time, id: ReservationId) {
-        self.close(now, id, ReservationState::Expired, "it was not confirmed in time");
+        self.close(
+            now,
+            id,
+            ReservationState::Expired,
+            "it was not confirmed in time",
+        );
         self.release_money(now, id, "controller");
         let object = format!("reservation {id}");
         self.happened(now, "expired", "controller", object, String::new());
@@ -149,7 +154,12 @@ impl Controller {
         if never {
             let back = given_back(&terms, Ending::Failed, now);
             self.give_money_back(now, id, back, "controller");
-            self.tell_holder(now, id, "failed", "its nodes were not there: nothing is charged");
+            self.tell_holder(
+                now,
+                id,
+                "failed",
+                "its nodes were not there: nothing is charged",
+            );
             return;
         }
         let back = given_back(&terms, Ending::Given, now);
@@ -160,7 +170,10 @@ impl Controller {
     }
 
     fn used_so_far(&self, now: Time, reservation: &Reservation) -> i128 {
-        let inside = self.inside.iter().filter(|(_, r)| **r == reservation.row.id);
+        let inside = self
+            .inside
+            .iter()
+            .filter(|(_, r)| **r == reservation.row.id);
         let running = inside.filter_map(|(job, _)| self.jobs.get(job)?.run());
         let used = running.map(|run| {
             let cores: i128 = run.parts.iter().map(|p| i128::from(p.amounts.cores)).sum();
@@ -199,8 +212,17 @@ impl Controller {
     }
 
     /// Takes a live reservation off the machine. Its money is not touched.
-    pub(crate) fn close(&mut self, now: Time, id: ReservationId, state: ReservationState, why: &str) {
-        let active = self.reservations.get(id).is_some_and(|r| r.planner.is_some());
+    pub(crate) fn close(
+        &mut self,
+        now: Time,
+        id: ReservationId,
+        state: ReservationState,
+        why: &str,
+    ) {
+        let active = self
+            .reservations
+            .get(id)
+            .is_some_and(|r| r.planner.is_some());
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };

@@ -40,7 +40,12 @@ impl Controller {
         }
         let wish = self.difference(now, caller, id, by, max_price)?;
         let shares = self.reservation(id)?.shares.clone();
-        let mut inquiry = self.inquiry(now, &wish, Starts::At(vec![wish.earliest]), Listed::Everyone);
+        let mut inquiry = self.inquiry(
+            now,
+            &wish,
+            Starts::At(vec![wish.earliest]),
+            Listed::Everyone,
+        );
         inquiry.fixed = Some(shares);
         let extension = Extension {
             client,
@@ -63,10 +68,16 @@ impl Controller {
         max_price: Option<Su>,
     ) -> Result<Wish, Refusal> {
         let found = self.own_reservation(caller, id, "extend")?;
-        if !matches!(found.row.state, ReservationState::Confirmed | ReservationState::Active) {
+        if !matches!(
+            found.row.state,
+            ReservationState::Confirmed | ReservationState::Active
+        ) {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
-                format!("reservation {id} is {}: only confirmed and active ones can be extended", found.row.state),
+                format!(
+                    "reservation {id} is {}: only confirmed and active ones can be extended",
+                    found.row.state
+                ),
             ));
         }
         let mut ask = found.row.ask.clone();
@@ -114,8 +125,10 @@ impl Controller {
             ));
         }
         self.admit_longer(now, caller, wish, result, estimate, found.row.start)?;
-        let window = (estimate.start, estimate.end);
-        if !self.sched.is_free(now, &found.shares, window) {
+        if !self
+            .sched
+            .are_free(now, &found.shares, estimate.start, wish.ask.length)
+        {
             return Err(Refusal::new(
                 RefusalCode::NotFree,
                 format!("its nodes are taken from its end on; reservation {id} was not extended"),
@@ -134,7 +147,13 @@ impl Controller {
         }
         self.reservations.add_up_pushed();
         let who = caller.user.name.clone();
-        self.happened(now, "extended", &who, format!("reservation {id}"), format!("by {by}"));
+        self.happened(
+            now,
+            "extended",
+            &who,
+            format!("reservation {id}"),
+            format!("by {by}"),
+        );
         self.touch_reservation(id);
         let info = self.info(now, caller, self.reservation(id)?);
         Ok(Reply::Reserved {

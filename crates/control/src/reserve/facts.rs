@@ -8,8 +8,8 @@ use crate::admission::quota::{QuotaFacts, check_quotas, quotas_of};
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::{Amounts, NodeId, NodeShare, Refusal, ReservationId, Span, Time};
-use cosy_sched::{Demand, WaitingJob};
 use cosy_sched::appraise::Estimate;
+use cosy_sched::{Demand, WaitingJob};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What makes nodes alike in every respect that placement can see.
@@ -104,7 +104,10 @@ impl Controller {
         let part = |class: &usize| {
             let (names, cores) = &classes.all[*class];
             let part = reserved.get(class).copied().unwrap_or(0) * 1_000_000 / (*cores).max(1);
-            (cosy_model::fold(names), part.min(u64::from(u32::MAX)) as u32)
+            (
+                cosy_model::fold(names),
+                part.min(u64::from(u32::MAX)) as u32,
+            )
         };
         touched.iter().map(part).collect()
     }
@@ -117,7 +120,11 @@ impl Controller {
             let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
             let key: Class = (
                 plain(&node.amounts),
-                node.amounts.other.iter().map(|(n, a)| (n.to_owned(), a)).collect(),
+                node.amounts
+                    .other
+                    .iter()
+                    .map(|(n, a)| (n.to_owned(), a))
+                    .collect(),
                 node.features.iter().cloned().collect(),
                 queues.map(|(q, _)| q).collect(),
             );

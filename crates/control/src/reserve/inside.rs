@@ -217,7 +217,8 @@ impl Controller {
             })
             .collect();
         for (job, shares, end, exclusive) in running {
-            self.planner_of(job).start_running(job, shares, end, exclusive);
+            self.planner_of(job)
+                .start_running(job, shares, end, exclusive);
         }
     }
 
@@ -225,7 +226,10 @@ impl Controller {
     pub(crate) fn run_again(&mut self, id: JobId, shares: Vec<NodeShare>, end: Time, whole: bool) {
         let within = self.jobs.get(&id).and_then(|job| job.spec().reservation);
         if let Some(reservation) = within
-            && self.reservations.get(reservation).is_some_and(|r| r.planner.is_some())
+            && self
+                .reservations
+                .get(reservation)
+                .is_some_and(|r| r.planner.is_some())
         {
             self.inside.insert(id, reservation);
         }
@@ -254,9 +258,12 @@ impl Controller {
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             reservation.planner = None;
         }
-        within.iter().for_each(|job| drop(self.inside.remove(job)));
+        self.inside.retain(|_, reservation| *reservation != id);
         for (job, shares) in running {
-            let whole = self.jobs.get(&job).is_some_and(|j| j.submitted.is_exclusive());
+            let whole = self
+                .jobs
+                .get(&job)
+                .is_some_and(|j| j.submitted.is_exclusive());
             self.sched.start_running(job, shares, now, whole);
         }
         self.review_waiting_for(now, id);
@@ -323,7 +330,10 @@ impl Controller {
         if !found.is_live() {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
-                format!("reservation {id} is {}: nothing can start in it", found.row.state),
+                format!(
+                    "reservation {id} is {}: nothing can start in it",
+                    found.row.state
+                ),
             ));
         }
         if queue.is_some_and(|queue| queue != found.row.queue) {
@@ -353,7 +363,9 @@ impl Controller {
                 let wait = now.since(job.eligible.unwrap_or(job.submitted.submit));
                 let core_ms = asked_core_ms(&job.submitted);
                 let policy = &self.config.reservations.notice;
-                self.reservations.figures.job_started(now, policy, wait, core_ms);
+                self.reservations
+                    .figures
+                    .job_started(now, policy, wait, core_ms);
             }
             None => {}
         }
@@ -382,9 +394,10 @@ impl Controller {
         let Some(within) = submitted.spec.reservation else {
             return;
         };
-        let attached = self.reservations.get(within).is_some_and(|r| {
-            r.row.job == Some(id) && r.row.state == ReservationState::Active
-        });
+        let attached = self
+            .reservations
+            .get(within)
+            .is_some_and(|r| r.row.job == Some(id) && r.row.state == ReservationState::Active);
         if attached {
             self.end_reservation(now, within, "its job has ended");
         }

@@ -20,8 +20,8 @@ mod chart;
 mod confirm;
 mod course;
 mod extend;
-mod inside;
 mod facts;
+mod inside;
 mod load;
 mod moves;
 mod quote;
@@ -191,9 +191,9 @@ impl Controller {
                 self.reserve(now, client, caller, key, *ask, hold, job)
             }
             Request::Confirm { id } => self.confirm(now, caller, id).map(Some),
-            Request::CancelReservation { ids, series } => {
-                self.cancel_reservations(now, caller, &ids, series).map(Some)
-            }
+            Request::CancelReservation { ids, series } => self
+                .cancel_reservations(now, caller, &ids, series)
+                .map(Some),
             Request::ExtendReservation { id, by, max_price } => {
                 self.extend(now, client, caller, key, id, by, max_price)
             }
@@ -267,7 +267,13 @@ impl Controller {
         let to = reservation.row.user.clone();
         let subject = format!("{} reservation {id}: {note}", self.config.name);
         self.effect(crate::event::Effect::Mail { to, subject });
-        self.happened(now, what, "controller", format!("reservation {id}"), note.to_owned());
+        self.happened(
+            now,
+            what,
+            "controller",
+            format!("reservation {id}"),
+            note.to_owned(),
+        );
         self.touch_reservation(id);
     }
 }

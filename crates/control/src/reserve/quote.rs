@@ -37,7 +37,10 @@ impl Controller {
             (None, _) => self.candidates(now, caller, &wish, most),
         };
         let uid = caller.user.uid;
-        let own = self.jobs.values().filter(|j| j.is_waiting() && j.submitted.uid == uid);
+        let own = self
+            .jobs
+            .values()
+            .filter(|j| j.is_waiting() && j.submitted.uid == uid);
         let own: BTreeSet<JobId> = own.map(|job| job.id).collect();
         let inquiry = self.inquiry(now, &wish, starts, Listed::Of(Arc::new(own)));
         let pending = Pending::Quote {
@@ -98,7 +101,9 @@ impl Controller {
         let choice = pick(wish.ask.pick, &estimates).map(|at| admitted[at] as u32);
         let request = self.circumstances(now, caller, wish, result, &[]);
         let account = wish.account.clone();
-        let left = account.as_ref().and_then(|a| self.reservations.books.left(a));
+        let left = account
+            .as_ref()
+            .and_then(|a| self.reservations.books.left(a));
         let quote = Quote {
             now,
             queue: self.queues[wish.queue.index()].spec.name.clone(),
@@ -128,7 +133,10 @@ impl Controller {
             end: estimate.end,
             feasible: estimate.shares.is_some(),
             admitted: verdict.is_ok(),
-            reason: verdict.as_ref().err().map_or(String::new(), |r| r.message.clone()),
+            reason: verdict
+                .as_ref()
+                .err()
+                .map_or(String::new(), |r| r.message.clone()),
             availability_ppm: estimate.availability_ppm,
             by_load: estimate.by_load,
             base: estimate.base,
@@ -158,7 +166,10 @@ impl Controller {
         let judged = result.slots.iter().zip(&slots).map(|(estimate, slot)| {
             let quotas = || self.check_quotas(now, caller, wish, estimate);
             let verdict = judge(&request, slot).and_then(|()| quotas());
-            (estimate, verdict.map_err(|refusal| with_hint(refusal, &slots, &request)))
+            (
+                estimate,
+                verdict.map_err(|refusal| with_hint(refusal, &slots, &request)),
+            )
         });
         judged.collect()
     }
@@ -231,7 +242,9 @@ impl Controller {
         let shares = estimate.shares.as_deref().unwrap_or_default();
         let cores: i128 = shares.iter().map(|s| i128::from(s.amounts.cores)).sum();
         let core_ms = cores * i128::from(estimate.end.since(estimate.start).ms());
-        estimate.extra.max(self.reservations.hours.floor(estimate.start, core_ms))
+        estimate
+            .extra
+            .max(self.reservations.hours.floor(estimate.start, core_ms))
     }
 
     pub(crate) fn price_of(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Su {
@@ -246,7 +259,9 @@ impl Controller {
         slot: (Time, Time),
     ) -> Vec<Together> {
         let wait = result.joint_start.map(|start| start.since(result.now));
-        self.together(caller, wish, slot, wait).into_iter().collect()
+        self.together(caller, wish, slot, wait)
+            .into_iter()
+            .collect()
     }
 
     /// What the rules look at beside a slot.
@@ -260,12 +275,16 @@ impl Controller {
     ) -> Request<'a> {
         let policy = self.policy_of(wish);
         let figures = &self.reservations.figures;
-        let left = wish.account.as_ref().and_then(|a| self.reservations.books.left(a));
+        let left = wish
+            .account
+            .as_ref()
+            .and_then(|a| self.reservations.books.left(a));
         Request {
             policy,
             now,
             admin: self.is_admin(caller),
             share: figures.share(now, &policy.notice),
+            load_end: result.load_end,
             mean_wait: figures.mean_wait(now, &policy.notice),
             plain_wait: result.plain_start.map(|start| start.since(result.now)),
             together,
@@ -276,7 +295,10 @@ impl Controller {
 
     /// A whole series has to be paid.
     pub(crate) fn can_pay(&self, _caller: &Caller, wish: &Wish, price: Su) -> Result<(), Refusal> {
-        let left = wish.account.as_ref().and_then(|a| self.reservations.books.left(a));
+        let left = wish
+            .account
+            .as_ref()
+            .and_then(|a| self.reservations.books.left(a));
         if let Some(left) = left.filter(|left| *left < price) {
             return Err(Refusal::new(
                 RefusalCode::Price,

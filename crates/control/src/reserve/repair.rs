@@ -84,7 +84,9 @@ impl Controller {
     fn lost_names(&self, reservation: &Reservation) -> String {
         let lost = reservation.shares.iter().map(|s| s.node);
         let lost = lost.filter(|node| self.is_lost(*node));
-        let names: Vec<String> = lost.map(|n| self.nodes[n.index()].spec.name.clone()).collect();
+        let names: Vec<String> = lost
+            .map(|n| self.nodes[n.index()].spec.name.clone())
+            .collect();
         cosy_model::fold(&names)
     }
 

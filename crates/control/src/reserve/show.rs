@@ -26,8 +26,7 @@ impl Controller {
             };
             by_id && by_user && by_state
         };
-        let mut found: Vec<&Reservation> =
-            self.reservations.all.values().filter(passes).collect();
+        let mut found: Vec<&Reservation> = self.reservations.all.values().filter(passes).collect();
         found.sort_by_key(|r| (r.row.start, r.row.id));
         let infos = found.into_iter().map(|r| self.info(now, caller, r));
         Reply::Reservations(infos.collect())
@@ -60,32 +59,50 @@ impl Controller {
             start: row.start,
             end: row.end,
             movable_from: movable.then(|| row.ask.earliest.unwrap_or(row.made)),
-            hold_until: row.hold_until.filter(|_| {
-                row.state == cosy_model::reservation::ReservationState::Held
-            }),
+            hold_until: row
+                .hold_until
+                .filter(|_| row.state == cosy_model::reservation::ReservationState::Held),
             free_until: row.free_until,
             nodes: self.names_of_shares(&reservation.shares),
             node_count: reservation.shares.len() as u32,
             cores: reservation.cores(),
-            gpus: reservation.shares.iter().map(|s| u64::from(s.amounts.gpus)).sum(),
+            gpus: reservation
+                .shares
+                .iter()
+                .map(|s| u64::from(s.amounts.gpus))
+                .sum(),
             base: row.base,
             extra: row.extra,
             charged: row.charged,
-            sharing: if own { row.ask.sharing.clone() } else { Default::default() },
+            sharing: if own {
+                row.ask.sharing.clone()
+            } else {
+                Default::default()
+            },
             job: row.job.filter(|_| usable),
             used_core_ms: row.used_core_ms,
             delayed_jobs: row.delays.len() as u32,
             total_delay: total,
             made: row.made,
-            rule: row.ask.repeat.as_ref().map_or(String::new(), |r| r.rule.clone()),
-            comment: if own { row.ask.comment.clone() } else { String::new() },
+            rule: row
+                .ask
+                .repeat
+                .as_ref()
+                .map_or(String::new(), |r| r.rule.clone()),
+            comment: if own {
+                row.ask.comment.clone()
+            } else {
+                String::new()
+            },
             note: row.note.clone(),
         }
     }
 
     /// Nodes of shares as a host list.
     pub(crate) fn names_of_shares(&self, shares: &[NodeShare]) -> String {
-        let names = shares.iter().map(|s| self.nodes[s.node.index()].spec.name.clone());
+        let names = shares
+            .iter()
+            .map(|s| self.nodes[s.node.index()].spec.name.clone());
         cosy_model::fold(&names.collect::<Vec<String>>())
     }
 

@@ -39,6 +39,11 @@ pub struct MemoryStore {
     queues: BTreeMap<String, QueueState>,
     answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
+    pub reservations: BTreeMap<ReservationId, ReservationRow>,
+    pub accounts: BTreeMap<String, AccountRow>,
+    pub ledger: Vec<reservation::LedgerEntry>,
+    figures: BTreeMap<Time, FiguresRow>,
+    hour_prices: BTreeMap<u8, HourPriceRow>,
 }
 
 impl MemoryStore {
@@ -77,6 +82,17 @@ impl MemoryStore {
                     assert_eq!(event.seq, self.last_event + 1);
                     self.last_event = event.seq;
                 }
+                Record::Reservation(row) => drop(self.reservations.insert(row.id, *row)),
+                Record::Account(row) => drop(self.accounts.insert(row.name.clone(), row)),
+                Record::AccountGone(name) => drop(self.accounts.remove(&name)),
+                Record::Ledger(entry) => {
+                    let last = self.ledger.last().map_or(0, |e| e.seq);
+                    assert_eq!(entry.seq, last + 1, "a line of the ledger is missing");
+                    self.ledger.push(entry);
+                }
+                Record::Figures(row) => drop(self.figures.insert(row.at, row)),
+                Record::ForgetFigures { before } => self.figures.retain(|at, _| *at >= before),
+                Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
                 Record::NodeKey { .. }
                 | Record::Token { .. }
                 | Record::TokenGone { .. }
@@ -126,6 +142,12 @@ impl MemoryStore {
                 .iter()
                 .map(|((u, k), (t, r))| (*u, *k, *t, r.clone()))
                 .collect(),
+            reservations: self.reservations.values().cloned().collect(),
+            next_reservation: self.reservations.keys().last().map_or(1, |id| id.0 + 1),
+            accounts: self.accounts.values().cloned().collect(),
+            last_entry: self.ledger.last().map_or(0, |e| e.seq),
+            figures: self.figures.values().cloned().collect(),
+            hour_prices: self.hour_prices.values().cloned().collect(),
             ..Loaded::default()
         }
     }
@@ -242,6 +264,7 @@ pub fn spec(name: &str) -> JobSpec {
         name: name.to_owned(),
         queue: None,
         account: None,
+        reservation: None,
         comment: String::new(),
         program: Program::Command {
             argv: vec![OsText::from("true")],
@@ -370,6 +393,15 @@ impl World {
                     None => scheduler.plan(self.now, Some(most)).predictions,
                 };
                 again.push(Event::Planned { plan, predictions });
+            }
+            Effect::Appraise {
+                appraisal,
+                now,
+                scheduler,
+                inquiry,
+            } => {
+                let result = Box::new(scheduler.appraise(now, &inquiry));
+                again.push(Event::Appraised { appraisal, result });
             }
             Effect::Mail { subject, .. } => self.mails.push(subject),
         }

@@ -72,15 +72,24 @@ impl Scheduler {
         Appraisal {
             now,
             plain_start: placeholder.start,
+            joint_start: self.joint_start(now, inquiry),
             load_end,
             plan_end,
             slots: slots.collect(),
         }
     }
 
+    /// When [`Inquiry::joint`] would start, were it a waiting job.
+    fn joint_start(&self, now: Time, inquiry: &Inquiry) -> Option<Time> {
+        let joint = inquiry.joint.as_ref()?;
+        let mut with = self.clone();
+        with.enqueue(joint.clone());
+        with.predict(now, joint.key.job)?.start
+    }
+
     /// True when all of `shares` are free for `[start, start + length)`, if running jobs take
     /// their limits; as [`Scheduler::place`], for shares that are chosen already.
-    fn are_free(&self, now: Time, shares: &[NodeShare], start: Time, length: Span) -> bool {
+    pub fn are_free(&self, now: Time, shares: &[NodeShare], start: Time, length: Span) -> bool {
         if start < now || length <= Span::ZERO {
             return false;
         }
