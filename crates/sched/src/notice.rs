@@ -129,11 +129,6 @@ impl Curve {
         &self.points
     }
 
-    /// Above this share reservations are refused.
-    pub const fn refuse_above(&self) -> Share {
-        self.refuse_above
-    }
-
     /// n while reservations are `share` of all accepted requests, rounded up; `None`: no
     /// reservation is accepted until the share has fallen.
     pub fn at(&self, share: Share) -> Option<Multiple> {
