@@ -138,7 +138,7 @@ install:
 	@for p in $(PROGRAMS); do \
 	  [[ -x "$(RELEASE)/$$p" ]] || { echo "$$p is not built: run 'make build' first" >&2; exit 1; }; \
 	done
-	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(MAN)"
+	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(DOC)/policies" "$(MAN)"
 	install -d "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"
 	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
 	for n in $(NAMES); do ln -sf cosy "$(BIN)/$$n"; done
@@ -149,6 +149,7 @@ install:
 	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
 	install -m 644 etc/cosy.toml etc/noded.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
 	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
+	install -m 644 etc/policies/*.toml "$(DOC)/policies"
 	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
 	"$(RELEASE)/cosy" generate man "$$work/man"; \
 	"$(RELEASE)/cosy" generate completions "$$work/completions"; \

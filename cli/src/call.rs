@@ -143,6 +143,19 @@ impl Caller {
     /// [`CallError`]; a refusal is one too.
     pub fn ask(&mut self, request: Request) -> Result<Reply, CallError> {
         let key = request.changes().then(new_key);
+        self.ask_with(request, key)
+    }
+
+    /// Asks with a key of the caller's own, so that it can repeat the question later on and
+    /// on another connection; for a request that changes something.
+    ///
+    /// # Errors
+    /// [`CallError`]; a refusal is one too.
+    pub fn ask_with(
+        &mut self,
+        request: Request,
+        key: Option<RequestKey>,
+    ) -> Result<Reply, CallError> {
         let endless = matches!(request, Request::Wait { .. });
         let outcome = if request.changes() {
             "; whether the request was carried out is not known"
@@ -255,8 +268,11 @@ fn plain(e: &io::Error) -> String {
     }
 }
 
-/// 16 random bytes.
-fn new_key() -> RequestKey {
+/// A key for a request: 16 random bytes.
+///
+/// # Panics
+/// When the system gives no random numbers.
+pub fn new_key() -> RequestKey {
     let mut key = [0; 16];
     let mut filled = 0;
     while filled < key.len() {

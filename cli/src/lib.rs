@@ -9,6 +9,7 @@
 
 pub mod admin;
 pub mod arg;
+pub mod broker;
 pub mod call;
 pub mod cancel;
 pub mod change;

@@ -1,11 +1,20 @@
 //! `cosy.toml`: reading it, and saying every fault with file and line.
 
-use cosy_control::{ClusterConfig, PolicyConfig, Visibility};
+mod accounts;
+mod presets;
+mod quotas;
+mod reservations;
+#[cfg(test)]
+mod reservations_tests;
+mod values;
+
+use cosy_control::{ClusterConfig, PolicyConfig, ReservationPolicy, Visibility};
 use cosy_model::{
     AccessLevel, Amounts, Counted, MiB, NodeSpec, QueueSpec, QueueState, Span, Uid, expand, limits,
 };
 use cosy_sched::Depth;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -58,6 +67,10 @@ struct File {
     node_set: Vec<NodeSet>,
     #[serde(default)]
     queue: Vec<Queue>,
+    #[serde(default)]
+    reservations: reservations::Table,
+    #[serde(default)]
+    account: accounts::Tables,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +103,7 @@ struct Policy {
     user_ttl: Option<Spanned<String>>,
     max_array_tasks: Option<Spanned<u32>>,
     visibility: Option<Spanned<String>>,
+    clearance: Option<Spanned<String>>,
     mail_command: Option<Vec<String>>,
 }
 
@@ -146,6 +160,7 @@ struct Queue {
     state: Option<Spanned<String>>,
     #[serde(default)]
     access: Access,
+    reservations: Option<reservations::Table>,
 }
 
 #[derive(Deserialize, Default)]
@@ -166,6 +181,8 @@ enum Size {
     Number(u64),
 }
 
+/// A node is counted on to be clean so long after the last process of a job was killed.
+const CLEANING: Span = Span::from_secs(2);
 /// Most faults that are told of entries that do not fit.
 const FAULTS: usize = 100;
 
@@ -271,7 +288,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         text,
         faults: Vec::new(),
     };
-    let Some(file) = understood(&mut check) else {
+    let Some(file) = understood::<File>(&mut check) else {
         return Err(check.told());
     };
     let nodes = nodes(&mut check, &file.node);
@@ -279,6 +296,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let sets = sets(&mut check, &file.node_set, &known);
     let queues = queues(&mut check, &file.queue, &known, &sets);
     let default_queue = default_queue(&mut check, &file.queue);
+    let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let cluster = ClusterConfig {
         name: cluster_name(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
@@ -288,9 +306,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
-        reservations: cosy_control::ReservationPolicy::default(),
-        queue_reservations: std::collections::BTreeMap::new(),
-        accounts: std::collections::BTreeMap::new(),
+        reservations,
+        queue_reservations,
+        accounts: accounts::read(&mut check, &file.account),
     };
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.faults.is_empty() {
@@ -303,7 +321,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
 /// The file as far as it can be understood: an entry that does not fit is told and then
 /// passed over, so that all faults are told at once. `None` when nothing can be made of
 /// the rest.
-fn understood(check: &mut Check<'_>) -> Option<File> {
+fn understood<T: DeserializeOwned>(check: &mut Check<'_>) -> Option<T> {
     let mut text = check.text.to_owned();
     while check.faults.len() < FAULTS {
         let e = match toml::from_str(&text) {
@@ -578,6 +596,29 @@ fn default_queue(check: &mut Check<'_>, tables: &[Queue]) -> Option<String> {
     }
 }
 
+/// The cluster's rules, and those of queues that have rules of their own.
+fn reservation_rules(
+    check: &mut Check<'_>,
+    file: &File,
+) -> (ReservationPolicy, BTreeMap<String, ReservationPolicy>) {
+    let names: BTreeSet<&str> = file
+        .queue
+        .iter()
+        .map(|q| q.name.get_ref().as_str())
+        .collect();
+    let mut cluster = reservations::Rules::default();
+    cluster.lay(check, &file.reservations, &names);
+    let mut queues = BTreeMap::new();
+    for queue in &file.queue {
+        if let Some(table) = &queue.reservations {
+            let mut rules = cluster.clone();
+            rules.lay(check, table, &names);
+            queues.insert(queue.name.get_ref().clone(), rules.finished());
+        }
+    }
+    (cluster.finished(), queues)
+}
+
 fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
     let standard = PolicyConfig::default();
     let max_array_tasks = match &table.max_array_tasks {
@@ -605,17 +646,18 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
             }
         },
     };
+    let grace = check.span(table.grace.as_ref(), standard.grace);
     let policy = PolicyConfig {
         backfill: table.backfill.unwrap_or(standard.backfill),
         depth: depth(check, table.backfill_depth.as_ref()),
         heartbeat: check.span(table.heartbeat.as_ref(), standard.heartbeat),
         node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
-        grace: check.span(table.grace.as_ref(), standard.grace),
+        grace,
         max_array_tasks,
         keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
         user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
         visibility,
-        clearance: Span::ZERO,
+        clearance: check.span(table.clearance.as_ref(), grace + CLEANING),
     };
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());

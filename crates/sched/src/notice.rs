@@ -124,6 +124,11 @@ impl Curve {
         }
     }
 
+    /// Its points, by share.
+    pub fn points(&self) -> &[(Share, Multiple)] {
+        &self.points
+    }
+
     /// n while reservations are `share` of all accepted requests, rounded up; `None`: no
     /// reservation is accepted until the share has fallen.
     pub fn at(&self, share: Share) -> Option<Multiple> {

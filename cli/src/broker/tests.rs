@@ -1,0 +1,389 @@
+//! The broker against clusters in memory that fail on demand.
+
+use super::fake::{Trouble, World, ask, clusters, full, minutes, slot};
+use super::*;
+use cosy_model::RefusalCode as Code;
+use cosy_model::reservation::{Pick, Repeat};
+
+const ONCE: Tries = Tries {
+    total: Duration::ZERO,
+    pause: Duration::ZERO,
+};
+const PATIENT: Tries = Tries {
+    total: Duration::from_secs(60),
+    pause: Duration::ZERO,
+};
+
+/// Three clusters with slots in the order of their price at 10, and all at 30.
+fn three() -> World {
+    World::new(&[
+        ("a", vec![slot(10, 3, 1), slot(30, 5, 1)]),
+        ("b", vec![slot(10, 1, 1), slot(30, 5, 1)]),
+        ("c", vec![slot(10, 2, 1), slot(30, 5, 1)]),
+    ])
+}
+
+fn best(world: &World, hold: bool, tries: Tries) -> Outcome {
+    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+    let broker = Broker::over(&wire, tries);
+    let three = clusters(&["a", "b", "c"]);
+    broker.book_best(
+        &three,
+        &ask(Pick::Cheapest),
+        Preference::Cheapest,
+        hold,
+        None,
+    )
+}
+
+fn all(world: &World, pick: Pick, tries: Tries) -> Outcome {
+    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+    let three = clusters(&["a", "b", "c"]);
+    Broker::over(&wire, tries).book_all(&three, &ask(pick), Preference::of(pick), None)
+}
+
+#[track_caller]
+fn check(world: &World, outcome: &Outcome, verdict: Verdict, state: &str) {
+    assert_eq!(outcome.verdict, verdict, "{outcome:?}");
+    assert_eq!(world.state(), state, "{outcome:?}");
+}
+
+#[test]
+fn the_best_one_is_booked() {
+    let world = three();
+    check(
+        &world,
+        &best(&world, false, ONCE),
+        Verdict::Done,
+        "b1:confirmed",
+    );
+    let world = three();
+    check(&world, &best(&world, true, ONCE), Verdict::Done, "b1:held");
+}
+
+#[test]
+fn a_refused_slot_gives_way_to_the_next() {
+    let world = three().fault("b", "reserve", 0, 1, Trouble::No(Code::Admission));
+    let outcome = best(&world, false, ONCE);
+    check(&world, &outcome, Verdict::Done, "c1:confirmed");
+    assert_eq!(outcome.tried.len(), 1);
+    assert_eq!(outcome.tried[0].start, Some(minutes(10)));
+    // Step 4 again: all were probed twice.
+    assert_eq!(world.count("a quote"), 2);
+}
+
+#[test]
+fn a_cluster_that_would_refuse_every_start_is_left_out() {
+    let world = three().fault("b", "reserve", 0, 9, Trouble::No(Code::AccessDenied));
+    check(
+        &world,
+        &best(&world, false, ONCE),
+        Verdict::Done,
+        "c1:confirmed",
+    );
+    assert_eq!((world.count("b quote"), world.count("b reserve")), (1, 1));
+}
+
+#[test]
+fn a_dead_cluster_is_told_of() {
+    let world = three();
+    world.kill("b");
+    let outcome = best(&world, false, ONCE);
+    check(&world, &outcome, Verdict::Done, "c1:confirmed");
+    assert_eq!(outcome.tried[0].cluster, "b");
+    for name in ["a", "c"] {
+        world.kill(name);
+    }
+    let outcome = best(&world, false, ONCE);
+    assert_eq!(outcome.verdict, Verdict::Nothing);
+    assert_eq!(outcome.exit_code(), crate::exit::UNREACHABLE);
+}
+
+#[test]
+fn an_answer_that_is_lost_is_asked_for_again_with_the_same_key() {
+    let world = three().fault("b", "reserve", 0, 3, Trouble::Deaf);
+    check(
+        &world,
+        &best(&world, false, PATIENT),
+        Verdict::Done,
+        "b1:confirmed",
+    );
+    assert_eq!(world.count("b reserve"), 4);
+}
+
+#[test]
+fn nothing_else_is_booked_while_the_first_may_be() {
+    let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
+    let outcome = best(&world, false, ONCE);
+    check(&world, &outcome, Verdict::Loose, "b1:confirmed");
+    assert!(matches!(outcome.parts[0].fate, Fate::Unclear(_)));
+    // A hold that may be there lapses: the next one is tried.
+    let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
+    let outcome = best(&world, true, ONCE);
+    check(&world, &outcome, Verdict::Done, "b1:held c1:held");
+    assert_eq!(
+        outcome.notes,
+        ["cluster b may have a hold too: it lapses by itself"]
+    );
+}
+
+#[test]
+fn nothing_offered_is_nothing_booked() {
+    let world = World::new(&[("a", vec![full(10)]), ("b", vec![]), ("c", vec![full(10)])]);
+    let outcome = best(&world, false, ONCE);
+    check(&world, &outcome, Verdict::Nothing, "");
+    assert_eq!(outcome.tried[0].why, "reservation 3 is in the way");
+    assert_eq!(outcome.exit_code(), crate::exit::FAILED);
+}
+
+#[test]
+fn all_or_none() {
+    let world = three();
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Done,
+        "a1:confirmed b1:confirmed c1:confirmed",
+    );
+    // At an exact start nothing is probed.
+    let world = three();
+    let outcome = all(&world, Pick::At(minutes(30)), ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Done,
+        "a1:confirmed b1:confirmed c1:confirmed",
+    );
+    assert_eq!(world.count("a quote"), 0);
+}
+
+#[test]
+fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
+    let world = three().fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree));
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    let state = "a1:cancelled a2:confirmed b1:cancelled b2:confirmed c1:confirmed";
+    check(&world, &outcome, Verdict::Done, state);
+}
+
+#[test]
+fn a_hold_that_no_start_would_help_ends_it() {
+    let world = three().fault("c", "reserve", 0, 9, Trouble::No(Code::TooMany));
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Nothing,
+        "a1:cancelled b1:cancelled",
+    );
+    assert_eq!(world.count("c reserve"), 1);
+}
+
+#[test]
+fn a_cluster_that_dies_between_the_phases() {
+    // It holds, then nobody is there any more: neither to confirm nor to give back.
+    let world = three().fault("b", "confirm", 0, 99, Trouble::Gone).fault(
+        "b",
+        "cancel",
+        0,
+        99,
+        Trouble::Gone,
+    );
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Loose,
+        "a1:cancelled b1:held c1:cancelled",
+    );
+    let text = show::outcome(&outcome, &crate::when::now());
+    assert!(
+        text.contains("cluster a: reservation 1 given back\n"),
+        "{text}"
+    );
+    assert!(text.contains("it lapses by itself at "), "{text}");
+    assert!(
+        text.contains("COSY_SOCKET=/run/b.sock cresv cancel 1\n"),
+        "{text}"
+    );
+    assert_eq!(outcome.exit_code(), crate::exit::FAILED);
+}
+
+#[test]
+fn the_phases_one_by_one() {
+    let world = three();
+    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+    let broker = Broker::over(&wire, ONCE);
+    let three = clusters(&["a", "b", "c"]);
+    let held = broker.hold_all(&three, &ask(Pick::Soonest), Preference::Soonest, None);
+    assert_eq!(world.state(), "a1:held b1:held c1:held");
+    world.kill("c");
+    let outcome = broker.confirm_all(held.unwrap());
+    check(
+        &world,
+        &outcome,
+        Verdict::Loose,
+        "a1:cancelled b1:cancelled c1:held",
+    );
+}
+
+#[test]
+fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
+    let world = three().fault("b", "confirm", 0, 99, Trouble::Deaf).fault(
+        "b",
+        "cancel",
+        0,
+        99,
+        Trouble::Gone,
+    );
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Loose,
+        "a1:cancelled b1:confirmed c1:cancelled",
+    );
+    let left = &outcome.parts[1].fate;
+    assert!(matches!(left, Fate::Left { lapses: None, .. }), "{left:?}");
+    let text = show::outcome(&outcome, &crate::when::now());
+    assert!(
+        text.contains("it may be booked for good; give it back with"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_cluster_that_is_away_for_a_while_is_waited_for() {
+    let world = three().fault("b", "confirm", 0, 5, Trouble::Gone).fault(
+        "c",
+        "confirm",
+        0,
+        5,
+        Trouble::Deaf,
+    );
+    let outcome = all(&world, Pick::Soonest, PATIENT);
+    check(
+        &world,
+        &outcome,
+        Verdict::Done,
+        "a1:confirmed b1:confirmed c1:confirmed",
+    );
+    let world = three()
+        .fault("c", "confirm", 0, 1, Trouble::No(Code::WrongState))
+        .fault("a", "cancel", 0, 5, Trouble::Silent);
+    let outcome = all(&world, Pick::Soonest, PATIENT);
+    check(
+        &world,
+        &outcome,
+        Verdict::Nothing,
+        "a1:cancelled b1:cancelled c1:cancelled",
+    );
+    assert_eq!(world.count("a cancel"), 6);
+}
+
+#[test]
+fn a_hold_without_an_answer_lapses() {
+    let world = three().fault("b", "reserve", 0, 99, Trouble::Deaf);
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Loose,
+        "a1:cancelled b1:held c1:cancelled",
+    );
+    assert!(matches!(outcome.parts[1].fate, Fate::Lapsing(_)));
+}
+
+#[test]
+fn starts_are_probed_where_a_cluster_has_not_named_them() {
+    // c says nothing of 10 but has a slot before it: it is asked, and has none. At 5 it is
+    // alone. At 40 all are known to be free.
+    let world = World::new(&[
+        ("a", vec![slot(10, 1, 1), slot(40, 1, 1)]),
+        ("b", vec![slot(10, 1, 1), slot(40, 1, 1)]),
+        ("c", vec![slot(5, 1, 1), slot(40, 1, 1)]),
+    ]);
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(
+        &world,
+        &outcome,
+        Verdict::Done,
+        "a1:confirmed b1:confirmed c1:confirmed",
+    );
+    let Fate::Booked(booked) = &outcome.parts[0].fate else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(booked[0].start, minutes(40));
+    assert_eq!(world.count("c quote"), 2);
+    assert_eq!(world.count("c reserve"), 1);
+}
+
+#[test]
+fn as_many_as_fit_is_not_all_or_none() {
+    let world = three();
+    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+    let mut some = ask(Pick::At(minutes(10)));
+    some.repeat = Some(Repeat {
+        rule: "FREQ=DAILY".into(),
+        starts: vec![minutes(10), minutes(20)],
+        as_many_as_fit: true,
+    });
+    let three = clusters(&["a", "b", "c"]);
+    let outcome = Broker::over(&wire, ONCE).book_all(&three, &some, Preference::Soonest, None);
+    assert_eq!(outcome.verdict, Verdict::Nothing);
+    assert!(world.asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn many_seeds_of_trouble_leave_all_or_none() {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+    let requests = prop::sample::select(vec!["quote", "reserve", "confirm", "cancel"]);
+    let troubles = prop::sample::select(vec![
+        Trouble::Gone,
+        Trouble::Deaf,
+        Trouble::Silent,
+        Trouble::No(Code::NotFree),
+        Trouble::No(Code::TooMany),
+    ]);
+    let names = prop::sample::select(vec!["a", "b", "c"]);
+    let fault = (names, requests, 0u32..3, 1u32..4, troubles);
+    let config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let strategy = prop::collection::vec(fault, 0..5);
+    TestRunner::new(config)
+        .run(&strategy, |faults| {
+            let mut world = three();
+            for (cluster, request, skip, times, trouble) in faults {
+                world = world.fault(cluster, request, skip, times, trouble);
+            }
+            let outcome = all(&world, Pick::Soonest, ONCE);
+            says_what_is_where(&world, &outcome);
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// What is live in the clusters is what the outcome says.
+fn says_what_is_where(world: &World, outcome: &Outcome) {
+    let state = world.state();
+    let live = |word: &str| state.split(' ').filter(|s| s.ends_with(word)).count();
+    let (held, confirmed) = (live(":held"), live(":confirmed"));
+    match outcome.verdict {
+        Verdict::Done => assert_eq!((held, confirmed), (0, 3), "{state} {outcome:?}"),
+        Verdict::Nothing => assert_eq!((held, confirmed), (0, 0), "{state} {outcome:?}"),
+        Verdict::Loose => {}
+    }
+    // Whatever is confirmed and not wanted, the user is told how to give it back.
+    if outcome.verdict == Verdict::Loose {
+        for part in &outcome.parts {
+            let name = &part.cluster.name;
+            let mine = state.split(' ').filter(|s| s.starts_with(name.as_str()));
+            let kept = mine.filter(|s| s.ends_with(":confirmed")).count();
+            let told = matches!(part.fate, Fate::Left { lapses: None, .. });
+            assert!(kept == 0 || told, "{name}: {state} {outcome:?}");
+        }
+    }
+}
