@@ -236,6 +236,7 @@ fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box
     let nothing = Appraisal {
         now,
         plain_start: None,
+        joint_start: None,
         load_end: now,
         plan_end: now,
         slots: Vec::new(),
