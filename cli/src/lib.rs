@@ -26,6 +26,7 @@ pub mod output;
 pub mod plan;
 pub mod refs;
 pub mod reservations;
+pub mod resv;
 pub mod signals;
 pub mod stat;
 pub mod submit;
