@@ -1,8 +1,8 @@
-//! `cadm`: what administrators do to nodes, queues and the controller.
+//! `cadm`: what administrators do to nodes, queues, accounts and the controller.
 
 use crate::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::submit::options::{comment, hosts};
-use crate::{Context, change, exit, output, stat, when};
+use crate::{Context, account, change, exit, output, stat, when};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 /// The command line of `cadm`.
 pub fn command() -> Command {
-    arg::command("adm", "Administer nodes, queues, the controller")
+    arg::command("adm", "Administer nodes, queues, accounts, the controller")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(node_command())
         .subcommand(queue_command())
+        .subcommand(account::command())
         .subcommand(
             Command::new("reload")
                 .about("Read the configuration again")
@@ -124,6 +125,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let nothing = || exit::usage("what? See --help");
     match matches.subcommand().ok_or_else(nothing)? {
         ("node", m) => node(context, m.subcommand().ok_or_else(nothing)?),
+        ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => done(context, Request::Reload, m),
         ("ping", m) => ping(context, m.get_flag("json")),

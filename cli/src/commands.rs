@@ -1,6 +1,6 @@
 //! Which commands there are, and by which names.
 
-use crate::{Context, admin, cancel, change, dev, generate, history, stat, submit, wait};
+use crate::{Context, admin, cancel, change, dev, generate, history, resv, stat, submit, wait};
 use clap::{ArgMatches, Command};
 
 /// What a command does.
@@ -63,6 +63,7 @@ pub static ALL: [Entry; 17] = [
     entry("stat", Some("cstat"), stat::command, stat::run),
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
+    entry("resv", Some("cresv"), resv::command, resv::run),
     entry("hold", None, change::hold_command, change::hold),
     entry("release", None, change::release_command, change::release),
     entry("requeue", None, change::requeue_command, change::requeue),
@@ -74,7 +75,6 @@ pub static ALL: [Entry; 17] = [
         shown: false,
         ..entry("generate", None, generate::command, generate::run)
     },
-    later("resv", Some("cresv")),
     later("run", None),
     later("alloc", Some("calloc")),
     later("flow", None),

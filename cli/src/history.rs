@@ -1,14 +1,15 @@
-//! `chist`: ended jobs out of the controller's store.
+//! `chist`: ended jobs out of the controller's store; with `--cost` what reservations cost.
 //!
 //! Without anything: the caller's own jobs that ended within the last 24 hours. Named by
 //! id: those jobs, however long ago.
 
 use crate::arg::{self, flag, json, number, parse_state, value, values};
 use crate::jobs::{self, Shown};
-use crate::{Context, exit, output, stat, when};
+use crate::{Context, cost, exit, output, reservations, stat, when};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
-use cosy_model::{JobState, Span, Time};
+use cosy_model::reservation::{ReservationFilter, ReservationInfo};
+use cosy_model::{JobState, ReservationId, Span, Time};
 use jiff::Zoned;
 use serde_json::json;
 
@@ -39,6 +40,13 @@ pub fn command() -> Command {
     )
     .arg(value("most", "N", "The latest N only").value_parser(number(1, 1_000_000)))
     .arg(stat::format_arg())
+    .arg(
+        flag(
+            "cost",
+            "Reservations (IDs are theirs) with what they cost, and the sum of each account",
+        )
+        .conflicts_with_all(["format", "state"]),
+    )
     .arg(flag("no-header", "Without titles"))
     .arg(json())
 }
@@ -50,6 +58,9 @@ pub fn command() -> Command {
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let now = when::now();
     let filter = filter(matches, &now)?;
+    if matches.get_flag("cost") {
+        return costs(context, matches, &filter);
+    }
     let as_json = matches.get_flag("json");
     let asked = matches.get_one::<Vec<JobField>>("format");
     let shown = match asked {
@@ -73,6 +84,50 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     } else {
         exit::OK
     })
+}
+
+/// `--cost`: without `--since` of all the time that the controller remembers.
+fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow::Result<u8> {
+    let ids = reservation_ids(filter)?;
+    let named = !ids.is_empty();
+    let asked = ReservationFilter {
+        ids,
+        ended: true,
+        ..ReservationFilter::default()
+    };
+    let mut all = reservations::fetch(context, asked)?;
+    let since = filter.since.filter(|_| matches.contains_id("since"));
+    cost::within(&mut all, since, filter.until);
+    all.retain(|r| belongs(r, filter));
+    if let Some(most) = filter.most {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        all.drain(..all.len().saturating_sub(most));
+    }
+    output::print(&if matches.get_flag("json") {
+        stat::lines(&cost::json(&all))
+    } else {
+        cost::tables(&all, &when::now(), stat::look(matches))
+    });
+    Ok(if named && all.is_empty() {
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn reservation_ids(filter: &JobFilter) -> anyhow::Result<Vec<ReservationId>> {
+    let one = |id: &cosy_model::api::JobRef| match id.task {
+        None => Ok(ReservationId(id.job.0)),
+        Some(_) => Err(exit::usage(format!("'{id}' is no id of a reservation"))),
+    };
+    filter.ids.iter().map(one).collect()
+}
+
+/// Users may be named by their numbers too.
+fn belongs(r: &ReservationInfo, filter: &JobFilter) -> bool {
+    let among = |all: &[String], one: &str| all.is_empty() || all.iter().any(|a| a == one);
+    let user = among(&filter.users, &r.user) || among(&filter.users, &r.uid.to_string());
+    user && among(&filter.queues, &r.queue) && among(&filter.names, &r.name)
 }
 
 fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
@@ -147,5 +202,25 @@ mod tests {
         );
         assert_eq!(span.most, Some(5));
         assert!(get(&["--since", "foo"]).is_err());
+    }
+
+    #[test]
+    fn whose_reservations() {
+        use cosy_model::reservation::ReservationState;
+        let ann = reservations::sample(7, "ann", ReservationState::Ended); // uid 1000
+        let check = |users: &[&str], queues: &[&str], want: bool| {
+            let names = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+            let filter = JobFilter {
+                users: names(users),
+                queues: names(queues),
+                ..JobFilter::default()
+            };
+            assert_eq!(belongs(&ann, &filter), want, "{users:?} {queues:?}");
+        };
+        check(&[], &[], true);
+        check(&["bob", "ann"], &["main"], true);
+        check(&["1000"], &[], true);
+        check(&["bob", "1001"], &[], false);
+        check(&["ann"], &["night"], false);
     }
 }

@@ -7,6 +7,7 @@
 //! next to nothing: only the called command's options are built, no file is read and no
 //! name looked up that the command does not need.
 
+pub mod account;
 pub mod admin;
 pub mod arg;
 pub mod broker;
@@ -15,6 +16,7 @@ pub mod cancel;
 pub mod change;
 pub mod cluster;
 pub mod commands;
+pub mod cost;
 pub mod dev;
 pub mod exit;
 pub mod generate;
@@ -24,6 +26,7 @@ pub mod output;
 pub mod plan;
 pub mod refs;
 pub mod reservations;
+pub mod resv;
 pub mod signals;
 pub mod stat;
 pub mod submit;

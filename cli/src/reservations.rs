@@ -72,7 +72,7 @@ fn row(r: &ReservationInfo, now: &Zoned) -> Vec<Cell> {
 }
 
 /// The state, with its colour; `degraded` behind it when nodes are missing.
-fn state(r: &ReservationInfo) -> Cell {
+pub fn state(r: &ReservationInfo) -> Cell {
     let paint = match r.state {
         _ if r.degraded => Paint::Red,
         ReservationState::Active => Paint::Green,

@@ -3,6 +3,7 @@
 
 use cosy_model::{Span, Time};
 use jiff::civil::{Date, DateTime};
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
 
 /// Which one is meant by a time of day without a date.
@@ -34,6 +35,19 @@ pub fn time_of(zoned: &Zoned) -> Time {
 /// # Errors
 /// One line that says what can be used.
 pub fn parse(text: &str, now: &Zoned, lean: Lean) -> Result<Time, String> {
+    parse_noting(text, now, lean, &mut Vec::new())
+}
+
+/// The same; a local time that does not exist or exists twice is told in `notes`.
+///
+/// # Errors
+/// One line that says what can be used.
+pub fn parse_noting(
+    text: &str,
+    now: &Zoned,
+    lean: Lean,
+    notes: &mut Vec<String>,
+) -> Result<Time, String> {
     let text = text.trim();
     if let Some(rest) = text.strip_prefix("now") {
         return relative(rest, now);
@@ -52,8 +66,12 @@ pub fn parse(text: &str, now: &Zoned, lean: Lean) -> Result<Time, String> {
         None => jiff::civil::Time::midnight(),
     };
     match date {
-        Some(date) => zoned(day(date, now).ok_or_else(bad)?.to_datetime(clock), now),
-        None => near(clock, now, lean),
+        Some(date) => zoned(
+            day(date, now).ok_or_else(bad)?.to_datetime(clock),
+            now,
+            notes,
+        ),
+        None => near(clock, now, lean, notes),
     }
 }
 
@@ -117,20 +135,49 @@ fn day(text: &str, now: &Zoned) -> Option<Date> {
     }
 }
 
-fn zoned(at: DateTime, now: &Zoned) -> Result<Time, String> {
-    at.to_zoned(now.time_zone().clone())
-        .map(|z| time_of(&z))
-        .map_err(|_| HELP.to_owned())
+fn zoned(at: DateTime, now: &Zoned, notes: &mut Vec<String>) -> Result<Time, String> {
+    local(at, now.time_zone(), notes).ok_or_else(|| HELP.to_owned())
 }
 
-fn near(clock: jiff::civil::Time, now: &Zoned, lean: Lean) -> Result<Time, String> {
-    let today = zoned(now.date().to_datetime(clock), now)?;
+/// The point at which clocks in `zone` show `at`. Where they never do, it is as long after
+/// the change as `at` is after the first missing moment; where they do twice, the first
+/// (RFC 5545, 3.3.5). Both are told in `notes`. `None` beyond the calendar.
+pub fn local(at: DateTime, zone: &TimeZone, notes: &mut Vec<String>) -> Option<Time> {
+    let found = zone.to_ambiguous_zoned(at);
+    let offset = found.offset();
+    let taken = found.compatible().ok()?;
+    let name = zone.iana_name().unwrap_or("this zone");
+    let (asked, shown) = (at.strftime("%Y-%m-%d %H:%M"), taken.strftime("%H:%M %:z"));
+    match offset {
+        AmbiguousOffset::Unambiguous { .. } => {}
+        AmbiguousOffset::Gap { .. } => notes.push(format!(
+            "{asked} does not exist in {name} (clocks are put forward): taken as {shown}"
+        )),
+        AmbiguousOffset::Fold { .. } => notes.push(format!(
+            "{asked} exists twice in {name} (clocks are put back): taken as the first, {shown}"
+        )),
+    }
+    Some(time_of(&taken))
+}
+
+fn near(
+    clock: jiff::civil::Time,
+    now: &Zoned,
+    lean: Lean,
+    notes: &mut Vec<String>,
+) -> Result<Time, String> {
+    let at = |date: Date, notes: &mut Vec<String>| zoned(date.to_datetime(clock), now, notes);
+    let mut told = Vec::new();
+    let today = at(now.date(), &mut told)?;
     let other = match lean {
         Lean::Ahead if today < time_of(now) => now.date().checked_add(1.day()),
         Lean::Back if today > time_of(now) => now.date().checked_sub(1.day()),
-        Lean::Ahead | Lean::Back => return Ok(today),
+        Lean::Ahead | Lean::Back => {
+            notes.append(&mut told);
+            return Ok(today);
+        }
     };
-    zoned(other.map_err(|_| HELP.to_owned())?.to_datetime(clock), now)
+    at(other.map_err(|_| HELP.to_owned())?, notes)
 }
 
 /// In UTC after RFC 3339, to the millisecond; `None` beyond the calendar.
@@ -141,7 +188,7 @@ pub fn rfc3339(time: Time) -> Option<String> {
 
 /// In the user's zone, whole.
 pub fn long(time: Time, now: &Zoned) -> String {
-    local(time, now).map_or_else(
+    in_zone(time, now).map_or_else(
         || "far ahead".to_owned(),
         |z| z.strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
     )
@@ -150,7 +197,7 @@ pub fn long(time: Time, now: &Zoned) -> String {
 /// In the user's zone, as short as it can be told: the time of today, else the date too,
 /// else the year.
 pub fn short(time: Time, now: &Zoned) -> String {
-    let Some(z) = local(time, now) else {
+    let Some(z) = in_zone(time, now) else {
         return "far ahead".to_owned();
     };
     let form = if z.date() == now.date() {
@@ -163,7 +210,8 @@ pub fn short(time: Time, now: &Zoned) -> String {
     z.strftime(form).to_string()
 }
 
-fn local(time: Time, now: &Zoned) -> Option<Zoned> {
+/// In the zone of `now`; `None` beyond the calendar.
+pub fn in_zone(time: Time, now: &Zoned) -> Option<Zoned> {
     let stamp = Timestamp::from_millisecond(time.0).ok()?;
     Some(stamp.to_zoned(now.time_zone().clone()))
 }
@@ -231,6 +279,31 @@ mod tests {
         ] {
             check(bad, Ahead, None);
         }
+    }
+
+    #[test]
+    fn odd_times_are_told() {
+        let now: Zoned = "2027-01-01T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let check = |text: &str, want: &str, told: &str| {
+            let mut notes = Vec::new();
+            let got = parse_noting(text, &now, Lean::Ahead, &mut notes).unwrap();
+            assert_eq!(rfc3339(got).unwrap(), want, "{text}");
+            assert_eq!(notes.join("|"), told, "{text}");
+        };
+        check("2027-03-27 02:30", "2027-03-27T01:30:00.000Z", "");
+        check(
+            "2027-03-28 02:30",
+            "2027-03-28T01:30:00.000Z",
+            "2027-03-28 02:30 does not exist in Europe/Berlin (clocks are put forward): \
+             taken as 03:30 +02:00",
+        );
+        check(
+            "2027-10-31 02:30",
+            "2027-10-31T00:30:00.000Z",
+            "2027-10-31 02:30 exists twice in Europe/Berlin (clocks are put back): taken as \
+             the first, 02:30 +02:00",
+        );
+        check("2027-10-31T02:30:00+01:00", "2027-10-31T01:30:00.000Z", "");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use cosy_model::api::{
     Column, EndedJob, JobField, JobRef, NodeAction, Reply, Request, Submission, Table,
 };
 use cosy_model::limits::FRAME_BYTES;
-use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode, ReservationId};
+use cosy_model::reservation::{AccountInfo, LedgerEntry};
+use cosy_model::{JobId, JobState, OsText, Program, Refusal, RefusalCode, ReservationId, Su, Time};
 use cosy_proto::client::{Answer, Ask};
 use cosy_proto::frame;
 use std::fs;
@@ -303,6 +304,13 @@ fn nonsense_everywhere() {
         &["cadm", "node", "drain", "n[1-"],
         &["cadm", "node", "token", "n1", "--valid", "x"],
         &["cadm", "queue", "open"],
+        &["cadm", "account"],
+        &["cadm", "account", "create"],
+        &["cadm", "account", "grant", "p", "-1"],
+        &["cadm", "account", "grant", "p", "9999999999999999999999"],
+        &["cadm", "account", "ledger", "--reservation", "x"],
+        &["chist", "--cost", "12_3"],
+        &["chist", "--cost", "--format", "id"],
         &["cadm"],
         &["cosy", "nonsense"],
         &["cosy", "resv"],
@@ -557,4 +565,60 @@ fn a_folder_that_is_gone() {
     let error = String::from_utf8(out.stderr).unwrap();
     assert!(error.contains("use --chdir"), "{error}");
     assert!(Path::new(&bin).exists());
+}
+
+#[test]
+fn accounts() {
+    let bench = Bench::new();
+    let refused = Reply::Refused(Refusal::new(
+        RefusalCode::Forbidden,
+        "only administrators may make accounts",
+    ));
+    let account = AccountInfo {
+        name: "physics".into(),
+        budget: true,
+        granted: Su::whole(100),
+        available: Su::whole(100),
+        ..AccountInfo::default()
+    };
+    let entry = |seq| LedgerEntry {
+        seq,
+        at: Time(0),
+        from: "grants".into(),
+        to: "physics".into(),
+        sum: Su::whole(50),
+        reservation: None,
+        why: "grant".into(),
+        who: "root".into(),
+    };
+    let controller = bench.controller(vec![
+        refused,
+        done(),
+        Reply::Accounts(vec![account]),
+        Reply::Ledger(vec![entry(4), entry(6)]),
+        Reply::Ledger(Vec::new()),
+    ]);
+    let create = ["cadm", "account", "create", "physics", "--budget", "50"];
+    complains(&bench.run(&create), 1, "only administrators");
+    let grant = bench.run(&["cadm", "account", "grant", "physics", "50"]);
+    assert_eq!((grant.code, &*grant.out, &*grant.error), (0, "", ""));
+    let list = bench.run(&["cadm", "account", "list", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&list.out).unwrap();
+    assert_eq!(json["accounts"][0]["available"], 100);
+    let ledger = bench.run(&[
+        "cadm",
+        "account",
+        "ledger",
+        "--account",
+        "physics",
+        "--json",
+    ]);
+    let json: serde_json::Value = serde_json::from_str(&ledger.out).unwrap();
+    assert_eq!(json["ledger"][1]["seq"], 6);
+    let asked = controller.join().unwrap();
+    let after = |request: &Request| match request {
+        Request::Ledger { after, .. } => Some(*after),
+        _ => None,
+    };
+    assert_eq!((after(&asked[3]), after(&asked[4])), (Some(0), Some(6)));
 }

@@ -18,12 +18,17 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 
 /// What is to run, as the command line has it.
-enum Target {
+pub enum Target {
+    /// A batch script.
     Script {
+        /// Its file; standard input without.
         file: Option<OsString>,
+        /// Its arguments.
         args: Vec<OsString>,
     },
+    /// A program.
     Command {
+        /// It and its arguments.
         argv: Vec<OsString>,
     },
 }
@@ -76,17 +81,34 @@ fn wait(context: &Context, options: &Options, job: JobId, tasks: u32) -> anyhow:
     Ok(exit::of_jobs(&ended))
 }
 
-fn prepare(args: &[OsString], matches: &ArgMatches) -> anyhow::Result<(Submission, Options)> {
+/// The job that the command line describes, with its options.
+///
+/// # Errors
+/// A script that cannot be read, or options that make no sense.
+pub fn prepare(args: &[OsString], matches: &ArgMatches) -> anyhow::Result<(Submission, Options)> {
     let target = target(args, matches);
-    let (text, mut options) = match &target {
+    let text = match &target {
+        Target::Script { file, .. } => script::read(file.as_deref())?,
+        Target::Command { .. } => Vec::new(),
+    };
+    assemble(target, text, matches)
+}
+
+/// The same for a script whose text is there already.
+///
+/// # Errors
+/// Options that make no sense.
+pub fn assemble(
+    target: Target,
+    text: Vec<u8>,
+    matches: &ArgMatches,
+) -> anyhow::Result<(Submission, Options)> {
+    let mut options = match &target {
         Target::Script { file, .. } => {
-            let text = script::read(file.as_deref())?;
             let name = shown(file.as_deref());
-            let options =
-                directives::read(&String::from_utf8_lossy(&text), &name).map_err(exit::usage)?;
-            (text, options)
+            directives::read(&String::from_utf8_lossy(&text), &name).map_err(exit::usage)?
         }
-        Target::Command { .. } => (Vec::new(), Options::default()),
+        Target::Command { .. } => Options::default(),
     };
     options.apply(matches).map_err(exit::usage)?;
     let spec = spec(&options, target)?;
@@ -159,7 +181,8 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
     })
 }
 
-fn request(options: &Options) -> cosy_model::job::ResourceRequest {
+/// The resources and places that the options ask for.
+pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
     let mut other_per_node = Counted::default();
     for (name, amount) in &options.other {
         other_per_node.set(name, *amount);

@@ -115,19 +115,30 @@ pub fn command() -> Command {
     crate::arg::command("submit", "Submit a batch job: a script or a command")
         .override_usage("csub [OPTIONS] SCRIPT [ARG]...\n       csub [OPTIONS] -- COMMAND [ARG]...\n       csub [OPTIONS] < SCRIPT")
         .after_help(AFTER)
-        .args(resource_args())
-        .args(place_args())
-        .args(time_args())
-        .args(file_args())
-        .args(other_args())
-        .arg(
-            Arg::new("words")
-                .value_name("SCRIPT | -- COMMAND")
-                .help("Batch script and its arguments ('-' or nothing is standard input), or a command")
-                .value_parser(clap::value_parser!(OsString))
-                .num_args(0..)
-                .trailing_var_arg(true),
-        )
+        .args(args())
+        .arg(words(
+            "Batch script and its arguments ('-' or nothing is standard input), or a command",
+        ))
+}
+
+/// All options; `cresv` takes those that make sense for a reservation.
+pub fn args() -> impl Iterator<Item = Arg> {
+    resource_args()
+        .into_iter()
+        .chain(place_args())
+        .chain(time_args())
+        .chain(file_args())
+        .chain(other_args())
+}
+
+/// What stands after the options.
+pub fn words(help: &'static str) -> Arg {
+    Arg::new("words")
+        .value_name("SCRIPT | -- COMMAND")
+        .help(help)
+        .value_parser(clap::value_parser!(OsString))
+        .num_args(0..)
+        .trailing_var_arg(true)
 }
 
 const AFTER: &str = "\
@@ -290,7 +301,8 @@ fn other_args() -> [Arg; 8] {
 }
 
 impl Options {
-    /// Lays what `m` holds over what is here.
+    /// Lays what `m` holds over what is here; options that its command does not have are
+    /// as if they had not been given.
     ///
     /// # Errors
     /// Options that contradict each other, or a file name that is too long.
@@ -312,37 +324,37 @@ impl Options {
         take(&mut self.open_mode, m, "open-mode");
         take(&mut self.chdir, m, "chdir");
         self.apply_env(m);
-        self.login |= m.get_flag("login");
+        self.login |= given(m, "login");
         replace(&mut self.prefer, m, "prefer");
         replace(&mut self.avoid, m, "avoid");
         replace(&mut self.require, m, "require");
         names(&mut self.sets, m, "sets");
         names(&mut self.features, m, "features");
         take(&mut self.begin, m, "begin");
-        self.hold |= m.get_flag("hold");
+        self.hold |= given(m, "hold");
         take(&mut self.nice, m, "nice");
         replace(&mut self.depend, m, "depend");
         take(&mut self.array, m, "array");
-        if m.get_flag("requeue") || m.get_flag("no-requeue") {
-            self.requeue = Some(m.get_flag("requeue"));
+        if given(m, "requeue") || given(m, "no-requeue") {
+            self.requeue = Some(given(m, "requeue"));
         }
-        self.exclusive |= m.get_flag("exclusive");
+        self.exclusive |= given(m, "exclusive");
         take(&mut self.account, m, "account");
         take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
         take(&mut self.signal, m, "signal");
         take(&mut self.mail_type, m, "mail-type");
         take(&mut self.mail_user, m, "mail-user");
-        self.wait |= m.get_flag("wait");
-        self.json |= m.get_flag("json");
-        self.quiet |= m.get_flag("quiet");
-        self.parsable |= m.get_flag("parsable");
+        self.wait |= given(m, "wait");
+        self.json |= given(m, "json");
+        self.quiet |= given(m, "quiet");
+        self.parsable |= given(m, "parsable");
         Ok(())
     }
 
     fn apply_memory(&mut self, m: &ArgMatches) -> Result<(), String> {
-        let node = m.get_one::<MiB>("mem");
-        let core = m.get_one::<MiB>("mem-per-core");
+        let node = value_of::<MiB>(m, "mem");
+        let core = value_of::<MiB>(m, "mem-per-core");
         self.memory = match (node, core) {
             (None, None) => self.memory,
             (Some(node), None) => Some(MemoryRequest::PerNode(*node)),
@@ -365,8 +377,8 @@ impl Options {
     }
 
     fn apply_env(&mut self, m: &ArgMatches) {
-        if let Some(given) = m.get_many::<Vec<EnvItem>>("env") {
-            self.env = given.flatten().cloned().collect();
+        if let Ok(Some(items)) = m.try_get_many::<Vec<EnvItem>>("env") {
+            self.env = items.flatten().cloned().collect();
         }
     }
 
@@ -378,26 +390,36 @@ impl Options {
     }
 }
 
+/// The value of an option that the command may not have.
+fn value_of<'a, T: Clone + Send + Sync + 'static>(m: &'a ArgMatches, name: &str) -> Option<&'a T> {
+    m.try_get_one::<T>(name).ok().flatten()
+}
+
+/// Whether a flag was given that the command may not have.
+fn given(m: &ArgMatches, name: &str) -> bool {
+    value_of::<bool>(m, name).copied().unwrap_or(false)
+}
+
 fn take<T: Clone + Send + Sync + 'static>(slot: &mut Option<T>, m: &ArgMatches, name: &str) {
-    if let Some(value) = m.get_one::<T>(name) {
+    if let Some(value) = value_of::<T>(m, name) {
         *slot = Some(value.clone());
     }
 }
 
 fn replace<T: Clone + Send + Sync + 'static>(slot: &mut Vec<T>, m: &ArgMatches, name: &str) {
-    if let Some(value) = m.get_one::<Vec<T>>(name) {
+    if let Some(value) = value_of::<Vec<T>>(m, name) {
         slot.clone_from(value);
     }
 }
 
 fn names(slot: &mut Vec<String>, m: &ArgMatches, name: &str) {
-    if m.contains_id(name) {
+    if m.try_contains_id(name).unwrap_or(false) {
         *slot = crate::arg::list(m, name);
     }
 }
 
 fn path(slot: &mut Option<OsText>, m: &ArgMatches, name: &str) -> Result<(), String> {
-    if let Some(value) = m.get_one::<OsString>(name) {
+    if let Some(value) = value_of::<OsString>(m, name) {
         *slot = Some(file_pattern(value.clone().into_vec(), name)?);
     }
     Ok(())

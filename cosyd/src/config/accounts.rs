@@ -59,10 +59,10 @@ fn members(check: &mut Check<'_>, table: &Table) -> Vec<String> {
 
 /// Books are named after accounts: `NAME` and `NAME:held`, beside `grants` and `income`.
 fn odd_name(name: &str) -> Option<String> {
-    let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',' || c == ':';
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ',' | ':' | '@');
     if name.is_empty() || name.len() > limits::NAME_BYTES || name.contains(odd) {
         return Some(format!(
-            "an account's name has 1 to {} bytes, without spaces, ',' and ':'",
+            "an account's name has 1 to {} bytes, without spaces, ',', ':' and '@'",
             limits::NAME_BYTES
         ));
     }

@@ -60,7 +60,7 @@ fn nothing_said_is_the_default() {
 
 #[test]
 fn the_example_shows_the_defaults() {
-    // 'policy' has no default, and 'account' is an example.
+    // 'policy' has no default.
     let shown: String = EXAMPLE
         .lines()
         .filter(|line| !line.starts_with("#policy"))
@@ -512,7 +512,8 @@ fn accounts() {
     };
     check("[account.income]\n", "book of the ledger");
     check("[account.grants]\n", "book of the ledger");
-    check("[account.\"a:held\"]\n", "without spaces, ',' and ':'");
+    check("[account.\"a:held\"]\n", "without spaces, ',', ':' and '@'");
+    check("[account.\"@lab\"]\n", "without spaces, ',', ':' and '@'");
     check("[account.a]\nbudget = -1\n", "no sum of service units");
     check(
         "[account.a]\nbudget = 1000000000001\n",

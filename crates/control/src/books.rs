@@ -22,6 +22,8 @@
 
 mod control;
 mod lines;
+#[cfg(test)]
+mod tests;
 
 use self::lines::{Cause, Way};
 use crate::config::AccountConfig;
@@ -52,12 +54,16 @@ pub(crate) struct Books {
 impl Books {
     /// As saved.
     pub(crate) fn restore(rows: Vec<AccountRow>, last_entry: u64) -> Self {
+        let named = rows.into_iter().map(|row| (row.name.clone(), row));
+        let accounts: BTreeMap<_, _> = named.collect();
+        let sum = |of: fn(&AccountRow) -> Su| accounts.values().map(|r| i128::from(of(r).0)).sum();
+        let (granted, income): (i128, i128) = (sum(|r| r.granted), sum(|r| r.charged));
         Self {
-            grants: -rows.iter().map(|r| i128::from(r.granted.0)).sum::<i128>(),
-            income: rows.iter().map(|r| i128::from(r.charged.0)).sum(),
-            accounts: rows.into_iter().map(|r| (r.name.clone(), r)).collect(),
+            accounts,
             configured: BTreeSet::new(),
             last_entry,
+            grants: -granted,
+            income,
         }
     }
 

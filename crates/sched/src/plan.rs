@@ -189,9 +189,11 @@ impl Play {
         }
     }
 
-    /// Notes from now on how far ahead decisions look.
+    /// Notes from now on how far ahead decisions look. What was decided before is decided
+    /// once more: nobody has noted how far ahead that looked.
     pub fn watch(&mut self) {
         self.clone.reach = Some(Time(i64::MIN));
+        self.clone.components.iter_mut().for_each(Component::change);
     }
 
     /// No decision so far would have been another one with something booked from then on.

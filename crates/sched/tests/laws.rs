@@ -51,14 +51,17 @@ proptest! {
     fn a_forecast_tells_the_plan(
         cluster in clusters(),
         whole in any::<bool>(),
-        steps in prop::collection::vec(steps(1), 1..40),
+        steps in prop::collection::vec((steps(1), prop::bool::weighted(0.3)), 1..40),
         placed in prop::collection::vec((1u32..64, 0i64..200, 1i64..20), 1..6),
     ) {
         let mut pair = Pair::new(&cluster);
-        for step in &steps {
+        for (step, pass) in &steps {
             match step {
                 Step::Submit(request) if whole => pair.step(&Step::Submit(request.whole())),
                 step => pair.step(step),
+            }
+            if *pass {
+                pair.schedule()?;
             }
         }
         let now = Time(pair.now);

@@ -124,3 +124,130 @@ fn part(terms: &Terms, until: Time) -> Su {
     let part = sum.checked_div(whole).unwrap_or(0) + up;
     Su(i64::try_from(part).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(minutes: i64) -> Time {
+        Time::EPOCH + Span::from_minutes(minutes)
+    }
+
+    /// 100 minutes for 100 SU, begins at 1000, notice 40 minutes, held until 5.
+    fn terms() -> Terms {
+        Terms {
+            start: at(1000),
+            end: at(1100),
+            charged: Su::whole(100),
+            free_until: Some(free_until(at(1000), Span::from_minutes(40))),
+            hold_until: Some(at(5)),
+            fee: true,
+            early_end: EarlyEnd::Refund,
+        }
+    }
+
+    fn check(tweak: fn(&mut Terms), ending: Ending, now: i64, wanted: i64) {
+        let mut terms = terms();
+        tweak(&mut terms);
+        let got = remains(&terms, ending, at(now));
+        assert_eq!(got, Su::whole(wanted), "{ending:?} at {now}");
+        let back = given_back(&terms, ending, at(now));
+        assert_eq!(got.plus(back), terms.charged.max(Su::ZERO));
+    }
+
+    #[test]
+    fn cancelled_before_the_start() {
+        let check = |tweak, now, wanted| check(tweak, Ending::Given, now, wanted);
+        check(|_| (), 0, 0);
+        check(|_| (), 960, 0); // the notice limit
+        check(|_| (), 961, 1); // others cannot use the first minute
+        check(|_| (), 980, 20);
+        check(|_| (), 999, 39);
+        check(|t| t.fee = false, 999, 0);
+        check(|t| t.free_until = None, 999, 0);
+        check(|t| t.free_until = Some(at(800)), 999, 100); // longer than the slot
+        check(|t| t.hold_until = Some(at(981)), 980, 0);
+        check(|t| t.hold_until = Some(at(979)), 980, 20);
+        check(|t| t.early_end = EarlyEnd::Charge, 980, 20);
+    }
+
+    #[test]
+    fn ended_after_the_start() {
+        let check = |tweak, now, wanted| check(tweak, Ending::Given, now, wanted);
+        check(|_| (), 1000, 40); // no cheaper than a moment before
+        check(|_| (), 1039, 40);
+        check(|_| (), 1041, 41);
+        check(|_| (), 1100, 100);
+        check(|_| (), 2000, 100);
+        check(|t| t.fee = false, 1010, 10);
+        check(|t| t.free_until = None, 1010, 10);
+        check(|t| t.hold_until = Some(at(1005)), 1003, 3); // begun at once after booking
+        check(|t| t.early_end = EarlyEnd::Charge, 1000, 100);
+    }
+
+    #[test]
+    fn unused_and_failed() {
+        check(|_| (), Ending::Unused, 1015, 100);
+        check(|t| t.fee = false, Ending::Unused, 1015, 100);
+        check(|_| (), Ending::Failed, 1015, 0);
+        check(|t| t.charged = Su(-5), Ending::Unused, 1015, 0);
+    }
+
+    #[test]
+    fn a_longer_one_costs_the_difference() {
+        let check = |before: (i64, i64), after: (i64, i64), wanted: (i64, i64)| {
+            let su = |(base, extra)| (Su::whole(base), Su::whole(extra));
+            assert_eq!(difference(su(before), su(after)), su(wanted));
+        };
+        check((10, 2), (15, 3), (5, 1));
+        check((10, 2), (15, 0), (5, 0));
+        check((10, 2), (10, 2), (0, 0));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The later it ends, the more remains, and never more than was charged.
+        #[test]
+        fn the_later_the_more(
+            (start, length, notice) in (0i64..5000, 0i64..5000, 0i64..9000),
+            (charged, hold) in (0i64..1_000_000_000_000, 0i64..500),
+            (fee, refund) in any::<(bool, bool)>(),
+            mut times in prop::collection::vec(-100i64..11_000, 2..20),
+        ) {
+            let terms = Terms {
+                start: at(start),
+                end: at(start + length),
+                charged: Su(charged),
+                free_until: Some(free_until(at(start), Span::from_minutes(notice))),
+                hold_until: Some(at(hold)),
+                fee,
+                early_end: if refund { EarlyEnd::Refund } else { EarlyEnd::Charge },
+            };
+            times.sort_unstable();
+            let kept = times.iter().map(|now| remains(&terms, Ending::Given, at(*now)));
+            let kept: Vec<_> = kept.collect();
+            prop_assert!(kept.is_sorted(), "{:?}", kept);
+            prop_assert!(kept.iter().all(|sum| *sum >= Su::ZERO && *sum <= terms.charged));
+        }
+
+        #[test]
+        fn absurd_terms(
+            (start, end, now) in any::<(i64, i64, i64)>(),
+            (charged, free, hold) in any::<(i64, Option<i64>, Option<i64>)>(),
+        ) {
+            let terms = Terms {
+                start: Time(start),
+                end: Time(end),
+                charged: Su(charged),
+                free_until: free.map(Time),
+                hold_until: hold.map(Time),
+                fee: true,
+                early_end: EarlyEnd::Refund,
+            };
+            let kept = remains(&terms, Ending::Given, Time(now));
+            prop_assert!(kept >= Su::ZERO && kept <= Su(charged.max(0)));
+        }
+    }
+}

@@ -236,3 +236,183 @@ fn core_seconds(core_ms: i128) -> u64 {
     let ms = u128::try_from(core_ms).unwrap_or(0);
     u64::try_from(ms.div_ceil(1000)).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOUR_MS: i128 = 3_600_000;
+
+    /// 48 hours in stretches of one.
+    fn policy(weigh: Weigh) -> NoticePolicy {
+        NoticePolicy {
+            window: Span::from_secs(48 * 3600),
+            least_requests: 10,
+            weigh,
+            ..NoticePolicy::default()
+        }
+    }
+
+    fn at(minutes: i64) -> Time {
+        Time(1_795_262_400_000) + Span::from_minutes(minutes)
+    }
+
+    /// What `tell` makes of shares and waits an hour later, by counts and by core-hours.
+    fn check(tell: fn(&mut Figures, &NoticePolicy), share: [Option<u32>; 2], wait_s: [i64; 2]) {
+        for (place, weigh) in [Weigh::Counts, Weigh::CoreHours].into_iter().enumerate() {
+            let policy = policy(weigh);
+            let mut figures = Figures::default();
+            tell(&mut figures, &policy);
+            let got = figures.share(at(60), &policy);
+            assert_eq!(got, share[place].map(Share), "{weigh:?}");
+            let wait = figures.mean_wait(at(60), &policy);
+            assert_eq!(wait, Span::from_secs(wait_s[place]), "{weigh:?}");
+        }
+    }
+
+    fn jobs(figures: &mut Figures, policy: &NoticePolicy, count: u32) {
+        for _ in 0..count {
+            figures.job_accepted(at(0), policy, HOUR_MS);
+        }
+    }
+
+    #[test]
+    fn shares() {
+        check(|f, p| jobs(f, p, 9), [None, None], [0, 0]);
+        check(|f, p| jobs(f, p, 10), [Some(0), Some(0)], [0, 0]);
+        let tell: fn(&mut Figures, &NoticePolicy) = |f, p| {
+            jobs(f, p, 19);
+            f.reservation_accepted(at(1), p, 19 * HOUR_MS);
+        };
+        check(tell, [Some(500), Some(5000)], [0, 0]);
+        // A thousand tiny jobs change the share by counts only.
+        let tell: fn(&mut Figures, &NoticePolicy) = |f, p| {
+            jobs(f, p, 19);
+            f.reservation_accepted(at(1), p, 19 * HOUR_MS);
+            (0..1000).for_each(|_| f.job_accepted(at(2), p, 1000));
+        };
+        check(tell, [Some(9), Some(4963)], [0, 0]);
+        check(|f, p| f.job_accepted(at(0), p, -1), [None, None], [0, 0]);
+    }
+
+    #[test]
+    fn waits() {
+        check(
+            |f, p| {
+                f.job_started(at(0), p, Span::from_secs(1000), HOUR_MS);
+                f.job_started(at(1), p, Span::from_secs(5000), 3 * HOUR_MS);
+            },
+            [None, None],
+            [3000, 4000],
+        );
+        // Tiny ones in great number: no rounding adds up.
+        check(
+            |f, p| (0..5000).for_each(|_| f.job_started(at(0), p, Span::from_secs(1), 1000)),
+            [None, None],
+            [1, 1],
+        );
+        check(
+            |f, p| f.job_started(at(0), p, Span(-5), -5),
+            [None, None],
+            [0, 0],
+        );
+    }
+
+    #[test]
+    fn the_window_slides_by_stretches() {
+        let policy = NoticePolicy {
+            least_requests: 1,
+            ..policy(Weigh::Counts)
+        };
+        let mut figures = Figures::default();
+        figures.job_accepted(at(59), &policy, 1);
+        figures.reservation_accepted(at(60), &policy, 1);
+        let check = |now: i64, wanted: Option<u32>| {
+            assert_eq!(figures.share(at(now), &policy), wanted.map(Share), "{now}");
+        };
+        check(60, Some(5000));
+        check(49 * 60 - 1, Some(5000));
+        check(49 * 60, Some(10_000));
+        check(50 * 60 - 1, Some(10_000));
+        check(50 * 60, None);
+        assert_eq!(figures.forget(at(49 * 60 - 1), &policy), None);
+        assert_eq!(figures.forget(at(49 * 60), &policy), Some(at(60)));
+        assert_eq!(figures.forget(at(49 * 60), &policy), None);
+        assert_eq!(figures.changed().len(), 1, "what is forgotten is not saved");
+        assert_eq!(figures.forget(at(99 * 60), &policy), Some(at(51 * 60)));
+        assert_eq!(figures.changed(), []);
+    }
+
+    #[test]
+    fn what_is_taken_back_counts_no_longer() {
+        let policy = policy(Weigh::CoreHours);
+        let mut figures = Figures::default();
+        jobs(&mut figures, &policy, 10);
+        let before: Vec<_> = figures.rows.values().cloned().collect();
+        // Asked for in one stretch, confirmed in the next.
+        figures.reservation_accepted(at(61), &policy, 7 * HOUR_MS);
+        figures.reservation_withdrawn(at(70), &policy, at(58), 7 * HOUR_MS);
+        figures.job_accepted(at(62), &policy, 1_000_000 * HOUR_MS);
+        figures.job_withdrawn(at(70), &policy, at(62), 1_000_000 * HOUR_MS);
+        let after: Vec<_> = figures.rows.values().cloned().collect();
+        assert_eq!(after[0], before[0]);
+        let nothing = FiguresRow {
+            at: at(60),
+            ..FiguresRow::default()
+        };
+        assert_eq!(after[1..], [nothing]);
+        assert_eq!(figures.changed().len(), 2);
+        // What the window has lost already is not taken off others.
+        figures.job_withdrawn(at(0) + policy.window, &policy, at(-60), HOUR_MS);
+        assert_eq!(figures.changed(), []);
+        figures.job_withdrawn(at(0) + policy.window, &policy, at(0), HOUR_MS);
+        assert_eq!(figures.changed()[0].jobs, 9);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Rows that were saved whenever they changed are the figures, whatever happens.
+        #[test]
+        fn saved_rows_are_the_figures(
+            steps in prop::collection::vec((0u8..6, 0i64..6000, any::<i64>(), any::<i64>()), 0..80),
+        ) {
+            let policy = NoticePolicy { least_requests: 1, ..policy(Weigh::CoreHours) };
+            let mut figures = Figures::default();
+            let mut saved: BTreeMap<Time, FiguresRow> = BTreeMap::new();
+            for (what, minute, wait, size) in steps {
+                let (now, core_ms) = (at(minute), i128::from(size) * 1_000_000);
+                match what {
+                    0 => figures.job_accepted(now, &policy, core_ms),
+                    1 => figures.reservation_accepted(now, &policy, core_ms),
+                    2 => figures.job_started(now, &policy, Span(wait), core_ms),
+                    3 => figures.job_withdrawn(now, &policy, Time(wait), core_ms),
+                    4 => figures.reservation_withdrawn(now, &policy, at(minute - 3), core_ms),
+                    _ => if let Some(before) = figures.forget(now, &policy) {
+                        saved = saved.split_off(&before);
+                    }
+                }
+                saved.extend(figures.changed().into_iter().map(|row| (row.at, row)));
+                prop_assert_eq!(&saved, &figures.rows);
+                let restored = Figures::restore(saved.values().cloned().collect());
+                prop_assert_eq!(restored.share(now, &policy), figures.share(now, &policy));
+                prop_assert_eq!(restored.mean_wait(now, &policy), figures.mean_wait(now, &policy));
+                prop_assert!(figures.mean_wait(now, &policy) >= Span::ZERO);
+            }
+        }
+
+        #[test]
+        fn absurd_windows(window: i64, now: i64, since: i64, core_ms: i64) {
+            let policy = NoticePolicy { window: Span(window), ..NoticePolicy::default() };
+            let mut figures = Figures::default();
+            figures.job_accepted(Time(now), &policy, i128::from(core_ms));
+            figures.job_started(Time(now), &policy, Span(since), i128::MAX);
+            figures.job_withdrawn(Time(now), &policy, Time(since), i128::MAX);
+            figures.share(Time(now), &policy);
+            figures.mean_wait(Time(now), &policy);
+            prop_assert_eq!(figures.forget(Time(now), &policy), None);
+            prop_assert_eq!(figures.changed().len(), 1);
+        }
+    }
+}

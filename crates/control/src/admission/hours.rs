@@ -86,3 +86,86 @@ fn hour_of_week(time: Time) -> u8 {
     let hours = time.secs().div_euclid(3600) + THURSDAY;
     hours.rem_euclid(HOURS) as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: i128 = 3_600_000;
+
+    /// Monday 2026-11-23, 00:00 UTC, and so many hours.
+    fn at(hours: i64) -> Time {
+        Time::from_secs(1_795_392_000 + hours * 3600)
+    }
+
+    #[test]
+    fn hours_of_the_week() {
+        let check = |time: Time, hour| assert_eq!(hour_of_week(time), hour, "{time:?}");
+        check(at(0), 0);
+        check(Time(at(0).0 - 1), 167);
+        check(at(167), 167);
+        check(at(168), 0);
+        check(Time::EPOCH, 72); // a Thursday
+        check(Time(-1), 71);
+        check(
+            Time(i64::MAX),
+            hour_of_week(Time(i64::MAX - i64::MAX % 1000)),
+        );
+        assert!(i64::from(hour_of_week(Time(i64::MIN))) < HOURS);
+    }
+
+    #[test]
+    fn the_floor_is_the_mean_of_the_hour() {
+        let mut prices = HourPrices::default();
+        prices.record(at(9), 10 * HOUR_MS, Su::whole(40));
+        prices.record(at(9 + 168), 30 * HOUR_MS, Su::ZERO);
+        prices.record(at(10), HOUR_MS, Su::whole(7));
+        prices.record(at(11), 0, Su::whole(7));
+        let check = |prices: &HourPrices, hour, cores: i128, wanted| {
+            assert_eq!(prices.floor(at(hour), cores * HOUR_MS), wanted, "{hour}");
+        };
+        check(&prices, 9, 5, Su::whole(5));
+        check(&prices, 9 + 2 * 168, 1, Su::whole(1));
+        check(&prices, 10, 2, Su::whole(14));
+        check(&prices, 11, 2, Su::ZERO); // nothing of any size was booked
+        check(&prices, 12, 2, Su::ZERO);
+        check(&prices, 10, -2, Su::ZERO);
+        check(&prices, 10, i128::MAX / HOUR_MS, Su::MOST);
+        let saved = prices.changed();
+        assert_eq!(saved.len(), 2);
+        assert_eq!(prices.changed(), []);
+        check(&HourPrices::restore(saved), 9, 5, Su::whole(5));
+    }
+
+    #[test]
+    fn sums_are_halved_before_they_overflow() {
+        let mut prices = HourPrices::default();
+        let large = i128::from(MOST) * 600;
+        for _ in 0..20 {
+            prices.record(at(0), large, Su::whole(1_000_000));
+            prices.record(at(1), large, Su(i64::MAX));
+            prices.record(at(2), i128::MAX, Su(i64::MIN));
+        }
+        let mean = prices.floor(at(0), large);
+        assert!(
+            mean <= Su::whole(1_000_000) && mean >= Su::whole(999_999),
+            "{mean}"
+        );
+        assert_eq!(prices.floor(at(2), large), Su::ZERO);
+        for row in prices.changed() {
+            assert!(row.core_s <= MOST && row.extra <= Su::MOST, "{row:?}");
+        }
+        let absurd = HourPriceRow {
+            hour: 3,
+            extra: Su(i64::MAX),
+            core_s: u64::MAX,
+        };
+        let hour_of_no_week = HourPriceRow {
+            hour: 168,
+            ..absurd.clone()
+        };
+        let mut prices = HourPrices::restore(vec![absurd, hour_of_no_week]);
+        prices.record(at(3), HOUR_MS, Su::whole(1));
+        assert_eq!(prices.changed().len(), 1);
+    }
+}

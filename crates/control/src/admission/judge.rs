@@ -102,15 +102,12 @@ pub(crate) fn rule_lines(request: &Request<'_>) -> Vec<String> {
     all.chain(any).chain(cap).collect()
 }
 
-/// The refusal, with the earliest of the `slots` that would be admitted. Of one slot alone
-/// there is nothing to tell.
-pub(crate) fn with_hint(refusal: Refusal, slots: &[Slot], request: &Request<'_>) -> Refusal {
-    let passing = slots.iter().filter(|slot| judge(request, slot).is_ok());
-    let hint = match passing.map(|slot| slot.start).min() {
+/// The refusal, with the earliest of the starts that pass, of as many as were looked at. Of
+/// one start alone there is nothing to tell.
+pub(crate) fn with_hint(refusal: Refusal, passing: Option<Time>, looked_at: usize) -> Refusal {
+    let hint = match passing {
         Some(start) => format!("the earliest start that passes is {}", utc(start)),
-        None if slots.len() > 1 => {
-            format!("none of the {} starts in the window passes", slots.len())
-        }
+        None if looked_at > 1 => format!("none of the {looked_at} starts in the window passes"),
         None => return refusal,
     };
     Refusal::new(refusal.code, format!("{}; {hint}", refusal.message))

@@ -15,3 +15,6 @@ pub(crate) mod hours;
 pub(crate) mod judge;
 pub(crate) mod notice;
 pub(crate) mod quota;
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,8 @@ use cosy_model::reservation::Rule;
 use cosy_model::{Refusal, RefusalCode, Span, Time};
 use cosy_sched::notice::Multiple;
 
-/// Bookings of one account that overlap or adjoin each other, as one.
+/// Bookings of one account that overlap or adjoin each other, or all touch the slot that is
+/// judged, as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Together {
     /// Begin of the first.

@@ -1,145 +1,15 @@
-//! What quotas and the rule against splitting look at: the user's and the account's other
-//! reservations, and how large a part of each node class they take.
+//! What the rule against splitting looks at: the payer's other reservations that overlap or
+//! adjoin a slot, as one.
 
 use super::Reservation;
 use super::ask::Wish;
 use crate::admission::notice::Together;
-use crate::admission::quota::{QuotaFacts, check_quotas, quotas_of};
 use crate::controller::Controller;
 use crate::event::Caller;
-use cosy_model::{Amounts, NodeId, NodeShare, Refusal, ReservationId, Span, Time};
-use cosy_sched::appraise::Estimate;
+use cosy_model::{Span, Time};
 use cosy_sched::{Demand, WaitingJob};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What makes nodes alike in every respect that placement can see.
-type Class = (Vec<u64>, Vec<(String, u32)>, Vec<String>, Vec<usize>);
 
 impl Controller {
-    pub(crate) fn check_quotas(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &Wish,
-        estimate: &Estimate,
-    ) -> Result<(), Refusal> {
-        let shares = estimate.shares.as_deref().unwrap_or_default();
-        let slot = (estimate.start, estimate.end);
-        self.check_quotas_of(now, caller, wish, slot, shares, 0)
-    }
-
-    /// The quotas of a reservation that is to be longer: it counts already, and its nodes
-    /// do.
-    pub(crate) fn check_quotas_longer(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &Wish,
-        slot: (Time, Time),
-    ) -> Result<(), Refusal> {
-        self.check_quotas_of(now, caller, wish, slot, &[], 1)
-    }
-
-    fn check_quotas_of(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &Wish,
-        slot: (Time, Time),
-        shares: &[NodeShare],
-        known: u32,
-    ) -> Result<(), Refusal> {
-        if self.is_admin(caller) {
-            return Ok(());
-        }
-        let policy = self.policy_of(wish);
-        let user = &caller.user.name;
-        let (per_user, per_account) = quotas_of(policy, user, wish.account.as_deref());
-        let facts = |mine: &dyn Fn(&Reservation) -> bool| QuotaFacts {
-            open: self.open_count(mine).saturating_sub(known),
-            class_share_ppm: self.class_shares(mine, slot, shares),
-            start: slot.0,
-            length: slot.1.since(slot.0),
-        };
-        let uid = caller.user.uid;
-        let of_user = facts(&|r| r.row.uid == uid);
-        check_quotas(per_user, &format!("user {user}"), now, &of_user)?;
-        let (Some(quotas), Some(account)) = (per_account, &wish.account) else {
-            return Ok(());
-        };
-        let of_account = facts(&|r| r.row.account.as_ref() == Some(account));
-        check_quotas(quotas, &format!("account {account}"), now, &of_account)
-    }
-
-    /// Live reservations; a series counts once.
-    fn open_count(&self, mine: &dyn Fn(&Reservation) -> bool) -> u32 {
-        let live = self.reservations.live().filter(|r| mine(r));
-        let series: BTreeSet<ReservationId> = live.map(Reservation::series).collect();
-        series.len() as u32
-    }
-
-    /// The part of each node class that would be reserved at once, in millionths of its
-    /// cores, by the names of its nodes.
-    fn class_shares(
-        &self,
-        mine: &dyn Fn(&Reservation) -> bool,
-        slot: (Time, Time),
-        shares: &[NodeShare],
-    ) -> Vec<(String, u32)> {
-        if shares.is_empty() {
-            return Vec::new();
-        }
-        let classes = self.node_classes();
-        let mut reserved: BTreeMap<usize, u64> = BTreeMap::new();
-        let overlapping = self
-            .reservations
-            .live()
-            .filter(|r| mine(r) && r.overlaps(slot.0, slot.1));
-        let all = overlapping.flat_map(|r| &r.shares).chain(shares);
-        for share in all {
-            let class = classes.of[share.node.index()];
-            *reserved.entry(class).or_default() += u64::from(share.amounts.cores);
-        }
-        let touched: BTreeSet<usize> = shares.iter().map(|s| classes.of[s.node.index()]).collect();
-        let part = |class: &usize| {
-            let (names, cores) = &classes.all[*class];
-            let part = reserved.get(class).copied().unwrap_or(0) * 1_000_000 / (*cores).max(1);
-            (
-                cosy_model::fold(names),
-                part.min(u64::from(u32::MAX)) as u32,
-            )
-        };
-        touched.iter().map(part).collect()
-    }
-
-    fn node_classes(&self) -> Classes {
-        let mut known: BTreeMap<Class, usize> = BTreeMap::new();
-        let mut classes = Classes::default();
-        for (at, node) in self.nodes.iter().enumerate() {
-            let queues = self.queues.iter().enumerate();
-            let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
-            let key: Class = (
-                plain(&node.amounts),
-                node.amounts
-                    .other
-                    .iter()
-                    .map(|(n, a)| (n.to_owned(), a))
-                    .collect(),
-                node.features.iter().cloned().collect(),
-                queues.map(|(q, _)| q).collect(),
-            );
-            let next = known.len();
-            let class = *known.entry(key).or_insert(next);
-            if class == classes.all.len() {
-                classes.all.push((Vec::new(), 0));
-            }
-            classes.all[class].0.push(node.spec.name.clone());
-            classes.all[class].1 += u64::from(node.amounts.cores);
-            classes.of.push(class);
-        }
-        classes
-    }
-
     /// The live bookings of the same payer that overlap or adjoin a slot, as one; `wait` is
     /// what all of them and the new one together are predicted in the queue.
     pub(crate) fn together(
@@ -253,21 +123,4 @@ fn widened(demand: &Demand, own: u64, all: u64) -> Demand {
         tasks: scale(demand.tasks),
         ..demand.clone()
     }
-}
-
-#[derive(Default)]
-struct Classes {
-    /// The class of each node.
-    of: Vec<usize>,
-    /// Names and cores of each class.
-    all: Vec<(Vec<String>, u64)>,
-}
-
-fn plain(amounts: &Amounts) -> Vec<u64> {
-    vec![
-        u64::from(amounts.cores),
-        amounts.memory.0,
-        amounts.disk.0,
-        u64::from(amounts.gpus),
-    ]
 }

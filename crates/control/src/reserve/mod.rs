@@ -15,6 +15,7 @@ mod account;
 mod appraisal;
 mod ask;
 mod book;
+mod booked;
 mod cancel;
 mod chart;
 mod confirm;

@@ -158,19 +158,19 @@ impl Controller {
         result: &'a Appraisal,
     ) -> Vec<(&'a Estimate, Result<(), Refusal>)> {
         let request = self.circumstances(now, caller, wish, result, &[]);
-        let slots: Vec<Slot> = result
-            .slots
-            .iter()
-            .map(|estimate| self.slot_to_judge(wish, result, estimate))
-            .collect();
-        let judged = result.slots.iter().zip(&slots).map(|(estimate, slot)| {
-            let quotas = || self.check_quotas(now, caller, wish, estimate);
-            let verdict = judge(&request, slot).and_then(|()| quotas());
-            (
-                estimate,
-                verdict.map_err(|refusal| with_hint(refusal, &slots, &request)),
-            )
-        });
+        let booked = self.booked(caller, wish);
+        let verdict = |estimate: &Estimate| {
+            judge(&request, &self.slot_to_judge(wish, result, estimate))?;
+            booked.check(now, wish, estimate)
+        };
+        let verdicts: Vec<_> = result.slots.iter().map(verdict).collect();
+        let all = || result.slots.iter().zip(&verdicts);
+        let passing = all().filter(|(_, verdict)| verdict.is_ok());
+        let earliest = passing.map(|(estimate, _)| estimate.start).min();
+        let told = |verdict: Result<(), Refusal>| {
+            verdict.map_err(|refusal| with_hint(refusal, earliest, verdicts.len()))
+        };
+        let judged = all().map(|(estimate, verdict)| (estimate, told(verdict.clone())));
         judged.collect()
     }
 
@@ -188,7 +188,7 @@ impl Controller {
         let request = self.circumstances(now, caller, wish, result, &together);
         let to_judge = self.slot_to_judge(wish, result, estimate);
         judge(&request, &to_judge)?;
-        self.check_quotas(now, caller, wish, estimate)?;
+        self.booked(caller, wish).check(now, wish, estimate)?;
         self.may_hold_again(now, caller, wish, slot)
     }
 
@@ -206,7 +206,7 @@ impl Controller {
         let together = self.together_of(caller, wish, result, slot);
         let request = self.circumstances(now, caller, wish, result, &together);
         judge(&request, &self.slot_to_judge(wish, result, estimate))?;
-        self.check_quotas_longer(now, caller, wish, (start, estimate.end))
+        self.booked(caller, wish).check_longer(now, estimate, start)
     }
 
     fn slot_to_judge(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Slot {

@@ -7,7 +7,7 @@
 //! - Nodes are those of the inquiry's queue that its job may have. With
 //!   [`Inquiry::fixed`] they are given, and only checked.
 //! - A reservation that the new one takes the place of is in the plan that delays are
-//!   counted from, and out of the way of everything else.
+//!   counted from, and out of the way of everything else, the placeholder job too.
 //! - In eq. (4) the least of each measure is taken over the plans with the placeholder job
 //!   and of all starts of the inquiry that are possible. The placeholders themselves count
 //!   in no plan: K are the jobs that are there. The start of the placeholder job is judged
@@ -57,7 +57,7 @@ impl Scheduler {
         let component = self.component_of_queue(inquiry.job.queue);
         let load_end = component.map_or(now, |component| self.load_end(now, component));
         let plan_end = judge.queue.plan_end(&judge.before, now);
-        let placeholder = judge.placeholder(self);
+        let placeholder = judge.placeholder();
         let mut starts = judge.starts(self, placeholder.start, plan_end);
         starts.sort_unstable();
         starts.dedup();
@@ -176,7 +176,8 @@ impl<'a> Judge<'a> {
     }
 
     /// The plan with the placeholder job.
-    fn placeholder(&self, scheduler: &Scheduler) -> Placeholder {
+    fn placeholder(&self) -> Placeholder {
+        let scheduler = &*self.ground;
         let job = &self.inquiry.job;
         let id = job.key.job;
         let known = scheduler.component_of_queue(job.queue).is_some();

@@ -7,8 +7,7 @@
 //! nodes of the component (of all its nodes when none is open).
 //!
 //! Where the paper is silent: jobs of closed queues are not counted, because they do not
-//! run; of a reservation or job that has begun only the rest counts; a job without limit
-//! makes T the end of time.
+//! run; of a reservation or job that has begun only the rest counts.
 //!
 //! Source: what-if paper, section 4.1.
 

@@ -146,6 +146,13 @@ pub struct Estimate {
     pub delays: Delays,
 }
 
+impl Estimate {
+    /// p·n·d + f.
+    pub fn price(&self) -> Su {
+        self.base.plus(self.extra)
+    }
+}
+
 /// Whom a slot delays.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Delays {

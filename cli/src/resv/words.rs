@@ -1,0 +1,115 @@
+//! Times, lengths and sums as sentences have them.
+
+use crate::when;
+use cosy_model::{Span, Su, Time};
+use jiff::Zoned;
+
+/// A point in time, as short as it can be told: `14:20`, `11-22 14:20`,
+/// `2027-01-03 14:20`; with seconds where there are some.
+pub fn clock(time: Time, now: &Zoned) -> String {
+    let Some(z) = when::in_zone(time, now) else {
+        return "far ahead".to_owned();
+    };
+    let date = if z.date() == now.date() {
+        ""
+    } else if z.year() == now.year() {
+        "%m-%d "
+    } else {
+        "%Y-%m-%d "
+    };
+    let seconds = if z.second() == 0 { "" } else { ":%S" };
+    z.strftime(&format!("{date}%H:%M{seconds}")).to_string()
+}
+
+/// Two points in time, the date of the second only where it differs.
+pub fn clocks(start: Time, end: Time, now: &Zoned) -> String {
+    let of = |t| when::in_zone(t, now);
+    let same_day = matches!((of(start), of(end)), (Some(a), Some(b)) if a.date() == b.date());
+    let last = match of(end) {
+        Some(z) if same_day && z.second() == 0 => z.strftime("%H:%M").to_string(),
+        Some(z) if same_day => z.strftime("%H:%M:%S").to_string(),
+        Some(_) | None => clock(end, now),
+    };
+    format!("{} to {last}", clock(start, now))
+}
+
+/// A length: `2 d 3 h`, `40 min`, `5 s`; at most two units, the rest rounded up.
+pub fn span(span: Span) -> String {
+    if span.is_unlimited() {
+        return "without end".to_owned();
+    }
+    const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let secs = span.0.max(0).saturating_add(999) / 1000;
+    let Some(at) = UNITS.iter().position(|(size, _)| secs >= *size) else {
+        return "0 s".to_owned();
+    };
+    let Some((least, _)) = UNITS.get((at + 1).min(UNITS.len() - 1)) else {
+        return format!("{secs} s");
+    };
+    let mut rest = secs.saturating_add(least - 1) / least * least;
+    let mut parts = Vec::new();
+    for (size, name) in UNITS {
+        let n = rest / size;
+        rest %= size;
+        if n > 0 {
+            parts.push(format!("{n} {name}"));
+        }
+    }
+    parts.join(" ")
+}
+
+/// A sum with its unit.
+pub fn su(sum: Su) -> String {
+    format!("{sum} SU")
+}
+
+/// `1 job`, `2 jobs`.
+pub fn count(n: u64, one: &str, many: &str) -> String {
+    let word = if n == 1 { one } else { many };
+    format!("{n} {word}")
+}
+
+/// Text that comes from others, without what would confuse a terminal.
+pub fn clean(text: &str) -> String {
+    let safe = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        let check = |ms: i64, want: &str| assert_eq!(span(Span(ms)), want);
+        check(0, "0 s");
+        check(-5, "0 s");
+        check(1, "1 s");
+        check(61_000, "1 min 1 s");
+        check(3_600_000, "1 h");
+        check(3_601_000, "1 h 1 min");
+        check(86_399_000, "1 d");
+        check(183_600_000, "2 d 3 h");
+        check(i64::MAX, "without end");
+        check(i64::MAX - 1, "106751991167 d 8 h");
+    }
+
+    #[test]
+    fn clocks_are_short() {
+        let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let at = |text: &str| when::parse(text, &now, when::Lean::Ahead).unwrap();
+        let check = |text: &str, want: &str| assert_eq!(clock(at(text), &now), want);
+        check("14:20", "14:20");
+        check("14:20:05", "14:20:05");
+        check("tomorrow 14:20", "11-22 14:20");
+        check("2027-01-03 14:20", "2027-01-03 14:20");
+        assert_eq!(clock(Time::FAR, &now), "far ahead");
+        let pair = |a: &str, b: &str| clocks(at(a), at(b), &now);
+        assert_eq!(pair("14:20", "16:00:05"), "14:20 to 16:00:05");
+        assert_eq!(pair("14:20", "tomorrow 1:00"), "14:20 to 11-22 01:00");
+        assert_eq!(
+            pair("2026-12-01 14:20", "2026-12-01 15:00"),
+            "12-01 14:20 to 15:00"
+        );
+    }
+}

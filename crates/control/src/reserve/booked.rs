@@ -1,0 +1,225 @@
+//! What a user and an account have booked, for the quotas: found out once for a request and
+//! then looked at for each of its candidates.
+
+#[cfg(test)]
+mod tests;
+
+use super::Reservation;
+use super::ask::Wish;
+use crate::admission::quota::{QuotaFacts, check_quotas, quotas_of};
+use crate::config::Quotas;
+use crate::controller::Controller;
+use crate::event::Caller;
+use cosy_model::{Amounts, NodeId, NodeShare, Refusal, ReservationId, Span, Time};
+use cosy_sched::appraise::Estimate;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What makes nodes alike in every respect that placement can see.
+type Class = (Vec<u64>, Vec<(String, u32)>, Vec<String>, Vec<usize>);
+
+/// The quotas that bind a request, with what counts against each.
+pub(crate) struct Booked<'a> {
+    /// The user, and the account if it has quotas; nobody for administrators.
+    parties: Vec<Party<'a>>,
+    /// Empty while no quota limits the part of a class.
+    classes: Classes,
+}
+
+struct Party<'a> {
+    /// `user ann`, `account lab`.
+    whose: String,
+    quotas: &'a Quotas,
+    live: Vec<&'a Reservation>,
+    /// Of the live ones, a series counted once.
+    open: u32,
+}
+
+#[derive(Default)]
+struct Classes {
+    /// The class of each node.
+    of: Vec<usize>,
+    /// Names and cores of each class.
+    all: Vec<(Vec<String>, u64)>,
+}
+
+impl Controller {
+    pub(crate) fn booked<'a>(&'a self, caller: &Caller, wish: &'a Wish) -> Booked<'a> {
+        if self.is_admin(caller) {
+            return Booked {
+                parties: Vec::new(),
+                classes: Classes::default(),
+            };
+        }
+        let (user, uid) = (&caller.user.name, caller.user.uid);
+        let account = wish.account.as_deref();
+        let (per_user, per_account) = quotas_of(self.policy_of(wish), user, account);
+        let of_user = |r: &Reservation| r.row.uid == uid;
+        let mut parties = vec![self.party(format!("user {user}"), per_user, of_user)];
+        if let (Some(quotas), Some(name)) = (per_account, account) {
+            let of_account = |r: &Reservation| r.row.account.as_deref() == Some(name);
+            parties.push(self.party(format!("account {name}"), quotas, of_account));
+        }
+        let shares = parties.iter().any(|p| p.quotas.share_ppm.is_some());
+        let classes = if shares {
+            self.node_classes()
+        } else {
+            Classes::default()
+        };
+        Booked { parties, classes }
+    }
+
+    fn party<'a>(
+        &'a self,
+        whose: String,
+        quotas: &'a Quotas,
+        mine: impl Fn(&Reservation) -> bool,
+    ) -> Party<'a> {
+        let live: Vec<&Reservation> = self.reservations.live().filter(|r| mine(r)).collect();
+        let series: BTreeSet<ReservationId> = live.iter().map(|r| r.series()).collect();
+        Party {
+            whose,
+            quotas,
+            open: u32::try_from(series.len()).unwrap_or(u32::MAX),
+            live,
+        }
+    }
+
+    fn node_classes(&self) -> Classes {
+        let mut known: BTreeMap<Class, usize> = BTreeMap::new();
+        let mut classes = Classes::default();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let queues = self.queues.iter().enumerate();
+            let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
+            let other = node.amounts.other.iter();
+            let key: Class = (
+                plain(&node.amounts),
+                other.map(|(n, a)| (n.to_owned(), a)).collect(),
+                node.features.iter().cloned().collect(),
+                queues.map(|(q, _)| q).collect(),
+            );
+            let next = known.len();
+            let class = *known.entry(key).or_insert(next);
+            if class == classes.all.len() {
+                classes.all.push((Vec::new(), 0));
+            }
+            classes.all[class].0.push(node.spec.name.clone());
+            classes.all[class].1 += u64::from(node.amounts.cores);
+            classes.of.push(class);
+        }
+        classes
+    }
+}
+
+impl Booked<'_> {
+    /// Whether a slot keeps to the quotas. Repetitions that adjoin each other are as long as
+    /// all of them.
+    pub(crate) fn check(&self, now: Time, wish: &Wish, estimate: &Estimate) -> Result<(), Refusal> {
+        self.check_all(now, estimate, run_length(wish, estimate), 0)
+    }
+
+    /// Whether a reservation that begins at `start` may be longer by a slot: it counts
+    /// already, and with the slot it is as long as both.
+    pub(crate) fn check_longer(
+        &self,
+        now: Time,
+        estimate: &Estimate,
+        start: Time,
+    ) -> Result<(), Refusal> {
+        self.check_all(now, estimate, estimate.end.since(start), 1)
+    }
+
+    fn check_all(
+        &self,
+        now: Time,
+        estimate: &Estimate,
+        length: Span,
+        counted: u32,
+    ) -> Result<(), Refusal> {
+        for party in &self.parties {
+            let facts = QuotaFacts {
+                open: party.open.saturating_sub(counted),
+                class_share_ppm: self.class_shares(party, estimate),
+                start: estimate.start,
+                length,
+            };
+            check_quotas(party.quotas, &party.whose, now, &facts)?;
+        }
+        Ok(())
+    }
+
+    /// The largest part of each node class that would be reserved at one time during the
+    /// slot, in millionths of its cores, by the names of its nodes.
+    fn class_shares(&self, party: &Party<'_>, estimate: &Estimate) -> Vec<(String, u32)> {
+        let shares = estimate.shares.as_deref().unwrap_or_default();
+        if party.quotas.share_ppm.is_none() {
+            return Vec::new();
+        }
+        let touched: BTreeSet<usize> = shares
+            .iter()
+            .map(|s| self.classes.of[s.node.index()])
+            .collect();
+        let part = |class: usize| {
+            let (names, whole) = &self.classes.all[class];
+            let slot = (estimate.start, estimate.end);
+            let cores = self.cores_in(shares, class) + self.peak(&party.live, slot, class);
+            let ppm = u128::from(cores) * 1_000_000 / u128::from((*whole).max(1));
+            let ppm = u32::try_from(ppm).unwrap_or(u32::MAX);
+            (cosy_model::fold(names), ppm)
+        };
+        touched.into_iter().map(part).collect()
+    }
+
+    /// Most cores of a class that the reservations have at one time during a slot.
+    fn peak(&self, live: &[&Reservation], (start, end): (Time, Time), class: usize) -> u64 {
+        let mut changes: Vec<(Time, i128)> = Vec::new();
+        for r in live.iter().filter(|r| r.overlaps(start, end)) {
+            let cores = i128::from(self.cores_in(&r.shares, class));
+            changes.push((r.row.start.max(start), cores));
+            changes.push((r.row.end, -cores));
+        }
+        // At one time what ends comes before what begins.
+        changes.sort_unstable();
+        let (mut sum, mut most) = (0, 0);
+        for (_, change) in changes {
+            sum += change;
+            most = most.max(sum);
+        }
+        u64::try_from(most).unwrap_or(u64::MAX)
+    }
+
+    fn cores_in(&self, shares: &[NodeShare], class: usize) -> u64 {
+        let inside = shares
+            .iter()
+            .filter(|s| self.classes.of[s.node.index()] == class);
+        inside.map(|s| u64::from(s.amounts.cores)).sum()
+    }
+}
+
+/// From the first begin to the last end of the repetitions around a slot that adjoin each
+/// other: who books hour after hour books one long time.
+fn run_length(wish: &Wish, estimate: &Estimate) -> Span {
+    let (mut from, mut until) = (estimate.start, estimate.end);
+    if let Some(repeat) = &wish.ask.repeat {
+        let length = wish.ask.length;
+        for start in &repeat.starts {
+            if (from..=until).contains(start) {
+                until = until.max(*start + length);
+            }
+        }
+        for start in repeat.starts.iter().rev() {
+            if *start < from && *start + length >= from {
+                from = *start;
+            }
+        }
+    }
+    until.since(from)
+}
+
+fn plain(amounts: &Amounts) -> Vec<u64> {
+    vec![
+        u64::from(amounts.cores),
+        amounts.memory.0,
+        amounts.disk.0,
+        u64::from(amounts.gpus),
+    ]
+}

@@ -1,0 +1,250 @@
+//! Quotas with live reservations: what is at one time, and what is one long time.
+
+use super::*;
+use crate::record::ReservationRow;
+use cosy_model::job::ResourceRequest;
+use cosy_model::reservation::{Ask, Pick, Repeat, ReservationState, Sharing};
+use cosy_model::{AccessLevel, Gid, QueueId, Su, Uid};
+use cosy_sched::appraise::Delays;
+
+fn at(hours: i64) -> Time {
+    Time::EPOCH + hours_long(hours)
+}
+
+fn hours_long(hours: i64) -> Span {
+    Span::from_secs(hours * 3600)
+}
+
+fn ask(starts: &[i64], hours: i64) -> Ask {
+    Ask {
+        name: String::new(),
+        queue: None,
+        request: ResourceRequest::default(),
+        length: hours_long(hours),
+        earliest: None,
+        latest_end: None,
+        pick: Pick::At(at(0)),
+        repeat: (!starts.is_empty()).then(|| Repeat {
+            starts: starts.iter().map(|s| at(*s)).collect(),
+            ..Repeat::default()
+        }),
+        account: None,
+        max_price: None,
+        sharing: Sharing::default(),
+        comment: String::new(),
+    }
+}
+
+fn wish(starts: &[i64], hours: i64) -> Wish {
+    Wish {
+        ask: ask(starts, hours),
+        queue: QueueId(0),
+        demand: Default::default(),
+        level: AccessLevel::Allow,
+        earliest: at(0),
+        latest: at(0),
+        account: None,
+    }
+}
+
+fn shares(cores: &[(u32, u32)]) -> Vec<NodeShare> {
+    let share = |(node, cores): &(u32, u32)| NodeShare {
+        node: NodeId(*node),
+        tasks: 1,
+        amounts: Amounts {
+            cores: *cores,
+            ..Amounts::default()
+        },
+    };
+    cores.iter().map(share).collect()
+}
+
+fn estimate(start: i64, end: i64, cores: &[(u32, u32)]) -> Estimate {
+    Estimate {
+        start: at(start),
+        end: at(end),
+        shares: Some(shares(cores)),
+        before_head: false,
+        availability_ppm: 0,
+        by_load: false,
+        base: Su::ZERO,
+        extra: Su::ZERO,
+        delays: Delays::default(),
+    }
+}
+
+fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
+    Reservation {
+        row: ReservationRow {
+            id: ReservationId(1),
+            series: None,
+            uid: Uid(1),
+            gid: Gid(1),
+            user: "ann".to_owned(),
+            queue: "day".to_owned(),
+            account: None,
+            ask: ask(&[], end - start),
+            state: ReservationState::Confirmed,
+            degraded: false,
+            start: at(start),
+            end: at(end),
+            shares: Vec::new(),
+            made: at(0),
+            hold_until: None,
+            free_until: None,
+            base: Su::ZERO,
+            extra: Su::ZERO,
+            held: Su::ZERO,
+            charged: Su::ZERO,
+            delays: Vec::new(),
+            job: None,
+            first_use: None,
+            used_core_ms: 0,
+            note: String::new(),
+        },
+        shares: shares(cores),
+        planner: None,
+    }
+}
+
+/// Nodes 0 to 2 are alike (10 cores each), node 3 is of another class (100 cores).
+fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
+    let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect();
+    Booked {
+        parties: vec![Party {
+            whose: "user ann".to_owned(),
+            quotas,
+            live: live.iter().collect(),
+            open: live.len() as u32,
+        }],
+        classes: Classes {
+            of: vec![0, 0, 0, 1],
+            all: vec![(names(&["n0", "n1", "n2"]), 30), (names(&["fat"]), 100)],
+        },
+    }
+}
+
+fn quotas() -> Quotas {
+    Quotas {
+        open: Some(2),
+        share_ppm: Some(500_000),
+        longest: Some(hours_long(6)),
+        ahead: None,
+        notice: None,
+    }
+}
+
+#[test]
+fn repetitions_that_adjoin_each_other_are_one() {
+    let check = |starts: &[i64], start: i64, wanted: i64| {
+        let estimate = estimate(start, start + 2, &[]);
+        let length = run_length(&wish(starts, 2), &estimate);
+        assert_eq!(length, hours_long(wanted), "{starts:?} at {start}");
+    };
+    check(&[], 10, 2);
+    check(&[10, 12, 14, 20, 22, 40], 10, 6);
+    check(&[10, 12, 14, 20, 22, 40], 12, 6);
+    check(&[10, 12, 14, 20, 22, 40], 14, 6);
+    check(&[10, 12, 14, 20, 22, 40], 22, 4);
+    check(&[10, 12, 14, 20, 22, 40], 40, 2);
+}
+
+#[test]
+fn slots_keep_to_quotas() {
+    let quotas = quotas();
+    let live = [
+        reservation(10, 12, &[(0, 5), (1, 5), (3, 100)]),
+        reservation(12, 14, &[(2, 5)]),
+    ];
+    let check = |live: &[Reservation], slot: Estimate, repeat: &[i64], wanted: Result<(), &str>| {
+        let got = booked(&quotas, live).check(at(0), &wish(repeat, 2), &slot);
+        assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
+    };
+    check(&live[..1], estimate(10, 16, &[(2, 5)]), &[], Ok(()));
+    check(
+        &live[..1],
+        estimate(12, 16, &[(2, 10), (0, 5)]),
+        &[],
+        Ok(()),
+    );
+    check(
+        &live[..1],
+        estimate(11, 12, &[(2, 6)]),
+        &[],
+        Err(
+            "quota: user ann would have 53.3333 % of the nodes of n[0-2] booked at one time and may have 50 %",
+        ),
+    );
+    check(
+        &live[..1],
+        estimate(0, 7, &[]),
+        &[],
+        Err("quota: the reservation is 07:00:00 long, user ann may reserve 06:00:00 at once"),
+    );
+    check(
+        &live[..1],
+        estimate(20, 22, &[]),
+        &[20, 22, 24, 26],
+        Err("quota: the reservation is 08:00:00 long, user ann may reserve 06:00:00 at once"),
+    );
+    check(
+        &live,
+        estimate(20, 22, &[]),
+        &[],
+        Err(
+            "quota: user ann has 2 open reservations and may have 2: cancel one or wait until one has ended",
+        ),
+    );
+}
+
+/// What is not at the same time does not add up.
+#[test]
+fn the_peak_counts() {
+    let quotas = quotas();
+    let live = [
+        reservation(10, 12, &[(0, 5)]),
+        reservation(12, 14, &[(0, 4), (1, 4)]),
+        reservation(13, 20, &[(1, 1), (3, 9)]),
+        reservation(20, 30, &[(0, 10)]),
+    ];
+    let live: Vec<&Reservation> = live.iter().collect();
+    let check = |start, end, class, wanted| {
+        let peak = booked(&quotas, &[]).peak(&live, (at(start), at(end)), class);
+        assert_eq!(peak, wanted, "{start} to {end}");
+    };
+    check(0, 10, 0, 0);
+    check(0, 13, 0, 8);
+    check(0, 14, 0, 9);
+    check(13, 20, 0, 9);
+    check(14, 20, 0, 1);
+    check(0, 40, 0, 10);
+    check(0, 40, 1, 9);
+}
+
+#[test]
+fn longer_ones_count_once_and_as_a_whole() {
+    let quotas = quotas();
+    let live = [
+        reservation(10, 12, &[(0, 10)]),
+        reservation(13, 20, &[(1, 4)]),
+    ];
+    let booked = booked(&quotas, &live);
+    let check = |end, cores, wanted: Result<(), &str>| {
+        let got = booked.check_longer(at(11), &estimate(12, end, &[(0, cores)]), at(10));
+        assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
+    };
+    check(13, 10, Ok(()));
+    check(16, 10, Ok(()));
+    check(
+        16,
+        12,
+        Err(
+            "quota: user ann would have 53.3333 % of the nodes of n[0-2] booked at one time and may have 50 %",
+        ),
+    );
+    check(
+        17,
+        10,
+        Err("quota: the reservation is 07:00:00 long, user ann may reserve 06:00:00 at once"),
+    );
+}
