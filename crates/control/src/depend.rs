@@ -81,11 +81,7 @@ impl Controller {
         let queued = self.is_queued(id);
         let enqueue = reason.is_none() && !queued;
         let within = job.spec().reservation;
-        let waiting = if enqueue {
-            self.planner_job(now, job)
-        } else {
-            None
-        };
+        let waiting = if enqueue { self.planner_job(job) } else { None };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());
@@ -265,7 +261,7 @@ impl Controller {
     }
 
     /// The job as the planner knows it.
-    fn planner_job(&self, now: Time, job: &Job) -> Option<WaitingJob> {
+    fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
         let Place::Good {
             queue,
             level,
@@ -276,8 +272,8 @@ impl Controller {
             return None;
         };
         let (queue_in, limit) = match job.spec().reservation {
-            // Inside a reservation there is one queue, and nothing lasts beyond its end.
-            Some(reservation) => (QueueId(0), self.limit_inside(reservation, now, *limit)),
+            // Inside a reservation there is one queue.
+            Some(_) => (QueueId(0), self.limit_inside(job, *limit)),
             None => (*queue, self.with_clearance(*limit)),
         };
         Some(WaitingJob {

@@ -20,6 +20,18 @@ impl Controller {
         submission: Submission,
         facts: &Facts,
     ) -> Result<Reply, Refusal> {
+        self.submit_with(now, caller, submission, facts, false)
+    }
+
+    /// `attached`: the script that starts with its reservation.
+    pub(crate) fn submit_with(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        submission: Submission,
+        facts: &Facts,
+        attached: bool,
+    ) -> Result<Reply, Refusal> {
         if !caller.resolved {
             return Err(Refusal::new(
                 RefusalCode::DirectoryDown,
@@ -38,7 +50,10 @@ impl Controller {
         let indices = self.array_indices(array.as_ref())?;
         let tasks = indices.as_ref().map_or(1, Vec::len);
         let queue = match spec.reservation {
-            Some(reservation) => self.check_inside(caller, reservation, spec.queue.as_deref())?,
+            Some(reservation) => {
+                let limit = spec.time_limit.filter(|_| !attached);
+                self.check_inside(caller, reservation, spec.queue.as_deref(), limit)?
+            }
             None => self.find_queue(spec.queue.as_deref())?,
         };
         self.may_submit(caller, queue, tasks)?;

@@ -498,7 +498,7 @@ impl Controller {
         spec.reservation = Some(id);
         spec.account = wish.account.clone();
         let facts = crate::event::Facts::default();
-        let reply = self.submit(now, &booking.caller, submission, &facts)?;
+        let reply = self.submit_with(now, &booking.caller, submission, &facts, true)?;
         if let (Reply::Submitted { job, .. }, Some(reservation)) =
             (reply, self.reservations.all.get_mut(&id))
         {

@@ -145,6 +145,7 @@ impl Controller {
             let block = reservation.block();
             self.sched.add_block(block);
         }
+        self.keep_open(id);
         self.reservations.add_up_pushed();
         let who = caller.user.name.clone();
         self.happened(

@@ -7,13 +7,13 @@
 use super::Reservation;
 use crate::controller::Controller;
 use crate::event::Caller;
-use crate::job::Submitted;
+use crate::job::{Job, Submitted};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
     Amounts, JobId, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span, Time,
     User, WaitReason,
 };
-use cosy_sched::{NodeMask, Policy, Scheduler};
+use cosy_sched::{Block, NodeMask, Policy, Scheduler};
 
 impl Controller {
     /// The planner that has a job, or would get it now.
@@ -70,15 +70,30 @@ impl Controller {
         }
     }
 
-    /// A limit that does not reach beyond the reservation's end: the job gets its SIGTERM so
-    /// early that even with force it is over by then.
-    pub(crate) fn limit_inside(&self, id: ReservationId, from: Time, limit: Span) -> Span {
-        let Some(reservation) = self.reservations.get(id) else {
-            return limit;
-        };
-        let left = reservation.row.end.since(from);
-        let grace = self.config.policy.grace.ms().min(left.ms() / 10);
-        limit.min(Span((left.ms() - grace).max(1)))
+    /// What the reservation's planner counts with: a job that names no limit of its own,
+    /// like the script that starts with a reservation, takes what is left and so starts
+    /// however little that is.
+    pub(crate) fn limit_inside(&self, job: &Job, limit: Span) -> Span {
+        match self.names_limit(job) {
+            true => limit,
+            false => Span(1),
+        }
+    }
+
+    fn names_limit(&self, job: &Job) -> bool {
+        let within = job
+            .spec()
+            .reservation
+            .and_then(|id| self.reservations.get(id));
+        let attached = within.is_some_and(|r| r.row.job == Some(job.id));
+        job.spec().time_limit.is_some() && !attached
+    }
+
+    /// When the jobs inside get their SIGTERM: so early that even with force they are over
+    /// by the reservation's end.
+    pub(crate) fn last_call(&self, reservation: &Reservation) -> Time {
+        let grace = self.config.policy.grace.ms();
+        reservation.row.end - Span(grace.min(reservation.length().ms() / 10))
     }
 
     /// The limit of an attempt that begins now.
@@ -87,8 +102,12 @@ impl Controller {
             return Span::UNLIMITED;
         };
         let limit = job.submitted.place.limit();
-        match self.inside.get(&id) {
-            Some(reservation) => self.limit_inside(*reservation, now, limit),
+        let within = self.inside.get(&id);
+        match within.and_then(|r| self.reservations.get(*r)) {
+            Some(reservation) => {
+                let left = self.last_call(reservation).since(now).max(Span(1));
+                limit.min(left)
+            }
             None => limit,
         }
     }
@@ -118,7 +137,17 @@ impl Controller {
         for share in &reservation.shares {
             planner.set_available(share.node, self.is_clear(reservation, share));
         }
+        planner.add_block(self.closing(reservation));
         Box::new(planner)
+    }
+
+    /// What keeps jobs that name their limit from starting too late.
+    pub(crate) fn closing(&self, reservation: &Reservation) -> Block {
+        Block {
+            start: self.last_call(reservation),
+            end: Time::FAR,
+            ..reservation.block()
+        }
     }
 
     /// True when a node takes jobs and nobody from outside holds the reserved share.
@@ -147,6 +176,16 @@ impl Controller {
         let planner = self.planner_inside(reservation);
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             reservation.planner = Some(planner);
+        }
+    }
+
+    /// The reservation has become longer: so has its planner's time.
+    pub(crate) fn keep_open(&mut self, id: ReservationId) {
+        let closing = self.reservations.get(id).map(|r| self.closing(r));
+        let reservation = self.reservations.all.get_mut(&id);
+        let planner = reservation.and_then(|r| r.planner.as_deref_mut());
+        if let (Some(closing), Some(planner)) = (closing, planner) {
+            planner.add_block(closing);
         }
     }
 
@@ -316,6 +355,7 @@ impl Controller {
         caller: &Caller,
         id: ReservationId,
         queue: Option<&str>,
+        limit: Option<Span>,
     ) -> Result<QueueId, Refusal> {
         let found = self.reservation(id)?;
         if !self.may_use(&caller.user, found) && !self.is_admin(caller) {
@@ -336,6 +376,15 @@ impl Controller {
                 ),
             ));
         }
+        let longest = self.last_call(found).since(found.row.start);
+        if let Some(limit) = limit.filter(|limit| *limit > longest) {
+            return Err(Refusal::new(
+                RefusalCode::QueueLimit,
+                format!(
+                    "a time limit of {limit} does not fit into reservation {id}: give at most {longest}, or none to take what is left"
+                ),
+            ));
+        }
         if queue.is_some_and(|queue| queue != found.row.queue) {
             return Err(Refusal::invalid(format!(
                 "reservation {id} is in queue {}: leave out --queue or name that one",
@@ -352,6 +401,8 @@ impl Controller {
         };
         match self.inside.get(&id).copied() {
             Some(within) => {
+                let end = job.run().map_or(now, |run| run.allocated + run.limit);
+                self.planner_of(id).set_expected_end(id, end);
                 if let Some(reservation) = self.reservations.all.get_mut(&within)
                     && reservation.row.first_use.is_none()
                 {

@@ -1,0 +1,706 @@
+//! Reservations through the controller's whole state machine, with fake nodes and a fake
+//! clock.
+
+mod world;
+
+use cosy_control::*;
+use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::reservation::*;
+use cosy_model::*;
+use world::*;
+
+/// A cluster whose rules admit everything that is feasible.
+fn lenient(nodes: u32) -> ClusterConfig {
+    let mut config = config(nodes, 4);
+    config.reservations.all_of = Vec::new();
+    config.reservations.per_user = Quotas {
+        open: None,
+        share_ppm: None,
+        longest: None,
+        ahead: None,
+        notice: None,
+    };
+    config
+}
+
+fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
+    Ask {
+        name: String::new(),
+        queue: None,
+        request: job::ResourceRequest {
+            nodes: Some(nodes),
+            exclusive: true,
+            ..job::ResourceRequest::default()
+        },
+        length: Span::from_secs(secs),
+        earliest: None,
+        latest_end: None,
+        pick,
+        repeat: None,
+        account: None,
+        max_price: None,
+        sharing: Sharing::default(),
+        comment: String::new(),
+    }
+}
+
+fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {
+    JobSpec {
+        request: job::ResourceRequest {
+            nodes: Some(nodes),
+            exclusive: true,
+            ..job::ResourceRequest::default()
+        },
+        time_limit: Some(Span::from_secs(secs)),
+        ..spec(name)
+    }
+}
+
+trait Reserving {
+    fn reserve(
+        &mut self,
+        ask: Ask,
+        hold: bool,
+        job: Option<JobSpec>,
+    ) -> Result<Vec<ReservationInfo>, Refusal>;
+    fn book(&mut self, ask: Ask) -> Result<ReservationInfo, Refusal>;
+    fn show(&mut self, id: ReservationId) -> ReservationInfo;
+}
+
+impl Reserving for World {
+    fn reserve(
+        &mut self,
+        ask: Ask,
+        hold: bool,
+        job: Option<JobSpec>,
+    ) -> Result<Vec<ReservationInfo>, Refusal> {
+        let job = job.map(|spec| {
+            Box::new(Submission {
+                spec,
+                script: OsText::default(),
+                array: None,
+            })
+        });
+        let request = Request::Reserve {
+            ask: Box::new(ask),
+            hold,
+            job,
+        };
+        match self.ask(request) {
+            Reply::Reserved { reservations, .. } => Ok(reservations),
+            Reply::Refused(refusal) => Err(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn book(&mut self, ask: Ask) -> Result<ReservationInfo, Refusal> {
+        Ok(self.reserve(ask, false, None)?.remove(0))
+    }
+
+    fn show(&mut self, id: ReservationId) -> ReservationInfo {
+        let filter = ReservationFilter {
+            ids: vec![id],
+            ..ReservationFilter::default()
+        };
+        match self.ask(Request::Reservations { filter }) {
+            Reply::Reservations(mut all) => all.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn at(world: &World, secs: i64) -> Pick {
+    Pick::At(world.now + Span::from_secs(secs))
+}
+
+/// Whether a job holds nodes.
+fn runs(world: &World, id: u64) -> bool {
+    world.state_of(id) == JobState::Waiting && world.store.row(id).run.is_some()
+}
+
+#[test]
+fn a_script_starts_exactly_then() {
+    let mut world = World::new(lenient(2));
+    let start = world.now + Span::from_secs(100);
+    // The queue is full all the time.
+    for n in 0..40 {
+        world.submit(whole(&format!("fill{n}"), 1, 30));
+    }
+    let ask = nodes(2, Pick::At(start), 50);
+    let booked = world
+        .reserve(ask, false, Some(spec("mine")))
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        (booked.state, booked.start),
+        (ReservationState::Confirmed, start)
+    );
+    let job = booked.job.unwrap();
+    world.pass(99);
+    assert_eq!(world.state_of(job.0), JobState::Waiting);
+    world.pass(1);
+    assert!(runs(&world, job.0));
+    let row = world.store.row(job.0).clone();
+    let run = row.run.unwrap();
+    assert_eq!((run.allocated, run.parts.len()), (start, 2));
+    world.pass(15);
+    let over = world.show(booked.id);
+    assert_eq!(over.state, ReservationState::Ended, "{over:?}");
+    assert_eq!(world.store.row(job.0).state, JobState::Completed);
+}
+
+#[test]
+fn a_hold_lapses_and_a_confirmed_one_stays() {
+    let mut world = World::new(lenient(2));
+    let held = world
+        .reserve(nodes(1, at(&world, 1000), 100), true, None)
+        .unwrap()
+        .remove(0);
+    assert_eq!(held.state, ReservationState::Held);
+    // One open hold for each user.
+    let second = world.reserve(nodes(1, at(&world, 2000), 100), true, None);
+    assert_eq!(second.unwrap_err().code, RefusalCode::TooMany);
+    world.pass(301);
+    assert_eq!(world.show(held.id).state, ReservationState::Expired);
+    let late = world.ask(Request::Confirm { id: held.id });
+    assert!(matches!(late, Reply::Refused(r) if r.code == RefusalCode::WrongState));
+    // The same time is not held again for an hour, another is.
+    let again = world
+        .reserve(nodes(1, at(&world, 700), 100), true, None)
+        .unwrap_err();
+    assert!(again.message.contains("lapsed"), "{again}");
+    let other = world
+        .reserve(nodes(1, at(&world, 2000), 100), true, None)
+        .unwrap()
+        .remove(0);
+    let stranger = world.ask_as(user(2000, "u2000"), None, Request::Confirm { id: other.id });
+    assert!(matches!(stranger, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+    let confirmed = world.ask(Request::Confirm { id: other.id });
+    assert!(matches!(confirmed, Reply::Reserved { .. }));
+    let twice = world.ask(Request::Confirm { id: other.id });
+    assert!(matches!(twice, Reply::Refused(r) if r.code == RefusalCode::WrongState));
+    world.pass(600);
+    assert_eq!(world.show(other.id).state, ReservationState::Confirmed);
+}
+
+#[test]
+fn everything_is_there_after_a_crash() {
+    let mut world = World::new(lenient(3));
+    let start = world.now + Span::from_secs(60);
+    let booked = world
+        .reserve(nodes(2, Pick::At(start), 50), false, Some(spec("mine")))
+        .unwrap()
+        .remove(0);
+    let held = world
+        .reserve(nodes(1, at(&world, 200), 50), true, None)
+        .unwrap()
+        .remove(0);
+    world.crash();
+    for n in 0..3 {
+        world.connect(n);
+    }
+    assert_eq!(world.show(held.id).state, ReservationState::Held);
+    world.pass(59);
+    assert_eq!(world.state_of(booked.job.unwrap().0), JobState::Waiting);
+    world.pass(1);
+    assert!(runs(&world, booked.job.unwrap().0));
+    // In the middle of it once more.
+    world.crash();
+    for n in 0..3 {
+        world.connect(n);
+    }
+    world.pass(2);
+    assert_eq!(world.show(booked.id).state, ReservationState::Active);
+    world.pass(15);
+    assert_eq!(world.show(booked.id).state, ReservationState::Ended);
+    let next = world.book(nodes(1, at(&world, 400), 10)).unwrap();
+    assert!(next.id > held.id, "an id was given out twice");
+}
+
+#[test]
+fn jobs_enter_a_container_and_are_over_at_its_end() {
+    let mut world = World::new(lenient(2));
+    world.run_time = Span::from_secs(1000);
+    let booked = world.book(nodes(1, at(&world, 50), 200)).unwrap();
+    let inside = world.submit(JobSpec {
+        reservation: Some(booked.id),
+        time_limit: None,
+        ..whole("inside", 1, 1)
+    });
+    let long = JobSpec {
+        reservation: Some(booked.id),
+        ..whole("long", 1, 201)
+    };
+    let refused = world.try_submit(long, None).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::QueueLimit, "{refused}");
+    let stranger = Request::Submit(Box::new(Submission {
+        spec: JobSpec {
+            reservation: Some(booked.id),
+            ..spec("stranger")
+        },
+        script: OsText::default(),
+        array: None,
+    }));
+    let refused = world.ask_as(user(2000, "u2000"), None, stranger);
+    assert!(matches!(refused, Reply::Refused(r) if r.code == RefusalCode::AccessDenied));
+    world.pass(49);
+    assert_eq!(world.queue(), format!("{inside}:waiting/reservation_start"));
+    world.pass(2);
+    assert!(runs(&world, inside));
+    // It takes what is left.
+    let run = world.store.row(inside).run.clone().unwrap();
+    let end = run.allocated + run.limit.unwrap();
+    assert!(end <= booked.end && end + Span::from_secs(6) > booked.end);
+    let second = world.submit(JobSpec {
+        reservation: Some(booked.id),
+        ..whole("second", 1, 10)
+    });
+    // The first ends before the reservation does, but the second has not got enough time.
+    world.pass(200);
+    assert_eq!(world.show(booked.id).state, ReservationState::Ended);
+    assert_eq!(world.queue(), format!("{second}:waiting/reservation_gone"));
+}
+
+#[test]
+fn one_that_nobody_uses_is_given_back() {
+    let mut world = World::new(lenient(1));
+    let booked = world.book(nodes(1, at(&world, 10), 7200)).unwrap();
+    world.run_time = Span::from_secs(7200);
+    let waiting = world.submit(whole("after", 1, 7200));
+    world.pass(60);
+    assert_eq!(world.state_of(waiting), JobState::Waiting);
+    world.pass(15 * 60);
+    let gone = world.show(booked.id);
+    assert_eq!(gone.state, ReservationState::Unused);
+    assert!(gone.charged > Su::ZERO, "{gone:?}");
+    assert!(runs(&world, waiting));
+    assert!(
+        world
+            .mails
+            .iter()
+            .any(|m| m.contains("nothing was started"))
+    );
+}
+
+#[test]
+fn a_lost_node_is_replaced_or_the_holder_is_told() {
+    let mut world = World::new(lenient(3));
+    let booked = world.book(nodes(2, at(&world, 1000), 100)).unwrap();
+    assert_eq!(booked.nodes, "n[1-2]");
+    let drain = |node: &str| Request::NodeControl {
+        nodes: vec![node.to_owned()],
+        action: api::NodeAction::Drain {
+            reason: "broken".into(),
+        },
+    };
+    let root = || user(0, "root");
+    world.ask_as(root(), None, drain("n1"));
+    world.pass(2);
+    let now = world.show(booked.id);
+    assert_eq!(
+        (now.nodes.as_str(), now.degraded),
+        ("n[2-3]", false),
+        "{now:?}"
+    );
+    world.ask_as(root(), None, drain("n2"));
+    world.pass(2);
+    assert!(world.show(booked.id).degraded);
+    assert!(world.mails.iter().any(|m| m.contains("n2 cannot serve")));
+    let resume = Request::NodeControl {
+        nodes: vec!["n1".to_owned()],
+        action: api::NodeAction::Resume,
+    };
+    world.ask_as(root(), None, resume);
+    world.pass(2);
+    let now = world.show(booked.id);
+    assert_eq!((now.nodes.as_str(), now.degraded), ("n[1,3]", false));
+}
+
+#[test]
+fn a_deadline_is_met_exactly_and_moved_when_nobody_waits_longer() {
+    let mut world = World::new(lenient(1));
+    world.run_time = Span::from_secs(20);
+    let blocker = world.submit(whole("blocker", 1, 3000));
+    assert!(runs(&world, blocker));
+    let end = world.now + Span::from_secs(5000);
+    let ask = Ask {
+        latest_end: Some(end),
+        earliest: Some(world.now + Span::from_secs(200)),
+        ..nodes(1, Pick::FinishBy, 100)
+    };
+    let booked = world.book(ask).unwrap();
+    assert_eq!(booked.end, end);
+    // The blocker ends far before its limit.
+    world.pass(40);
+    let moved = world.show(booked.id);
+    assert!(moved.start < booked.start, "{moved:?}");
+    assert!(moved.start >= world.now - Span::from_secs(40) + Span::from_secs(160));
+    assert_eq!(moved.end.since(moved.start), Span::from_secs(100));
+    // Impossible ones are refused.
+    let ask = Ask {
+        latest_end: Some(world.now + Span::from_secs(50)),
+        ..nodes(1, Pick::FinishBy, 100)
+    };
+    assert_eq!(world.book(ask).unwrap_err().code, RefusalCode::Invalid);
+}
+
+#[test]
+fn a_series_is_all_or_nothing_or_as_many_as_fit() {
+    let mut world = World::new(lenient(1));
+    let day = 86_400;
+    let taken = world.book(nodes(1, at(&world, 2 * day), 100)).unwrap();
+    let starts: Vec<Time> = (1..=3)
+        .map(|n| world.now + Span::from_secs(n * day))
+        .collect();
+    let series = |fit: bool, world: &World| Ask {
+        repeat: Some(Repeat {
+            rule: "FREQ=DAILY;COUNT=3".into(),
+            starts: (1..=3)
+                .map(|n| world.now + Span::from_secs(n * day))
+                .collect(),
+            as_many_as_fit: fit,
+        }),
+        ..nodes(1, Pick::At(world.now + Span::from_secs(day)), 100)
+    };
+    let ask = series(false, &world);
+    let refused = world.book(ask).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::NotFree);
+    assert!(refused.message.contains("1 of 3"), "{refused}");
+    let request = Request::Reserve {
+        ask: Box::new(series(true, &world)),
+        hold: false,
+        job: None,
+    };
+    let Reply::Reserved {
+        reservations,
+        conflicts,
+        ..
+    } = world.ask(request)
+    else {
+        panic!("it was refused");
+    };
+    let got: Vec<Time> = reservations.iter().map(|r| r.start).collect();
+    assert_eq!(got, [starts[0], starts[2]]);
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0].0, taken.start);
+    let cancel = Request::CancelReservation {
+        ids: vec![reservations[0].id],
+        series: true,
+    };
+    let done = world.ask(cancel);
+    assert!(matches!(done, Reply::Done { changed: 2, .. }), "{done:?}");
+}
+
+#[test]
+fn quotes_tell_the_plain_start_the_delays_and_the_price() {
+    let mut world = World::new(lenient(2));
+    world.run_time = Span::from_secs(10_000);
+    world.submit(whole("running", 2, 3600));
+    let waiting = world.submit(whole("waiting", 2, 3600));
+    let ask = Ask {
+        earliest: Some(world.now),
+        latest_end: Some(world.now + Span::from_secs(4 * 3600)),
+        ..nodes(1, Pick::Soonest, 1800)
+    };
+    let request = Request::Quote {
+        ask: Box::new(ask.clone()),
+        most: None,
+    };
+    let Reply::Quote(quote) = world.ask(request) else {
+        panic!("no quote");
+    };
+    let now = world.now;
+    assert_eq!(quote.plain_start, Some(now + Span::from_secs(7200)));
+    let at_once = quote.slots.iter().find(|s| s.start == now).unwrap();
+    assert!(!at_once.feasible && !at_once.reason.is_empty());
+    let between = quote
+        .slots
+        .iter()
+        .find(|s| s.start == now + Span::from_secs(3600))
+        .unwrap();
+    // The waiting job of 2 cores (one on each node) would start 1800 s later.
+    assert!(between.feasible, "{between:?}");
+    assert_eq!(
+        (between.delayed_jobs, between.total_delay),
+        (1, Span::from_secs(1800))
+    );
+    assert_eq!(
+        between.own_delayed,
+        [(JobId(waiting), Span::from_secs(1800))]
+    );
+    let last = quote.slots.iter().rev().find(|s| s.feasible).unwrap();
+    assert_eq!(last.extra, Su::ZERO);
+    assert!(between.extra > Su::ZERO && between.base == last.base);
+    let choice = &quote.slots[quote.choice.unwrap() as usize];
+    assert_eq!(choice.start, between.start);
+    let booked = world.book(ask).unwrap();
+    assert_eq!(booked.start, between.start);
+    assert_eq!((booked.base, booked.extra), (between.base, between.extra));
+    let explained = world.ask(Request::Explain {
+        job: api::JobRef {
+            job: JobId(waiting),
+            task: None,
+        },
+    });
+    let Reply::Explained { lines, .. } = explained else {
+        panic!("not explained");
+    };
+    let told = format!("delayed 30 min by reservation {}", booked.id);
+    assert!(lines.contains(&told), "{lines:?}");
+}
+
+#[test]
+fn money_is_held_charged_and_given_back() {
+    let mut config = lenient(2);
+    let account = AccountConfig {
+        members: vec!["u1000".into()],
+        budget: Some(Su::whole(10)),
+    };
+    config.accounts.insert("lab".into(), account);
+    let mut world = World::new(config);
+    let left = |world: &mut World| match world.ask(Request::Accounts { names: vec![] }) {
+        Reply::Accounts(all) => (all[0].available, all[0].held, all[0].charged),
+        other => panic!("{other:?}"),
+    };
+    let cores = match world.ask(Request::Nodes) {
+        Reply::Nodes(nodes) => i64::from(nodes[0].amounts.cores),
+        other => panic!("{other:?}"),
+    };
+    let price = Su::whole(cores); // an hour of a whole node
+    let held = world
+        .reserve(nodes(1, at(&world, 9000), 3600), true, None)
+        .unwrap()
+        .remove(0);
+    assert_eq!(held.base.plus(held.extra), price);
+    assert_eq!(
+        left(&mut world),
+        (Su::whole(10).minus(price), price, Su::ZERO)
+    );
+    world.ask(Request::Confirm { id: held.id });
+    assert_eq!(
+        left(&mut world),
+        (Su::whole(10).minus(price), Su::ZERO, price)
+    );
+    // Before the notice limit cancelling is free.
+    world.ask(Request::CancelReservation {
+        ids: vec![held.id],
+        series: false,
+    });
+    assert_eq!(left(&mut world), (Su::whole(10), Su::ZERO, Su::ZERO));
+    // Too dear.
+    let dear = world
+        .book(nodes(2, at(&world, 9000), 40 * 3600))
+        .unwrap_err();
+    assert_eq!(dear.code, RefusalCode::Price, "{dear}");
+    // Ended early: the rest comes back, to the second.
+    let ask = nodes(1, at(&world, 10), 3600);
+    let booked = world
+        .reserve(ask, false, Some(spec("short")))
+        .unwrap()
+        .remove(0);
+    world.pass(40);
+    let over = world.show(booked.id);
+    assert_eq!(over.state, ReservationState::Ended);
+    assert!(over.charged > Su::ZERO && over.charged < price, "{over:?}");
+    let (available, held, charged) = left(&mut world);
+    assert_eq!(available.plus(charged), Su::whole(10));
+    assert_eq!((held, charged), (Su::ZERO, over.charged));
+    let stranger = nodes(1, at(&world, 9000), 60);
+    let request = Request::Reserve {
+        ask: Box::new(stranger),
+        hold: false,
+        job: None,
+    };
+    let refused = world.ask_as(user(2000, "u2000"), None, request);
+    assert!(matches!(refused, Reply::Refused(_)), "{refused:?}");
+}
+
+#[test]
+fn a_repeat_with_the_same_key_books_once() {
+    let mut world = World::new(lenient(4));
+    let ask = nodes(1, at(&world, 500), 60);
+    let request = || Request::Reserve {
+        ask: Box::new(ask.clone()),
+        hold: false,
+        job: None,
+    };
+    let key = Some([7; 16]);
+    let first = world.ask_as(user(1000, "u1000"), key, request());
+    let second = world.ask_as(user(1000, "u1000"), key, request());
+    assert_eq!(first, second);
+    assert_eq!(world.store.reservations.len(), 1);
+}
+
+#[test]
+fn extending_is_a_new_admission_of_the_difference() {
+    let mut world = World::new(lenient(1));
+    let booked = world.book(nodes(1, at(&world, 100), 100)).unwrap();
+    let extend = |id, secs| Request::ExtendReservation {
+        id,
+        by: Span::from_secs(secs),
+        max_price: None,
+    };
+    let longer = world.ask(extend(booked.id, 50));
+    let Reply::Reserved { reservations, .. } = longer else {
+        panic!("{longer:?}");
+    };
+    assert_eq!(reservations[0].end, booked.end + Span::from_secs(50));
+    let next = world.book(nodes(1, at(&world, 300), 100)).unwrap();
+    let refused = world.ask(extend(booked.id, 100));
+    assert!(
+        matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::NotFree),
+        "{refused:?}"
+    );
+    assert_eq!(world.show(booked.id).end, reservations[0].end);
+    assert_eq!(world.show(next.id).state, ReservationState::Confirmed);
+}
+
+#[test]
+fn administrators_bypass_rules_not_feasibility() {
+    let mut config = lenient(1);
+    config.reservations.per_user.longest = Some(Span::from_secs(60));
+    let mut world = World::new(config);
+    let ask = nodes(1, at(&world, 100), 100);
+    let refused = world.book(ask.clone()).unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Admission);
+    let request = || Request::Reserve {
+        ask: Box::new(ask.clone()),
+        hold: false,
+        job: None,
+    };
+    let booked = world.ask_as(user(0, "root"), None, request());
+    assert!(matches!(booked, Reply::Reserved { .. }), "{booked:?}");
+    let second = world.ask_as(user(0, "root"), None, request());
+    assert!(matches!(second, Reply::Refused(r) if r.code == RefusalCode::NotFree));
+}
+
+#[test]
+fn wrong_requests_are_refused_with_what_would_work() {
+    let mut world = World::new(lenient(2));
+    let now = world.now;
+    let span = |s: i64| Span::from_secs(s);
+    let base = || nodes(1, Pick::At(now + span(100)), 100);
+    let cases: Vec<(&str, Ask)> = vec![
+        (
+            "length",
+            Ask {
+                length: Span::ZERO,
+                ..base()
+            },
+        ),
+        (
+            "length",
+            Ask {
+                length: Span(-5),
+                ..base()
+            },
+        ),
+        (
+            "length",
+            Ask {
+                length: Span(i64::MAX),
+                ..base()
+            },
+        ),
+        (
+            "past",
+            Ask {
+                pick: Pick::At(Time(0)),
+                ..base()
+            },
+        ),
+        (
+            "past",
+            Ask {
+                pick: Pick::At(Time(i64::MIN)),
+                ..base()
+            },
+        ),
+        (
+            "ten years",
+            Ask {
+                pick: Pick::At(Time(i64::MAX)),
+                ..base()
+            },
+        ),
+        (
+            "window",
+            Ask {
+                earliest: Some(now),
+                ..base()
+            },
+        ),
+        (
+            "shorter",
+            Ask {
+                pick: Pick::Soonest,
+                earliest: Some(now + span(500)),
+                latest_end: Some(now + span(550)),
+                ..base()
+            },
+        ),
+        (
+            "past",
+            Ask {
+                pick: Pick::Soonest,
+                latest_end: Some(now - span(1)),
+                ..base()
+            },
+        ),
+        (
+            "--finish-by",
+            Ask {
+                pick: Pick::FinishBy,
+                ..base()
+            },
+        ),
+        (
+            "negative",
+            Ask {
+                max_price: Some(Su(-1)),
+                ..base()
+            },
+        ),
+        (
+            "no queue",
+            Ask {
+                queue: Some("nowhere".into()),
+                ..base()
+            },
+        ),
+        (
+            "longer",
+            Ask {
+                name: "x".repeat(300),
+                ..base()
+            },
+        ),
+        ("never", nodes(3, Pick::At(now + span(100)), 100)),
+        (
+            "exact",
+            Ask {
+                pick: Pick::Soonest,
+                repeat: Some(Repeat {
+                    starts: vec![now + span(100)],
+                    ..Repeat::default()
+                }),
+                ..base()
+            },
+        ),
+        (
+            "overlap",
+            Ask {
+                repeat: Some(Repeat {
+                    starts: vec![now + span(100), now + span(150)],
+                    ..Repeat::default()
+                }),
+                ..base()
+            },
+        ),
+    ];
+    for (word, ask) in cases {
+        let refusal = world.book(ask.clone()).expect_err(word);
+        assert!(refusal.message.contains(word), "{word}: {refusal}");
+    }
+    assert!(world.store.reservations.is_empty());
+}
