@@ -26,6 +26,7 @@ impl Request<'_> {
             fixed: None,
             pushed: Arc::default(),
             listed: Listed::Nobody,
+            joint: None,
         };
         self.scheduler.appraise(self.now, &inquiry)
     }
