@@ -18,10 +18,8 @@ pub mod invariants;
 pub mod record;
 
 mod access;
-#[allow(dead_code)] // until `reserve` asks it
 mod admission;
 mod arrays;
-#[allow(dead_code)] // until `reserve` asks it
 mod books;
 mod controller;
 mod demand;

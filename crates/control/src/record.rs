@@ -348,7 +348,7 @@ pub struct FiguresRow {
 pub struct HourPriceRow {
     /// Hour of the week in UTC, 0 is Monday 00 to 01.
     pub hour: u8,
-    /// Sum of f over quoted and booked slots that begin in it.
+    /// Sum of f over the reservations that began in it.
     pub extra: Su,
     /// Sum of their core-seconds.
     pub core_s: u64,

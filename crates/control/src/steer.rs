@@ -137,6 +137,7 @@ impl Controller {
         match &mut job.phase {
             Phase::Waiting(_) => {
                 let end = End::never_ran(EndCause::Cancelled, now);
+                self.uncount_job(now, id);
                 self.happened(now, "cancelled", who, format!("job {id}"), String::new());
                 self.end_job(now, id, &end, &note);
             }

@@ -111,9 +111,8 @@ impl Controller {
         if submitted.spec.reservation.is_none() {
             let core_ms = crate::reserve::asked_core_ms(&submitted);
             let notice = &self.config.reservations.notice;
-            for _ in 0..tasks {
-                self.reservations.figures.job_accepted(now, notice, core_ms);
-            }
+            let figures = &mut self.reservations.figures;
+            figures.jobs_accepted(now, notice, tasks as u64, core_ms);
         }
         self.add_group(group);
         for at in 0..tasks {

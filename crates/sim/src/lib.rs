@@ -4,6 +4,7 @@
 //! It knows nothing of sockets, daemons or processes. There is no second scheduler in it:
 //! every decision is made by `cosy_sched::Scheduler` or by `cosy_control::Controller`.
 
+pub mod booking;
 pub mod compare;
 pub mod cosy;
 pub mod intake;

@@ -1,5 +1,6 @@
-//! What remains charged of a reservation that ends before its end, and what a longer one
-//! costs more.
+//! What remains charged of a reservation that ends before its end. One that nobody used
+//! stays charged whole, and a longer one is charged like a new one; nothing is to be found
+//! out for either.
 //!
 //! The sum charged is p·n·d + f; what is given back is a part of both alike, in proportion
 //! to the time given back, since f was paid for the whole slot's being in the way.
@@ -12,12 +13,12 @@
 //! `free until` is start − notice, with the notice that the rule asked for at confirmation,
 //! and never before the hold would have expired. Behind it others have less time than the
 //! notice to plan with what comes free, so what lies in the next notice time cannot be used
-//! by them any more and is charged. One that has begun costs the time used, but at least
-//! what giving it back just before its start would have cost: else one would let it begin
-//! and end it at once.
+//! by them any more and is charged. One that has begun costs the time that it has lasted;
+//! but if it was hardly used, at least what giving it back just before its start would have
+//! cost: else one would let it begin and end it at once.
 //!
 //! What always holds: never less than nothing and never more than what was charged remains;
-//! the later it ends, the more.
+//! the later it ends, the more, unless it is used.
 //!
 //! Source: issue of advance reservations, "Admission" and "Money"; the papers charge
 //! everything and cancel nothing.
@@ -40,6 +41,8 @@ pub(crate) struct Terms {
     pub hold_until: Option<Time>,
     /// Whether cancelling late costs anything.
     pub fee: bool,
+    /// Hardly anything ran in it.
+    pub idle: bool,
     /// What is given back once it has begun.
     pub early_end: EarlyEnd,
 }
@@ -49,8 +52,6 @@ pub(crate) struct Terms {
 pub(crate) enum Ending {
     /// Given back by its owner or an administrator, or its work is done.
     Given,
-    /// Nothing was started in it in time.
-    Unused,
     /// Its nodes were not there.
     Failed,
 }
@@ -64,7 +65,6 @@ pub(crate) fn free_until(start: Time, notice: Span) -> Time {
 pub(crate) fn remains(terms: &Terms, ending: Ending, now: Time) -> Su {
     let charged = terms.charged.max(Su::ZERO);
     match ending {
-        Ending::Unused => charged,
         Ending::Failed => Su::ZERO,
         Ending::Given if now < terms.start => part(terms, lost_before_start(terms, now)),
         Ending::Given => match terms.early_end {
@@ -80,13 +80,6 @@ pub(crate) fn given_back(terms: &Terms, ending: Ending, now: Time) -> Su {
     charged.minus(remains(terms, ending, now))
 }
 
-/// p·n·d and f of the difference between a reservation and the longer one that takes its
-/// place; neither is below zero.
-pub(crate) fn difference(before: (Su, Su), after: (Su, Su)) -> (Su, Su) {
-    let more = |before: Su, after: Su| after.minus(before).max(Su::ZERO);
-    (more(before.0, after.0), more(before.1, after.1))
-}
-
 /// Until when of the slot nobody else can use it.
 fn lost_before_start(terms: &Terms, now: Time) -> Time {
     let free = is_free(terms, now);
@@ -98,12 +91,13 @@ fn lost_before_start(terms: &Terms, now: Time) -> Time {
 }
 
 fn lost_after_start(terms: &Terms, now: Time) -> Time {
-    let free = is_free(terms, now);
-    let least = if free { Span::ZERO } else { notice(terms) };
+    let late = terms.idle && !is_free(terms, now);
+    let least = if late { notice(terms) } else { Span::ZERO };
     now.max(terms.start + least)
 }
 
-fn is_free(terms: &Terms, now: Time) -> bool {
+/// Whether giving it back costs nothing but the time used.
+pub(crate) fn is_free(terms: &Terms, now: Time) -> bool {
     let limits = [terms.free_until, terms.hold_until];
     let last = limits.into_iter().flatten().max();
     !terms.fee || last.is_none_or(|last| now <= last)
@@ -143,6 +137,7 @@ mod tests {
             free_until: Some(free_until(at(1000), Span::from_minutes(40))),
             hold_until: Some(at(5)),
             fee: true,
+            idle: true,
             early_end: EarlyEnd::Refund,
         }
     }
@@ -181,28 +176,16 @@ mod tests {
         check(|_| (), 1100, 100);
         check(|_| (), 2000, 100);
         check(|t| t.fee = false, 1010, 10);
+        check(|t| t.idle = false, 1010, 10);
         check(|t| t.free_until = None, 1010, 10);
         check(|t| t.hold_until = Some(at(1005)), 1003, 3); // begun at once after booking
         check(|t| t.early_end = EarlyEnd::Charge, 1000, 100);
     }
 
     #[test]
-    fn unused_and_failed() {
-        check(|_| (), Ending::Unused, 1015, 100);
-        check(|t| t.fee = false, Ending::Unused, 1015, 100);
+    fn failed() {
         check(|_| (), Ending::Failed, 1015, 0);
-        check(|t| t.charged = Su(-5), Ending::Unused, 1015, 0);
-    }
-
-    #[test]
-    fn a_longer_one_costs_the_difference() {
-        let check = |before: (i64, i64), after: (i64, i64), wanted: (i64, i64)| {
-            let su = |(base, extra)| (Su::whole(base), Su::whole(extra));
-            assert_eq!(difference(su(before), su(after)), su(wanted));
-        };
-        check((10, 2), (15, 3), (5, 1));
-        check((10, 2), (15, 0), (5, 0));
-        check((10, 2), (10, 2), (0, 0));
+        check(|t| t.charged = Su(-5), Ending::Given, 1015, 0);
     }
 
     proptest! {
@@ -213,7 +196,7 @@ mod tests {
         fn the_later_the_more(
             (start, length, notice) in (0i64..5000, 0i64..5000, 0i64..9000),
             (charged, hold) in (0i64..1_000_000_000_000, 0i64..500),
-            (fee, refund) in any::<(bool, bool)>(),
+            (fee, idle, refund) in any::<(bool, bool, bool)>(),
             mut times in prop::collection::vec(-100i64..11_000, 2..20),
         ) {
             let terms = Terms {
@@ -223,8 +206,11 @@ mod tests {
                 free_until: Some(free_until(at(start), Span::from_minutes(notice))),
                 hold_until: Some(at(hold)),
                 fee,
+                idle,
                 early_end: if refund { EarlyEnd::Refund } else { EarlyEnd::Charge },
             };
+            // Nothing can have run in it before its start.
+            times.retain(|now| idle || *now >= start);
             times.sort_unstable();
             let kept = times.iter().map(|now| remains(&terms, Ending::Given, at(*now)));
             let kept: Vec<_> = kept.collect();
@@ -244,6 +230,7 @@ mod tests {
                 free_until: free.map(Time),
                 hold_until: hold.map(Time),
                 fee: true,
+                idle: true,
                 early_end: EarlyEnd::Refund,
             };
             let kept = remains(&terms, Ending::Given, Time(now));

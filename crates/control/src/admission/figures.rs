@@ -39,11 +39,18 @@ impl Figures {
         }
     }
 
-    /// A job of `core_ms` core-milliseconds (cores times limit) was accepted.
-    pub(crate) fn job_accepted(&mut self, now: Time, policy: &NoticePolicy, core_ms: i128) {
+    /// So many jobs of `core_ms` core-milliseconds each (cores times limit) were accepted.
+    pub(crate) fn jobs_accepted(
+        &mut self,
+        now: Time,
+        policy: &NoticePolicy,
+        jobs: u64,
+        core_ms: i128,
+    ) {
+        let core_s = core_seconds(core_ms).saturating_mul(jobs);
         let row = self.row(now, policy);
-        row.jobs = row.jobs.saturating_add(1);
-        row.jobs_core_s = row.jobs_core_s.saturating_add(core_seconds(core_ms));
+        row.jobs = row.jobs.saturating_add(jobs);
+        row.jobs_core_s = row.jobs_core_s.saturating_add(core_s);
     }
 
     /// A reservation of `core_ms` core-milliseconds was confirmed. Holds that are open and
@@ -272,9 +279,7 @@ mod tests {
     }
 
     fn jobs(figures: &mut Figures, policy: &NoticePolicy, count: u32) {
-        for _ in 0..count {
-            figures.job_accepted(at(0), policy, HOUR_MS);
-        }
+        figures.jobs_accepted(at(0), policy, u64::from(count), HOUR_MS);
     }
 
     #[test]
@@ -290,10 +295,14 @@ mod tests {
         let tell: fn(&mut Figures, &NoticePolicy) = |f, p| {
             jobs(f, p, 19);
             f.reservation_accepted(at(1), p, 19 * HOUR_MS);
-            (0..1000).for_each(|_| f.job_accepted(at(2), p, 1000));
+            f.jobs_accepted(at(2), p, 1000, 1000);
         };
         check(tell, [Some(9), Some(4963)], [0, 0]);
-        check(|f, p| f.job_accepted(at(0), p, -1), [None, None], [0, 0]);
+        check(
+            |f, p| f.jobs_accepted(at(0), p, 1, -1),
+            [None, None],
+            [0, 0],
+        );
     }
 
     #[test]
@@ -326,7 +335,7 @@ mod tests {
             ..policy(Weigh::Counts)
         };
         let mut figures = Figures::default();
-        figures.job_accepted(at(59), &policy, 1);
+        figures.jobs_accepted(at(59), &policy, 1, 1);
         figures.reservation_accepted(at(60), &policy, 1);
         let check = |now: i64, wanted: Option<u32>| {
             assert_eq!(figures.share(at(now), &policy), wanted.map(Share), "{now}");
@@ -353,7 +362,7 @@ mod tests {
         // Asked for in one stretch, confirmed in the next.
         figures.reservation_accepted(at(61), &policy, 7 * HOUR_MS);
         figures.reservation_withdrawn(at(70), &policy, at(58), 7 * HOUR_MS);
-        figures.job_accepted(at(62), &policy, 1_000_000 * HOUR_MS);
+        figures.jobs_accepted(at(62), &policy, 1, 1_000_000 * HOUR_MS);
         figures.job_withdrawn(at(70), &policy, at(62), 1_000_000 * HOUR_MS);
         let after: Vec<_> = figures.rows.values().cloned().collect();
         assert_eq!(after[0], before[0]);
@@ -384,7 +393,7 @@ mod tests {
             for (what, minute, wait, size) in steps {
                 let (now, core_ms) = (at(minute), i128::from(size) * 1_000_000);
                 match what {
-                    0 => figures.job_accepted(now, &policy, core_ms),
+                    0 => figures.jobs_accepted(now, &policy, 1, core_ms),
                     1 => figures.reservation_accepted(now, &policy, core_ms),
                     2 => figures.job_started(now, &policy, Span(wait), core_ms),
                     3 => figures.job_withdrawn(now, &policy, Time(wait), core_ms),
@@ -406,7 +415,7 @@ mod tests {
         fn absurd_windows(window: i64, now: i64, since: i64, core_ms: i64) {
             let policy = NoticePolicy { window: Span(window), ..NoticePolicy::default() };
             let mut figures = Figures::default();
-            figures.job_accepted(Time(now), &policy, i128::from(core_ms));
+            figures.jobs_accepted(Time(now), &policy, 1, i128::from(core_ms));
             figures.job_started(Time(now), &policy, Span(since), i128::MAX);
             figures.job_withdrawn(Time(now), &policy, Time(since), i128::MAX);
             figures.share(Time(now), &policy);

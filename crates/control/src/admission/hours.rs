@@ -35,8 +35,8 @@ impl HourPrices {
     }
 
     /// A slot of `core_ms` core-milliseconds that begins at `start` has cost `extra`. Only
-    /// what was booked should be told: quotes cost nothing, so that whoever asks often could
-    /// lower the floor.
+    /// what was paid is to be told: quotes, and bookings that are cancelled, cost nothing, so
+    /// that whoever makes many could change the floor.
     pub(crate) fn record(&mut self, start: Time, core_ms: i128, extra: Su) {
         let core_s = u64::try_from(core_ms.max(0) / 1000)
             .unwrap_or(MOST)

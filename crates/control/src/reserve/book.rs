@@ -297,6 +297,7 @@ impl Controller {
     /// Takes slots back that were taken in this very turn.
     fn undo(&mut self, now: Time, ids: &[ReservationId]) {
         for id in ids {
+            self.uncount(now, *id);
             self.close(
                 now,
                 *id,
@@ -344,11 +345,6 @@ impl Controller {
         let detail = self.slot_text(id);
         let word = if booking.hold { "held" } else { "booked" };
         self.happened(now, word, &who, format!("reservation {id}"), detail);
-        let core_ms = self.reservations.all[&id].core_ms();
-        let extra = taken.estimate.extra;
-        self.reservations
-            .hours
-            .record(taken.estimate.start, core_ms, extra);
         if booking.hold {
             self.touch_reservation(id);
         } else {

@@ -1,7 +1,7 @@
 //! Giving reservations back, and what that costs.
 
 use super::Reservation;
-use crate::admission::cancel::{Ending, Terms, remains};
+use crate::admission::cancel::{Ending, Terms, is_free, remains};
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::api::Reply;
@@ -70,9 +70,12 @@ impl Controller {
             return;
         };
         let row = &reservation.row;
-        let terms = self.terms(reservation);
+        let terms = self.terms(now, reservation);
         let costs = remains(&terms, Ending::Given, now);
         let (state, charged) = (row.state, row.charged);
+        if now < row.start && is_free(&terms, now) {
+            self.uncount(now, id);
+        }
         let inside: Vec<JobId> = self
             .inside
             .iter()
@@ -93,8 +96,23 @@ impl Controller {
         self.drop_attached(now, id, "its reservation was cancelled");
     }
 
+    /// A confirmed reservation that is taken back before anybody had to plan around it is
+    /// counted no longer by the notice rule.
+    pub(crate) fn uncount(&mut self, now: Time, id: ReservationId) {
+        let Some(reservation) = self.reservations.get(id) else {
+            return;
+        };
+        if reservation.row.state != ReservationState::Confirmed {
+            return;
+        }
+        let (made, core_ms) = (reservation.row.made, reservation.core_ms());
+        let policy = &self.config.reservations.notice;
+        let figures = &mut self.reservations.figures;
+        figures.reservation_withdrawn(now, policy, made, core_ms);
+    }
+
     /// What the sum depends on that remains charged when a reservation ends early.
-    pub(crate) fn terms(&self, reservation: &Reservation) -> Terms {
+    pub(crate) fn terms(&self, now: Time, reservation: &Reservation) -> Terms {
         let row = &reservation.row;
         let policy = self.reservation_policy(&row.queue);
         Terms {
@@ -104,6 +122,7 @@ impl Controller {
             free_until: row.free_until,
             hold_until: Some(row.hold_until.unwrap_or(row.made + policy.hold)),
             fee: policy.cancel_fee,
+            idle: row.first_use.is_none() || self.is_hardly_used(now, reservation),
             early_end: policy.early_end,
         }
     }

@@ -66,17 +66,18 @@ impl Controller {
         let free_until = self.free_until(now, reservation);
         let core_ms = reservation.core_ms();
         let row = &reservation.row;
-        let (account, price) = (row.account.clone(), row.base.plus(row.extra));
+        let (account, base, extra) = (row.account.clone(), row.base, row.extra);
         if let Some(account) = account {
             let books = &mut self.reservations.books;
-            let records = books.charge(now, &account, id, price, "charge", who);
+            let mut records = books.charge(now, &account, id, base, "charge", who);
+            records.extend(books.charge(now, &account, id, extra, "extra", who));
             records.into_iter().for_each(|r| self.record(r));
         }
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             let row = &mut reservation.row;
             row.state = ReservationState::Confirmed;
             row.free_until = Some(free_until);
-            (row.held, row.charged) = (Su::ZERO, price);
+            (row.held, row.charged) = (Su::ZERO, base.plus(extra));
         }
         let policy = &self.config.reservations.notice;
         let figures = &mut self.reservations.figures;

@@ -119,6 +119,7 @@ impl Controller {
 
     fn begin_reservation(&mut self, now: Time, id: ReservationId) {
         self.repair_one(now, id);
+        self.note_hour_price(id);
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
@@ -128,6 +129,19 @@ impl Controller {
         self.happened(now, "began", "controller", object, String::new());
         self.touch_reservation(id);
         self.review_waiting_for(now, id);
+    }
+
+    /// What the hour costs is learned when a reservation begins: one that was cancelled for
+    /// nothing teaches nothing. Where f was the floor itself, the mean stays as it is.
+    fn note_hour_price(&mut self, id: ReservationId) {
+        let Some(reservation) = self.reservations.get(id) else {
+            return;
+        };
+        let row = &reservation.row;
+        if self.reservation_policy(&row.queue).price_floor {
+            let (start, core_ms, extra) = (row.start, reservation.core_ms(), row.extra);
+            self.reservations.hours.record(start, core_ms, extra);
+        }
     }
 
     fn give_back_unused(&mut self, now: Time, id: ReservationId) {
@@ -149,7 +163,7 @@ impl Controller {
         } else {
             ReservationState::Ended
         };
-        let terms = self.terms(reservation);
+        let terms = self.terms(now, reservation);
         self.close(now, id, state, why);
         if never {
             let back = given_back(&terms, Ending::Failed, now);
@@ -180,6 +194,14 @@ impl Controller {
             cores * i128::from(now.since(run.allocated).ms())
         });
         i128::from(reservation.row.used_core_ms) + used.sum::<i128>()
+    }
+
+    /// True when less of it was used than what is reported.
+    pub(crate) fn is_hardly_used(&self, now: Time, reservation: &Reservation) -> bool {
+        let least = self.reservation_policy(&reservation.row.queue).low_use_ppm;
+        let least = i128::from(least.unwrap_or(0));
+        let (whole, used) = (reservation.core_ms(), self.used_so_far(now, reservation));
+        used.saturating_mul(1_000_000) < whole.saturating_mul(least)
     }
 
     /// A reservation that was hardly used is told to its owner and the administrators.

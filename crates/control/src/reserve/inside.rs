@@ -422,6 +422,20 @@ impl Controller {
         }
     }
 
+    /// A job that is cancelled before it ever ran is counted no longer by the notice rule.
+    pub(crate) fn uncount_job(&mut self, now: Time, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        if job.attempt.0 > 0 || job.spec().reservation.is_some() {
+            return;
+        }
+        let (submit, core_ms) = (job.submitted.submit, asked_core_ms(&job.submitted));
+        let policy = &self.config.reservations.notice;
+        let figures = &mut self.reservations.figures;
+        figures.job_withdrawn(now, policy, submit, core_ms);
+    }
+
     /// Takes note of what an attempt inside a reservation has used.
     pub(crate) fn note_use(&mut self, now: Time, id: JobId) {
         let Some(within) = self.jobs.get(&id).and_then(|job| job.spec().reservation) else {

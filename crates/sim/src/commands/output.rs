@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Options of all commands that name files to read.
-const INPUTS: [&str; 4] = ["workload", "sacct", "policy", "against"];
+const INPUTS: [&str; 6] = ["workload", "sacct", "policy", "against", "sp2", "ctc"];
 
 /// Where results go.
 pub struct Output {

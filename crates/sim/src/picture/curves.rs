@@ -81,7 +81,7 @@ fn area(workload: &Workload, replay: &Replay, top: f64) -> Area {
 }
 
 /// A round number that is not below any of the values.
-fn most(values: &[f64]) -> f64 {
+pub(super) fn most(values: &[f64]) -> f64 {
     let highest = values.iter().copied().fold(0.0, f64::max);
     let mut round = 1.0;
     while round < highest {

@@ -1,5 +1,5 @@
 //! Pictures of a replay as SVG: who held which nodes when, how much of the machine was
-//! held, how much waited.
+//! held, how much waited; and figures of experiments.
 //!
 //! It knows nothing of files. What always holds: the text is well-formed XML whatever names
 //! are in it, its size is bounded ([`MAX_BARS`], one point for each column of pixels), and
@@ -8,10 +8,12 @@
 mod axis;
 mod curves;
 mod gantt;
+mod lines;
 mod svg;
 
 pub use curves::{backlog, utilisation};
 pub use gantt::gantt;
+pub use lines::{Line, Panel, lines};
 
 use crate::replay::{Ran, Replay};
 use crate::workload::{Job, Workload};

@@ -28,6 +28,7 @@ text{font-family:sans-serif;font-size:11px;fill:#333}\
 .j{stroke:#fff;stroke-width:.5}\
 .b{stroke:#000;stroke-width:1;stroke-dasharray:3 2}\
 .u{fill:#4878a8;fill-opacity:.35;stroke:#2f5d8a;stroke-width:1}\
+.l{fill:none;stroke-width:1.5}\
 .n{font-size:9px;text-anchor:middle;pointer-events:none}";
 
 impl Svg {
@@ -81,6 +82,14 @@ impl Svg {
     /// An outline as the commands of a `path`.
     pub fn path(&mut self, class: &str, commands: &str) {
         self.push(format_args!("<path class=\"{class}\" d=\"{commands}\"/>\n"));
+    }
+
+    /// A line of a colour, with words that are shown when the pointer is on it.
+    pub fn line(&mut self, colour: &str, commands: &str, tip: &str) {
+        let tip = escape(tip);
+        self.push(format_args!(
+            "<path class=\"l\" stroke=\"{colour}\" d=\"{commands}\"><title>{tip}</title></path>\n"
+        ));
     }
 
     /// Words.

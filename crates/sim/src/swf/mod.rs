@@ -5,10 +5,12 @@
 //! such job is an error or counted.
 
 mod header;
+mod record;
 mod row;
 mod write;
 
 pub use crate::intake::Strictness;
+pub use record::{Record, records};
 pub use row::{Fault, Field};
 pub use write::write;
 

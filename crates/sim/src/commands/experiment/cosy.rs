@@ -1,9 +1,10 @@
-//! The command `cosy-sim experiment`: the papers' experiments again.
+//! The command `cosy-sim experiment cosy`.
 
-use super::output::Output;
-use super::source;
+use super::{judged, option};
+use crate::commands::output::Output;
+use crate::commands::source;
 use anyhow::{Context, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 use cosy_sched::Policy;
 use cosy_sim::cosy::case::{Case, Wait};
 use cosy_sim::cosy::controlled;
@@ -22,14 +23,6 @@ const MOST_REQUESTS: u64 = 10_000_000;
 
 /// Its options.
 pub fn command() -> Command {
-    Command::new("experiment")
-        .about("Runs a paper's experiments again")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(cosy_command())
-}
-
-fn cosy_command() -> Command {
     let number = |name: &'static str, value: &'static str, most: u64| {
         let range = value_parser!(u64).range(1..=most);
         option(name, "N").default_value(value).value_parser(range)
@@ -76,16 +69,7 @@ fn cosy_command() -> Command {
                 .help("So many of the workloads also go through the controller, without reservations"),
         )
         .arg(option("json", "FILE").help("Writes everything there as JSON; - for standard output"))
-        .arg(
-            Arg::new("check")
-                .long("check")
-                .action(ArgAction::SetTrue)
-                .help("Ends with 1 when a claim of the paper does not hold"),
-        )
-}
-
-fn option(name: &'static str, value: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value)
+        .arg(super::check())
 }
 
 fn wait(text: &str) -> Result<Wait, String> {
@@ -104,13 +88,6 @@ fn wait(text: &str) -> Result<Wait, String> {
 /// # Errors
 /// The options contradict each other, or the controller and the planner do.
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
-    match options.subcommand() {
-        Some(("cosy", options)) => cosy(options),
-        _ => bail!("which experiment? There is cosy"),
-    }
-}
-
-fn cosy(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut output = Output::of(options, &["json"])?;
     let settings = settings(options)?;
     let cases = settings.cases();
@@ -125,12 +102,7 @@ fn cosy(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         Ok(serde_json::to_string_pretty(&all)? + "\n")
     })?;
     output.finish(&format!("{}\n{report}\n{controller}", headline(&settings)))?;
-    let failed = options.get_flag("check") && !report.all_hold();
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(judged(options, report.all_hold()))
 }
 
 /// Demands of the controller the starts that the planner alone came to.

@@ -1,0 +1,178 @@
+//! The two ways to place a reservation: by load (eq. 1) and by what-if (eq. 4).
+//!
+//! Where the paper is silent:
+//! - Slots have equal distances over the window, both ends among them, and the JOB
+//!   placeholder's slot is one more when it is in the window; for both methods the same.
+//! - What-if takes the slot with the best availability, of equals the earliest.
+//! - Load takes the earliest slot that it calls available. As the broker does (section 3),
+//!   it tries the next when the cluster refuses one.
+//! - The cluster refuses slots in the way of running jobs, of accepted reservations or of
+//!   the head (section 2), whatever the method.
+//!
+//! Source: what-if paper, sections 2 to 4.
+
+use crate::booking::drive::{Request, Rule, Slot};
+use crate::booking::inquiry::evenly;
+use cosy_model::{Span, Time};
+use cosy_sched::appraise::{Appraisal, Estimate, Starts};
+
+/// How slots are ranked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// By the end of the present work.
+    Load,
+    /// By what the queue would suffer.
+    WhatIf,
+}
+
+impl Method {
+    /// Both, in the order of the tables.
+    pub const ALL: [Self; 2] = [Self::Load, Self::WhatIf];
+
+    /// What tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::WhatIf => "what-if",
+        }
+    }
+}
+
+/// Which slots of a window are probed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// With equal distances, and the JOB placeholder's, as in the paper.
+    Even,
+    /// Those that a running cluster looks at: also where free resources change.
+    Changes,
+}
+
+/// How the slots of a window are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slots {
+    /// Which.
+    pub kind: Kind,
+    /// How many at most (of those with equal distances).
+    pub most: usize,
+    /// No two of these are nearer.
+    pub gap: Span,
+    /// Weight of the makespan in eq. (4), in millionths.
+    pub makespan_weight_ppm: u32,
+}
+
+/// A request, and what became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// When it was made.
+    pub now: Time,
+    /// Jobs and reservations before it, in time of the whole machine (L of section 5.2).
+    pub load: Span,
+    /// Where it was placed.
+    pub granted: Option<Time>,
+}
+
+/// Places reservations asked for so long ahead, in a window of so many starts.
+pub struct Placing {
+    /// By which method.
+    pub method: Method,
+    /// From the request to the earliest start.
+    pub ahead: Span,
+    /// From the earliest start to the latest.
+    pub window: Span,
+    /// Which slots.
+    pub slots: Slots,
+    /// What was asked so far.
+    pub asked: Vec<Asked>,
+    /// Granted reservations: start, and processors times length in milliseconds.
+    pending: Vec<(Time, i128)>,
+}
+
+impl Placing {
+    /// Nothing is asked yet.
+    pub fn new(method: Method, ahead: Span, window: Span, slots: Slots) -> Self {
+        Self {
+            method,
+            ahead,
+            window,
+            slots,
+            asked: Vec::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    fn probe(&self, request: &Request<'_>) -> Appraisal {
+        let earliest = request.now + self.ahead;
+        let latest = earliest + self.window;
+        let Slots { most, gap, .. } = self.slots;
+        let weight = self.slots.makespan_weight_ppm;
+        let starts = match self.slots.kind {
+            Kind::Even => {
+                let mut starts = evenly(earliest, latest, most, gap);
+                let plain = request.appraise(Starts::At(Vec::new()), weight).plain_start;
+                starts.extend(plain.filter(|start| (earliest..=latest).contains(start)));
+                starts.sort_unstable();
+                starts.dedup();
+                Starts::At(starts)
+            }
+            Kind::Changes => Starts::Window {
+                earliest,
+                latest,
+                most,
+                gap,
+            },
+        };
+        request.appraise(starts, weight)
+    }
+
+    fn pick(&self, slots: Vec<Estimate>) -> Option<Slot> {
+        let possible = slots.into_iter().filter(|slot| !slot.before_head);
+        let mut slots = possible.filter_map(|slot| {
+            let shares = slot.shares.clone()?;
+            let start = slot.start;
+            Some((slot, Slot { start, shares }))
+        });
+        let best = match self.method {
+            Method::Load => slots.find(|(slot, _)| slot.by_load),
+            Method::WhatIf => slots
+                .filter(|(slot, _)| slot.availability_ppm > 0)
+                .max_by_key(|(slot, _)| (slot.availability_ppm, std::cmp::Reverse(slot.start))),
+        };
+        best.map(|(_, slot)| slot)
+    }
+}
+
+impl Rule for Placing {
+    fn decide(&mut self, request: &Request<'_>) -> Option<Slot> {
+        self.pending.retain(|(start, _)| *start > request.now);
+        let booked: i128 = self.pending.iter().map(|(_, area)| area).sum();
+        let load = (booked + backlog(request)) / i128::from(request.machine.size().max(1));
+        let slot = self.pick(self.probe(request).slots);
+        let granted = slot.as_ref().map(|slot| slot.start);
+        self.asked.push(Asked {
+            now: request.now,
+            load: Span(i64::try_from(load).unwrap_or(i64::MAX)),
+            granted,
+        });
+        let area = area(request, request.at, request.length);
+        self.pending.extend(granted.map(|start| (start, area)));
+        slot
+    }
+}
+
+/// What runs and what waits, by limits, in processors times milliseconds.
+fn backlog(request: &Request<'_>) -> i128 {
+    let running = request.scheduler.running_jobs();
+    let running = running.map(|(job, end)| (job, end.since(request.now)));
+    let waiting = request.scheduler.waiting_in_order();
+    let waiting = waiting.map(|job| (job.key.job, job.limit));
+    let areas = running.chain(waiting);
+    areas
+        .map(|(job, left)| area(request, job.0 as usize, left))
+        .sum()
+}
+
+fn area(request: &Request<'_>, at: usize, length: Span) -> i128 {
+    let processors = request.jobs.get(at);
+    let processors = processors.map_or(0, |job| request.machine.processors(job));
+    i128::from(processors) * i128::from(length.0.max(0))
+}
