@@ -35,6 +35,19 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
             ));
         }
     }
+    let mut pushed = std::collections::BTreeMap::new();
+    for (job, span) in it.reservations.live().flat_map(|r| &r.row.delays) {
+        *pushed.entry(*job).or_insert(0) += span.ms();
+    }
+    if !it
+        .reservations
+        .pushed
+        .iter()
+        .map(|(j, s)| (*j, s.ms()))
+        .eq(pushed)
+    {
+        return Err("the delays of reservations do not add up".to_owned());
+    }
     for (job, reservation) in &it.inside {
         let live = it
             .reservations

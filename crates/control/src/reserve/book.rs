@@ -337,11 +337,11 @@ impl Controller {
         };
         self.sched.add_block(reservation.block());
         self.reservations.all.insert(id, reservation);
+        self.reservations.add_delays(&taken.estimate.delays.listed);
         if let Err(refusal) = self.attach(now, booking, id) {
             self.undo(now, &[id]);
             return Err(refusal);
         }
-        self.reservations.add_up_pushed();
         let detail = self.slot_text(id);
         let word = if booking.hold { "held" } else { "booked" };
         self.happened(now, word, &who, format!("reservation {id}"), detail);

@@ -245,6 +245,7 @@ impl Controller {
             .reservations
             .get(id)
             .is_some_and(|r| r.planner.is_some());
+        self.reservations.drop_delays(id);
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
@@ -257,7 +258,6 @@ impl Controller {
         } else {
             self.review_waiting_for(now, id);
         }
-        self.reservations.add_up_pushed();
         self.touch_reservation(id);
     }
 

@@ -146,7 +146,7 @@ impl Controller {
             self.sched.add_block(block);
         }
         self.keep_open(id);
-        self.reservations.add_up_pushed();
+        self.reservations.add_delays(&estimate.delays.listed);
         let who = caller.user.name.clone();
         self.happened(
             now,

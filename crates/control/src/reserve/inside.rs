@@ -4,7 +4,7 @@
 //! What always holds: a job is in `Controller::inside` while a reservation's planner has it,
 //! waiting or running; else the cluster's planner has it.
 
-use super::Reservation;
+use super::{Reservation, Reservations};
 use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::{Job, Submitted};
@@ -44,10 +44,10 @@ impl Controller {
     /// What all planners start now.
     pub(crate) fn planned_starts(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = self.sched.schedule(now);
-        for reservation in self.reservations.all.values_mut() {
-            if let Some(planner) = &mut reservation.planner {
-                starts.extend(planner.schedule(now));
-            }
+        let Reservations { all, active, .. } = &mut self.reservations;
+        for id in active.iter() {
+            let planner = all.get_mut(id).and_then(|r| r.planner.as_deref_mut());
+            starts.extend(planner.map(|p| p.schedule(now)).unwrap_or_default());
         }
         starts
     }
@@ -176,6 +176,7 @@ impl Controller {
         let planner = self.planner_inside(reservation);
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             reservation.planner = Some(planner);
+            self.reservations.active.insert(id);
         }
     }
 
@@ -208,35 +209,25 @@ impl Controller {
     }
 
     pub(crate) fn update_available_inside(&mut self, node: NodeId, available: bool) {
-        for reservation in self.reservations.all.values_mut() {
-            if reservation.has_node(node)
-                && let Some(planner) = &mut reservation.planner
-                && !available
-            {
-                planner.set_available(node, false);
+        for id in self.active_on(node) {
+            let reservation = self.reservations.all.get_mut(&id);
+            match reservation.and_then(|r| r.planner.as_deref_mut()) {
+                Some(planner) if !available => planner.set_available(node, false),
+                Some(_) => self.update_inside(id),
+                None => {}
             }
-        }
-        if available {
-            let active: Vec<ReservationId> = self.active_on(node);
-            active.into_iter().for_each(|id| self.update_inside(id));
         }
     }
 
     fn active_on(&self, node: NodeId) -> Vec<ReservationId> {
-        let on = |r: &&Reservation| r.planner.is_some() && r.has_node(node);
-        let all = self.reservations.all.values().filter(on);
-        all.map(|r| r.row.id).collect()
+        let active = self.reservations.active.iter().copied();
+        let on = |id: &ReservationId| self.reservations.get(*id).is_some_and(|r| r.has_node(node));
+        active.filter(on).collect()
     }
 
     /// The machine has changed: planners inside are made anew, running jobs stay.
     pub(crate) fn rebuild_insides(&mut self) {
-        let active: Vec<ReservationId> = self
-            .reservations
-            .all
-            .values()
-            .filter(|r| r.planner.is_some())
-            .map(|r| r.row.id)
-            .collect();
+        let active: Vec<ReservationId> = self.reservations.active.iter().copied().collect();
         for id in active {
             self.open_inside(id);
             self.enter_running(id);
@@ -296,6 +287,7 @@ impl Controller {
         }
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             reservation.planner = None;
+            self.reservations.active.remove(&id);
         }
         self.inside.retain(|_, reservation| *reservation != id);
         for (job, shares) in running {

@@ -30,7 +30,6 @@ impl Controller {
         for row in loaded.rows {
             self.load_reservation(row);
         }
-        self.reservations.add_up_pushed();
         self.configure_accounts(now);
     }
 
@@ -45,6 +44,7 @@ impl Controller {
         };
         let due = self.due_of(&reservation);
         if live {
+            self.reservations.add_delays(&reservation.row.delays);
             self.sched.add_block(reservation.block());
         }
         self.reservations.all.insert(id, reservation);

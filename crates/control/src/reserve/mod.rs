@@ -107,6 +107,8 @@ pub(crate) struct Reservations {
     /// Live ones, and those that ended within the last day.
     pub all: BTreeMap<ReservationId, Reservation>,
     pub next: u64,
+    /// Those that have a planner of their own.
+    pub active: BTreeSet<ReservationId>,
     /// When the course of each live one has to be looked at.
     due: BTreeMap<ReservationId, Time>,
     by_time: BTreeSet<(Time, ReservationId)>,
@@ -128,6 +130,7 @@ impl Reservations {
         Self {
             all: BTreeMap::new(),
             next: 1,
+            active: BTreeSet::new(),
             due: BTreeMap::new(),
             by_time: BTreeSet::new(),
             dirty: BTreeSet::new(),
@@ -164,16 +167,29 @@ impl Reservations {
         }
     }
 
-    /// Adds up anew what live reservations push back.
-    pub fn add_up_pushed(&mut self) {
-        let mut pushed: BTreeMap<JobId, Span> = BTreeMap::new();
-        for reservation in self.all.values().filter(|r| r.is_live()) {
-            for (job, span) in &reservation.row.delays {
-                let sum = pushed.entry(*job).or_default();
-                *sum = *sum + *span;
+    /// Adds what a reservation pushes back.
+    pub fn add_delays(&mut self, delays: &[(JobId, Span)]) {
+        let pushed = Arc::make_mut(&mut self.pushed);
+        for (job, span) in delays {
+            let sum = pushed.entry(*job).or_default();
+            *sum = *sum + *span;
+        }
+    }
+
+    /// Takes away what a reservation has pushed back.
+    fn drop_delays(&mut self, id: ReservationId) {
+        let Some(reservation) = self.all.get(&id) else {
+            return;
+        };
+        let pushed = Arc::make_mut(&mut self.pushed);
+        for (job, span) in &reservation.row.delays {
+            let left = pushed.get(job).map_or(0, |sum| sum.ms() - span.ms());
+            if left > 0 {
+                pushed.insert(*job, Span(left));
+            } else {
+                pushed.remove(job);
             }
         }
-        self.pushed = Arc::new(pushed);
     }
 }
 
