@@ -98,12 +98,18 @@ impl Scheduler {
             let amounts: &mut cosy_model::Amounts = wanted.entry(share.node).or_default();
             amounts.give(&share.amounts);
         }
-        let (any, window) = (Demand::default(), (start, start + length));
+        let window = (start, start + length);
         wanted.iter().all(|(node, amounts)| {
+            if !self.machine.knows(*node) || !self.machine.open.contains(*node) {
+                return false;
+            }
+            let demand = Demand {
+                exclusive: amounts == self.machine.total(*node), // nobody else at all
+                ..Demand::default()
+            };
             let sight = Sight::Until(Time::FAR);
-            let open = self.machine.knows(*node) && self.machine.open.contains(*node);
-            let free = open.then(|| self.machine.window(*node, &any, window, now, sight));
-            free.flatten().is_some_and(|free| amounts.fits(&free.free))
+            let free = self.machine.window(*node, &demand, window, now, sight);
+            free.is_some_and(|free| amounts.fits(&free.free))
         })
     }
 

@@ -3,9 +3,12 @@
 //!
 //! Jobs come from a small generator with a fixed seed, so the same work is measured each
 //! time; the last column changes when decisions change. Each figure is measured in several
-//! rounds, and its median is also given for each job, placement or pass. CPU time is the
-//! kernel's account of this thread.
+//! rounds, and its median is also given for each job, placement, pass or appraisal. CPU time
+//! is the kernel's account of this thread. Figures on the queue of CTC-SP2 need the folder
+//! with the logs in COSY_TRACES.
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
+
+mod appraisals;
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
 use cosy_sched::{
@@ -224,12 +227,18 @@ fn log(jobs: u64, nodes: usize, gap_ms: u64, limits: u64) -> Vec<Job> {
 
 /// Plays a log; returns the number of passes and the sum of the waits in seconds.
 fn simulate(scheduler: &mut Scheduler, jobs: &[Job]) -> (u64, i64) {
+    simulate_until(scheduler, jobs, Time::FAR)
+}
+
+/// Plays a log up to some time.
+fn simulate_until(scheduler: &mut Scheduler, jobs: &[Job], until: Time) -> (u64, i64) {
     let mut ends: std::collections::BinaryHeap<std::cmp::Reverse<(Time, u64)>> = Default::default();
     let (mut next, mut passes, mut waits) = (0, 0, 0);
     loop {
         let submit = jobs.get(next).map(|job| job.waiting.key.submit);
         let end = ends.peek().map(|end| end.0.0);
-        let Some(now) = submit.into_iter().chain(end).min() else {
+        let next_event = submit.into_iter().chain(end).min();
+        let Some(now) = next_event.filter(|now| *now <= until) else {
             return (passes, waits / 1000);
         };
         while let Some(over) = ends.peek().filter(|end| end.0.0 <= now) {
@@ -449,6 +458,7 @@ fn main() {
         1000,
         1024,
     );
+    appraisals::all(&table);
     let (core, node) = (shared(1, 1, 16), whole(1, 128));
     array(&table, "array of 2,000 one-core tasks, 16 nodes", &core, 16);
     array(&table, "array of 2,000 whole nodes, 128 nodes", &node, 128);
