@@ -128,6 +128,20 @@ fn nothing_else_is_booked_while_the_first_may_be() {
 }
 
 #[test]
+fn what_may_have_been_heard_once_stays_open() {
+    // Carried out at the first try, and nobody there at all the others.
+    let world = three()
+        .fault("b", "reserve", 0, 1, Trouble::Deaf)
+        .fault("b", "reserve", 0, u32::MAX, Trouble::Gone);
+    let tries = Tries {
+        total: Duration::from_millis(20),
+        pause: Duration::ZERO,
+    };
+    let outcome = best(&world, false, tries);
+    check(&world, &outcome, Verdict::Loose, "b1:confirmed");
+}
+
+#[test]
 fn nothing_offered_is_nothing_booked() {
     let world = World::new(&[("a", vec![full(10)]), ("b", vec![]), ("c", vec![full(10)])]);
     let outcome = best(&world, false, ONCE);
