@@ -45,7 +45,11 @@ impl Three {
             .collect();
         let dir = tempfile::tempdir().unwrap();
         let entry = |c: &Cluster| {
-            format!("[cluster.{}]\nsocket = \"{}\"\n", c.name, c.socket.display())
+            format!(
+                "[cluster.{}]\nsocket = \"{}\"\n",
+                c.name,
+                c.socket.display()
+            )
         };
         let text: String = known.iter().map(entry).collect();
         fs::write(dir.path().join("clusters.toml"), text).unwrap();
@@ -183,7 +187,10 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     let second = book();
     done(&second);
     assert_eq!(second.parts[0].cluster.name, "b");
-    assert_eq!(start_of(&second.parts[0].fate), from + Span::from_minutes(50));
+    assert_eq!(
+        start_of(&second.parts[0].fate),
+        from + Span::from_minutes(50)
+    );
     three.check(["confirmed", "confirmed,confirmed", "confirmed"]);
     // A dead one is told of, the others serve: b again, behind what it has.
     let mut three = three;
@@ -192,7 +199,10 @@ fn the_best_of_three_is_booked_and_a_refusal_falls_to_the_next() {
     done(&third);
     assert_eq!(third.tried[0].cluster, "c");
     assert_eq!(third.parts[0].cluster.name, "b");
-    assert_eq!(start_of(&third.parts[0].fate), from + Span::from_minutes(110));
+    assert_eq!(
+        start_of(&third.parts[0].fate),
+        from + Span::from_minutes(110)
+    );
 }
 
 #[test]
@@ -215,7 +225,11 @@ fn all_or_none_on_three() {
     three.take(1, later.clone());
     let partly = book(&later);
     assert_eq!(partly.verdict, Verdict::Nothing, "{partly:?}");
-    three.check(["confirmed,cancelled", "confirmed,confirmed", "confirmed,cancelled"]);
+    three.check([
+        "confirmed,cancelled",
+        "confirmed,confirmed",
+        "confirmed,cancelled",
+    ]);
     // In a window that begins there a start is found that all can offer.
     let next = Ask {
         earliest: Some(starts[0]),
@@ -242,15 +256,24 @@ fn one_is_killed_between_the_phases() {
     three.live[2].cosyd.kill();
     let outcome = broker.confirm_all(held);
     assert_eq!(outcome.verdict, Verdict::Loose, "{outcome:?}");
-    assert!(matches!(outcome.parts[0].fate, Fate::GivenBack(_)), "{outcome:?}");
-    assert!(matches!(outcome.parts[1].fate, Fate::GivenBack(_)), "{outcome:?}");
+    assert!(
+        matches!(outcome.parts[0].fate, Fate::GivenBack(_)),
+        "{outcome:?}"
+    );
+    assert!(
+        matches!(outcome.parts[1].fate, Fate::GivenBack(_)),
+        "{outcome:?}"
+    );
     let Fate::Left { lapses, .. } = &outcome.parts[2].fate else {
         panic!("{outcome:?}")
     };
     assert!(lapses.is_some());
     let text = show::outcome(&outcome, &cosy_cli::when::now());
     let socket = three.known[2].socket.display().to_string();
-    assert!(text.contains(&format!("COSY_SOCKET={socket} cresv cancel 1")), "{text}");
+    assert!(
+        text.contains(&format!("COSY_SOCKET={socket} cresv cancel 1")),
+        "{text}"
+    );
     // It comes back: the hold is still there, unconfirmed, and lapses by itself.
     three.live[2].start_cosyd();
     wait::until("the hold that nobody confirmed has lapsed", || {
@@ -289,7 +312,16 @@ fn a_cluster_that_is_away_for_a_moment_is_confirmed_all_the_same() {
 #[test]
 fn the_commands_know_several_clusters() {
     let three = Three::start("5m");
-    let line = ["cresv", "book", "--clusters", "a,b,c", "--all", "-N", "4", "--exclusive"];
+    let line = [
+        "cresv",
+        "book",
+        "--clusters",
+        "a,b,c",
+        "--all",
+        "-N",
+        "4",
+        "--exclusive",
+    ];
     let when = ["--time", "1:00:00", "--from", "now+2h", "--until", "now+5h"];
     let booked = three.run(&[&line[..], &when].concat());
     booked.expect(0);

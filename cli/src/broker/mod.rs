@@ -24,6 +24,7 @@ pub mod clusters;
 mod fake;
 pub mod outcome;
 pub mod rank;
+pub mod run;
 pub mod show;
 mod starts;
 #[cfg(test)]

@@ -130,9 +130,13 @@ fn nothing_else_is_booked_while_the_first_may_be() {
 #[test]
 fn what_may_have_been_heard_once_stays_open() {
     // Carried out at the first try, and nobody there at all the others.
-    let world = three()
-        .fault("b", "reserve", 0, 1, Trouble::Deaf)
-        .fault("b", "reserve", 0, u32::MAX, Trouble::Gone);
+    let world = three().fault("b", "reserve", 0, 1, Trouble::Deaf).fault(
+        "b",
+        "reserve",
+        0,
+        u32::MAX,
+        Trouble::Gone,
+    );
     let tries = Tries {
         total: Duration::from_millis(20),
         pause: Duration::ZERO,
