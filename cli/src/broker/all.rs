@@ -172,10 +172,12 @@ impl Broker<'_> {
         });
         let tried = tried.collect();
         let parts = side_by_side(&all, |(cluster, result)| self.undo(cluster, result));
+        // What is left somewhere is told before anything else is tried.
+        let clean = !parts.iter().any(Part::is_loose);
         Err(NotHeld {
             parts,
             tried,
-            another,
+            another: another && clean,
         })
     }
 

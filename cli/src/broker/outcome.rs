@@ -42,6 +42,20 @@ pub struct Part {
     pub fate: Fate,
 }
 
+impl Part {
+    /// True when something is there that was not asked for, or may be.
+    pub(super) const fn is_loose(&self) -> bool {
+        match self.fate {
+            Fate::Left { .. } | Fate::Unclear(_) | Fate::Lapsing(_) => true,
+            Fate::Booked(_)
+            | Fate::Held(_)
+            | Fate::GivenBack(_)
+            | Fate::Nothing(_)
+            | Fate::Untried => false,
+        }
+    }
+}
+
 /// Whether the user got what was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -82,15 +96,9 @@ impl Outcome {
     /// An outcome whose verdict follows from its parts.
     pub(super) fn of(parts: Vec<Part>, tried: Vec<Tried>, notes: Vec<String>) -> Self {
         let got = |p: &Part| matches!(p.fate, Fate::Booked(_) | Fate::Held(_));
-        let loose = |p: &Part| {
-            matches!(
-                p.fate,
-                Fate::Left { .. } | Fate::Unclear(_) | Fate::Lapsing(_)
-            )
-        };
         let verdict = if !parts.is_empty() && parts.iter().all(got) {
             Verdict::Done
-        } else if parts.iter().any(loose) {
+        } else if parts.iter().any(Part::is_loose) {
             Verdict::Loose
         } else {
             Verdict::Nothing

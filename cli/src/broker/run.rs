@@ -5,10 +5,11 @@ use super::outcome::{Fate, Outcome, Part};
 use super::{Broker, Preference, clusters, quote, rank_for, show};
 use crate::arg::{flag, value};
 use crate::table::Look;
-use crate::{exit, output, stat, when};
+use crate::{exit, output, stat};
 use clap::{Arg, ArgMatches};
 use cosy_model::api::Submission;
 use cosy_model::reservation::Ask;
+use jiff::Zoned;
 
 /// Slots in a table.
 const MOST_ROWS: usize = 30;
@@ -57,7 +58,12 @@ pub fn all_arg() -> Arg {
 ///
 /// # Errors
 /// No such clusters.
-pub fn run_quote(several: Several<'_>, ask: &Ask, most: Option<u32>) -> anyhow::Result<u8> {
+pub fn run_quote(
+    several: Several<'_>,
+    ask: &Ask,
+    most: Option<u32>,
+    now: &Zoned,
+) -> anyhow::Result<u8> {
     let clusters = named(several.list)?;
     let quotes = quote(&clusters, ask, most);
     let ranked = rank_for(&quotes, ask, Preference::of(ask.pick));
@@ -69,7 +75,7 @@ pub fn run_quote(several: Several<'_>, ask: &Ask, most: Option<u32>) -> anyhow::
             colour: output::colour(),
             bare: false,
         };
-        show::quotes(&quotes, &ranked, &when::now(), look, MOST_ROWS)
+        show::quotes(&quotes, &ranked, now, look, MOST_ROWS)
     });
     let gone = |f: &super::Failure| matches!(f, super::Failure::Unreachable(_));
     Ok(if !ranked.is_empty() {
@@ -90,6 +96,7 @@ pub fn run_book(
     ask: &Ask,
     hold: bool,
     job: Option<&Submission>,
+    now: &Zoned,
 ) -> anyhow::Result<u8> {
     let clusters = named(several.list)?;
     let preference = Preference::of(ask.pick);
@@ -102,7 +109,7 @@ pub fn run_book(
     output::print(&if several.json {
         stat::lines(&show::outcome_json(&outcome))
     } else {
-        show::outcome(&outcome, &when::now())
+        show::outcome(&outcome, now)
     });
     Ok(outcome.exit_code())
 }

@@ -185,6 +185,15 @@ fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
 }
 
 #[test]
+fn no_other_start_is_tried_while_something_is_left() {
+    let world = three()
+        .fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree))
+        .fault("a", "cancel", 0, 1, Trouble::Silent);
+    let outcome = all(&world, Pick::Soonest, ONCE);
+    check(&world, &outcome, Verdict::Loose, "a1:held b1:cancelled");
+}
+
+#[test]
 fn a_hold_that_no_start_would_help_ends_it() {
     let world = three().fault("c", "reserve", 0, 9, Trouble::No(Code::TooMany));
     let outcome = all(&world, Pick::Soonest, ONCE);

@@ -21,6 +21,7 @@ pub mod window;
 pub mod words;
 
 use crate::arg::{self, flag, json as json_flag, number, parse_limit, value, values};
+use crate::broker::run::{all_arg, clusters_arg};
 use crate::{Context, exit, output};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::ReservationId;
@@ -124,6 +125,7 @@ fn quote_command() -> Command {
             .value_parser(number(1, CANDIDATES as u32))
             .conflicts_with("all-slots"),
         )
+        .arg(clusters_arg().conflicts_with_all(["svg", "choose"]))
 }
 
 fn hold_command() -> Command {
@@ -131,7 +133,9 @@ fn hold_command() -> Command {
     ask::with_options(command)
         .override_usage("cresv hold [OPTIONS] --time LENGTH WHEN [SCRIPT [ARG]...]")
         .after_help(RESERVE_AFTER)
-        .arg(parsable())
+        .arg(clusters_arg())
+        .arg(all_arg())
+        .arg(parsable().conflicts_with("clusters"))
 }
 
 fn book_command() -> Command {
@@ -139,7 +143,9 @@ fn book_command() -> Command {
     ask::with_options(command)
         .override_usage("cresv book [OPTIONS] --time LENGTH WHEN [SCRIPT [ARG]...]")
         .after_help(RESERVE_AFTER)
-        .arg(parsable())
+        .arg(clusters_arg())
+        .arg(all_arg())
+        .arg(parsable().conflicts_with("clusters"))
 }
 
 fn confirm_command() -> Command {
@@ -268,6 +274,14 @@ mod tests {
         check("quote -t 2h --choose=hold", "");
         check("quote -t 2h --choose=x", "book");
         check("quote -t 2h --most 0", "from 1 to 2000");
+        check("quote -t 2h --clusters a,b", "");
+        check("quote -t 2h --clusters a,b --svg -", "cannot be used with");
+        check("book -t 2h --at 12:00 --clusters a,b --all", "");
+        check("hold -t 2h --at 12:00 --all", "required");
+        check(
+            "book -t 2h --at 12:00 --clusters a --parsable",
+            "cannot be used with",
+        );
         check("confirm 12", "");
         check("confirm r12", "");
         check("confirm 0", "the id of a reservation");

@@ -1,5 +1,6 @@
 //! `cresv quote`: asks, shows, draws and, with `--choose`, takes what is picked.
 
+use crate::broker::{self, run::Several};
 use crate::resv::ask::{self, Wanted};
 use crate::resv::reserve::{self, Form};
 use crate::resv::{chart, json, picture, slots, words};
@@ -32,6 +33,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             .push(format!("the quote is for the first of {n} starts"));
     }
     super::tell(context, &wanted.notes);
+    if let Some(several) = Several::of(matches) {
+        return broker::run::run_quote(several, &wanted.ask, most(matches), &wanted.now);
+    }
     let quote = asked(context, &wanted.ask, most(matches))?;
     let drawn = match matches.get_one::<OsString>("svg") {
         Some(file) => draw(context, &quote, &wanted.now, file)?,

@@ -1,6 +1,7 @@
 //! `cresv hold`, `book`, `confirm`, `extend`, `cancel`: what changes reservations, and how
 //! the answer is told.
 
+use crate::broker::{self, run::Several};
 use crate::resv::json::Reserved;
 use crate::resv::{ask, list, words};
 use crate::when::{self, Lean};
@@ -42,6 +43,10 @@ impl Form {
 pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::Result<u8> {
     let wanted = ask::wanted(context.args(), matches, false)?;
     super::tell(context, &wanted.notes);
+    if let Some(several) = Several::of(matches) {
+        let job = wanted.job.as_deref();
+        return broker::run::run_book(several, &wanted.ask, hold, job, &wanted.now);
+    }
     let reply = context.ask(Request::Reserve {
         ask: Box::new(wanted.ask),
         hold,
