@@ -22,7 +22,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Short names of the one program of the commands.
-const COMMANDS: [&str; 6] = ["cosy", "csub", "cstat", "ccancel", "chist", "cadm"];
+const COMMANDS: [&str; 7] = ["cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm"];
 
 /// How a cluster is configured.
 #[derive(Clone, Debug)]
