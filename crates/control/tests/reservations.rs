@@ -487,6 +487,14 @@ fn money_is_held_charged_and_given_back() {
         series: false,
     });
     assert_eq!(left(&mut world), (Su::whole(10), Su::ZERO, Su::ZERO));
+    // A hold that lapses gives back what it held.
+    let lapsing = world
+        .reserve(nodes(1, at(&world, 9000), 3600), true, None)
+        .unwrap()
+        .remove(0);
+    world.pass(301);
+    assert_eq!(world.show(lapsing.id).state, ReservationState::Expired);
+    assert_eq!(left(&mut world), (Su::whole(10), Su::ZERO, Su::ZERO));
     // Too dear.
     let dear = world
         .book(nodes(2, at(&world, 9000), 40 * 3600))

@@ -319,7 +319,7 @@ impl Controller {
         series: Option<ReservationId>,
     ) -> Result<ReservationId, Refusal> {
         let id = ReservationId(self.reservations.next);
-        let row = self.new_row(now, booking, &taken, id, series);
+        let mut row = self.new_row(now, booking, &taken, id, series);
         let price = row.base.plus(row.extra);
         let who = booking.caller.user.name.clone();
         if let Some(account) = &row.account {
@@ -328,6 +328,7 @@ impl Controller {
                 .books
                 .hold(now, account, id, price, &who)?;
             records.into_iter().for_each(|r| self.record(r));
+            row.held = price;
         }
         self.reservations.next += 1;
         let reservation = Reservation {
