@@ -9,7 +9,7 @@ use super::extend::Extension;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Time, Uid};
-use cosy_sched::appraise::{Appraisal, Inquiry};
+use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Snapshots at once.
@@ -128,9 +128,10 @@ impl Controller {
         if appraisals.under_way.len() >= UNDER_WAY {
             return;
         }
-        let Some((pending, inquiry)) = appraisals.waiting.pop_front() else {
+        let Some((pending, mut inquiry)) = appraisals.waiting.pop_front() else {
             return;
         };
+        start_no_earlier(&mut inquiry, now);
         let appraisal = appraisals.next;
         appraisals.next += 1;
         appraisals.under_way.insert(appraisal, pending);
@@ -156,6 +157,18 @@ impl Controller {
             Pending::Book(booking) => self.appraised_booking(now, *booking, &result),
             Pending::Extend(extension) => self.appraised_extension(now, *extension, &result),
             Pending::Move(id) => self.appraised_move(now, id, &result),
+        }
+    }
+}
+
+/// A start that has passed while its request waited for the snapshot becomes the present.
+fn start_no_earlier(inquiry: &mut Inquiry, now: Time) {
+    if let Starts::At(starts) = &mut inquiry.starts {
+        for start in starts
+            .iter_mut()
+            .filter(|s| **s + super::ask::JUST_NOW >= now)
+        {
+            *start = (*start).max(now);
         }
     }
 }

@@ -18,7 +18,7 @@ const JOBS_LOOKED_AT: usize = 10_000;
 /// Farthest start that can be asked for, from now.
 const FARTHEST: Span = Span::from_secs(10 * 366 * 86_400);
 /// A start that lies back by no more than this was meant as now.
-const JUST_NOW: Span = Span::from_secs(60);
+pub(super) const JUST_NOW: Span = Span::from_secs(60);
 
 /// A request that could be, resolved.
 #[derive(Clone, Debug)]

@@ -281,7 +281,8 @@ impl Controller {
             .and_then(|a| self.reservations.books.left(a));
         Request {
             policy,
-            now,
+            // What was now then is the past a moment later.
+            now: result.now,
             admin: self.is_admin(caller),
             share: figures.share(now, &policy.notice),
             load_end: result.load_end,

@@ -12,11 +12,16 @@
 //! the room that is left, or what the other kind does not need; the instants are thinned
 //! out evenly.
 //!
+//! With a least gap of a second or more all starts are whole seconds, rounded up (the latest
+//! down): instants that differ by milliseconds are one choice.
+//!
 //! What always holds: starts are sorted, each is there once, none is outside the window or
 //! before now, and there are no more than asked for.
 
 use cosy_model::{Span, Time};
 use std::collections::BTreeSet;
+
+const SECOND: Span = Span::from_secs(1);
 
 /// A window of starts, and how many are wanted of it.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +35,20 @@ pub(super) struct Window {
 /// Candidate starts. `changes` are the instants at which free resources change, in any
 /// order; `kept` the starts that stay when there are too many, the most important first.
 pub(super) fn candidates(window: Window, kept: &[Time], changes: &[Time]) -> Vec<Time> {
+    let grain = if window.gap >= SECOND { SECOND.0 } else { 1 };
+    let window = Window {
+        earliest: up(window.earliest, grain),
+        latest: Time(window.latest.0.div_euclid(grain).saturating_mul(grain)),
+        ..window
+    };
     let Window {
         earliest, latest, ..
     } = window;
     if earliest > latest {
         return Vec::new();
     }
+    let kept: Vec<Time> = kept.iter().map(|at| up(*at, grain)).collect();
+    let changes: Vec<Time> = changes.iter().map(|at| up(*at, grain)).collect();
     let inside = |at: &&Time| (earliest..=latest).contains(*at);
     let kept = [earliest, latest].into_iter().chain(kept.iter().copied());
     let mut starts = BTreeSet::new();
@@ -52,6 +65,16 @@ pub(super) fn candidates(window: Window, kept: &[Time], changes: &[Time]) -> Vec
     let left = window.most - starts.len();
     starts.extend(thinned(&changes, left));
     starts.into_iter().collect()
+}
+
+/// The next multiple of `grain` milliseconds.
+fn up(at: Time, grain: i64) -> Time {
+    let rest = at.0.rem_euclid(grain);
+    Time(if rest == 0 {
+        at.0
+    } else {
+        at.0.saturating_add(grain - rest)
+    })
 }
 
 /// At most `most` starts between the ends of the window, all with the same distance.
@@ -124,10 +147,27 @@ mod tests {
     }
 
     #[test]
+    fn whole_seconds_with_a_gap_of_seconds() {
+        check(
+            (10, 9_999, 9, 4000),
+            &[2_500],
+            &[2_501, 2_999, 5_000],
+            &[1_000, 3_000, 5_000, 9_000],
+        );
+        check((10, 999, 9, 1000), &[], &[], &[]);
+    }
+
+    #[test]
     fn absurd_windows() {
         let (least, most) = (i64::MIN, i64::MAX);
         check((least, most, 2, 0), &[], &[0], &[least, most]);
-        check((least, most, 3, most), &[0], &[], &[least, 0, most]);
+        check((least, most, 3, 999), &[0], &[], &[least, 0, most]);
+        check(
+            (least, most, 3, most),
+            &[0],
+            &[],
+            &[least / 1000 * 1000, 0, most / 1000 * 1000],
+        );
         check((0, most, 3, 0), &[], &[], &[0, 1 << 62, most]);
     }
 
