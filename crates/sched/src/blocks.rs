@@ -4,10 +4,11 @@
 //! component that it has nodes of.
 
 use crate::Demand;
-use crate::component::Component;
 use crate::machine::{Booking, Owner, Sight};
 use crate::scheduler::Scheduler;
+use crate::timeline::Timeline;
 use cosy_model::{NodeShare, ReservationId, Span, Time};
+use std::sync::Arc;
 
 /// An accepted reservation. Nothing else is started where it would be in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,26 +39,36 @@ impl Scheduler {
             self.machine.book(share.node, booking);
             if let Some(region) = self.machine.region(share.node) {
                 let bounds = &mut self.components[region].bounds;
-                bounds.insert((block.start, block.reservation));
-                bounds.insert((block.end, block.reservation));
-                self.components[region].reserved_is_old = true;
+                bounds.insert((block.start, block.reservation), ());
+                bounds.insert((block.end, block.reservation), ());
+                self.components[region].reserve_anew(block.start);
             }
             self.touch(share.node);
         }
-        self.blocks.insert(block.reservation, block);
+        self.blocks.insert(block.reservation, Arc::new(block));
     }
 
     /// True when there is an accepted reservation of that id whose time is not over.
     pub fn has_block(&self, reservation: ReservationId) -> bool {
-        self.blocks.contains_key(&reservation)
+        self.blocks.get(&reservation).is_some()
     }
 
     /// Removes a reservation: it was cancelled, or its job has started. False when there is
     /// none.
     pub fn remove_block(&mut self, reservation: ReservationId) -> bool {
-        let Some(block) = self.blocks.remove(&reservation) else {
+        let Some(block) = self.take_block(reservation) else {
             return false;
         };
+        for share in &block.shares {
+            if let Some(region) = self.machine.region(share.node) {
+                self.components[region].reserve_anew(block.start);
+            }
+        }
+        true
+    }
+
+    fn take_block(&mut self, reservation: ReservationId) -> Option<Arc<Block>> {
+        let block = self.blocks.remove(&reservation)?;
         for share in &block.shares {
             let owner = Owner::Reservation(reservation);
             self.machine.unbook(share.node, owner);
@@ -65,24 +76,25 @@ impl Scheduler {
                 let bounds = &mut self.components[region].bounds;
                 bounds.remove(&(block.start, reservation));
                 bounds.remove(&(block.end, reservation));
-                self.components[region].reserved_is_old = true;
             }
             self.touch(share.node);
         }
-        true
+        Some(block)
     }
 
-    /// Forgets reservations of a component whose time is over.
+    /// Forgets reservations of a component whose time is over. They may stay in the timeline,
+    /// where they are in nobody's way.
     pub(crate) fn drop_past_blocks(&mut self, component: usize, now: Time) {
         let bounds = &self.components[component].bounds;
         let past: Vec<ReservationId> = bounds
             .iter()
+            .map(|((at, reservation), ())| (*at, *reservation))
             .take_while(|(at, _)| *at <= now)
-            .map(|(_, reservation)| *reservation)
+            .map(|(_, reservation)| reservation)
             .filter(|r| self.blocks.get(r).is_some_and(|b| b.end <= now))
             .collect();
         for reservation in past {
-            self.remove_block(reservation);
+            self.take_block(reservation);
         }
     }
 
@@ -107,24 +119,48 @@ impl Scheduler {
         Some(self.shares_for(demand, &picks))
     }
 
-    /// Brings the timeline of a component's reservations up to date.
-    pub(crate) fn note_reserved(&mut self, component: usize) {
-        let component = &mut self.components[component];
-        if !component.reserved_is_old {
+    /// Brings the timeline of a component's reservations up to date, so that all that start
+    /// before `far` are in it.
+    pub(crate) fn note_reserved(&mut self, component: usize, now: Time, far: Time) {
+        let known = &self.components[component];
+        if known.bounds.is_empty() && known.reserved.is_empty() {
             return;
         }
-        let Component {
-            reserved, bounds, ..
-        } = component;
-        reserved.clear();
-        for (at, reservation) in bounds.iter() {
-            let block = self.blocks.get(reservation);
-            if let Some(block) = block.filter(|block| block.start == *at) {
-                let nodes = block.shares.iter().map(|share| share.node);
-                let here = nodes.filter(|node| component.nodes.contains(*node));
-                reserved.book(here.collect(), block.start, block.end);
-            }
+        if known.reserved_is_old || known.reserved_until < far {
+            // Twice as far as needed now: for later passes.
+            self.note_until(component, far + far.since(now));
         }
+    }
+
+    /// Looks at reservations that start later than those in the timeline of a component, at
+    /// all before `until` and more. False when there are none.
+    pub(crate) fn look_farther(&mut self, component: usize, now: Time, until: Time) -> bool {
+        let known = self.components[component].reserved_until;
+        if known == Time::FAR {
+            return false;
+        }
+        self.note_until(component, until.max(known + known.since(now)));
+        true
+    }
+
+    fn note_until(&mut self, component: usize, until: Time) {
+        let component = &mut self.components[component];
+        let mut reserved = Timeline::default();
+        component.reserved_until = Time::FAR;
+        for ((at, reservation), ()) in component.bounds.iter() {
+            let block = self.blocks.get(reservation);
+            let Some(block) = block.filter(|block| block.start == *at) else {
+                continue;
+            };
+            if block.start >= until {
+                component.reserved_until = until;
+                break;
+            }
+            let nodes = block.shares.iter().map(|share| share.node);
+            let here = nodes.filter(|node| component.nodes.contains(*node));
+            reserved.book(here.collect(), block.start, block.end);
+        }
+        component.reserved = Arc::new(reserved);
         component.reserved_is_old = false;
     }
 }

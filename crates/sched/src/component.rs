@@ -3,10 +3,11 @@
 
 use crate::ends::Ends;
 use crate::line::{Brief, Line};
+use crate::shelf::Shelf;
 use crate::timeline::Timeline;
 use crate::{NodeMask, OrderKey};
 use cosy_model::{JobId, ReservationId, Time, WaitReason};
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// So many jobs that have come between two passes are looked at alone; of more, all are.
 const MOST_FRESH: usize = 64;
@@ -23,10 +24,12 @@ pub(crate) struct Component {
     /// How many of these jobs do not hold their nodes as a whole.
     pub listed: u32,
     /// Starts and ends of reservations on its nodes.
-    pub bounds: BTreeSet<(Time, ReservationId)>,
-    /// The nodes of reservations over time, up to date during a pass.
-    pub reserved: Timeline,
-    /// A reservation has come or gone since `reserved` was made.
+    pub bounds: Shelf<(Time, ReservationId), ()>,
+    /// The nodes of reservations over time, up to date during a pass: of all that start
+    /// before `reserved_until`, and of some that are over.
+    pub reserved: Arc<Timeline>,
+    pub reserved_until: Time,
+    /// One of these has come or gone since `reserved` was made.
     pub reserved_is_old: bool,
     /// Something has changed since the last pass.
     pub dirty: bool,
@@ -67,6 +70,11 @@ impl Component {
         }
     }
 
+    /// A reservation that starts at `start` has come or gone.
+    pub fn reserve_anew(&mut self, start: Time) {
+        self.reserved_is_old |= start < self.reserved_until;
+    }
+
     /// True when a pass at `now` could start something.
     pub fn needs_pass(&self, now: Time) -> bool {
         !self.line.is_empty() && (self.dirty || self.due <= now)
@@ -79,7 +87,7 @@ impl Component {
         let soon = Time(now.0.saturating_add(1));
         let end = self.ends.first().map_or(Time::FAR, |end| end.at);
         let after = (soon, ReservationId(0));
-        let bound = self.bounds.range(after..).next().map_or(Time::FAR, |b| b.0);
+        let bound = self.bounds.from(after).next().map_or(Time::FAR, |b| b.0);
         if end <= now { soon } else { end.min(bound) }
     }
 

@@ -33,6 +33,7 @@ mod scheduler;
 mod select;
 mod shape;
 mod shared;
+mod shelf;
 mod shortage;
 mod summary;
 mod table;

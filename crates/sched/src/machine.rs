@@ -85,7 +85,7 @@ struct Node {
     running: Vec<Booking>,
     /// How many of them let nobody else on the node.
     wholes: u32,
-    ahead: Vec<Booking>,
+    ahead: Arc<Vec<Booking>>,
 }
 
 /// What is free now on the open nodes of a region (a component of queues).
@@ -359,7 +359,7 @@ impl Machine {
     /// Books something ahead.
     pub fn book(&mut self, id: NodeId, booking: Booking) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
-            node.ahead.push(booking);
+            Arc::make_mut(&mut node.ahead).push(booking);
             self.ahead.insert(id);
         }
     }
@@ -367,7 +367,7 @@ impl Machine {
     /// Removes what `owner` has booked ahead on `id`.
     pub fn unbook(&mut self, id: NodeId, owner: Owner) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
-            node.ahead.retain(|booking| booking.owner != owner);
+            Arc::make_mut(&mut node.ahead).retain(|booking| booking.owner != owner);
             set(&mut self.ahead, id, !node.ahead.is_empty());
         }
     }

@@ -135,7 +135,6 @@ impl Scheduler {
     pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<JobId>) {
         self.passes += 1;
         self.drop_past_blocks(component, now);
-        self.note_reserved(component);
         let mut pass = std::mem::take(&mut self.spare);
         let known = &mut self.components[component];
         let far = match known.bounds.is_empty() && self.reach.is_none() {
@@ -143,6 +142,7 @@ impl Scheduler {
             false => now + at_least_one(known.line.longest()),
         };
         pass.begin(component, now, far, known.has_endless());
+        self.note_reserved(component, now, far);
         self.reaches(far);
         if !self.serve_fresh(&mut pass, starts) {
             self.serve_line(&mut pass, starts);
@@ -409,7 +409,10 @@ impl Scheduler {
     }
 
     fn place_whole(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
-        let (start, nodes) = self.earliest_whole(pass, brief)?;
+        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
+            scheduler.earliest_whole(pass, brief)
+        });
+        let (start, nodes) = found?;
         let end = start + at_least_one(brief.limit);
         pass.placed.add_set(&nodes);
         if !pass.profile.is_empty() {
@@ -422,9 +425,34 @@ impl Scheduler {
         Some(start)
     }
 
+    /// What `find` finds when all reservations are looked at that begin before the place
+    /// ends.
+    fn looking_far_enough<T>(
+        &mut self,
+        pass: &mut Pass,
+        brief: &Brief,
+        find: impl Fn(&mut Self, &mut Pass) -> Option<(Time, T)>,
+    ) -> Option<(Time, T)> {
+        loop {
+            let found = find(self, pass);
+            let end = found
+                .as_ref()
+                .map(|(start, _)| *start + at_least_one(brief.limit));
+            let end = end.unwrap_or(Time::FAR);
+            let known = self.components[pass.component].reserved_until;
+            if end <= known || !self.look_farther(pass.component, pass.now, end) {
+                return found;
+            }
+            pass.profile.clear();
+        }
+    }
+
     fn place_shared(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
         self.book_places(pass);
-        let (start, picks) = self.earliest_shared(pass, brief)?;
+        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
+            scheduler.earliest_shared(pass, brief)
+        });
+        let (start, picks) = found?;
         let end = start + at_least_one(brief.limit);
         let nodes = picks.iter().map(|pick| pick.node).collect();
         pass.places.book(nodes, start, end);

@@ -122,7 +122,7 @@ impl Scheduler {
         let next = |c: &crate::component::Component| {
             let soon = (Time(now.0.saturating_add(1)), Default::default());
             let job = c.ends.first().map(|end| end.at);
-            let bound = c.bounds.range(soon..).next().map(|bound| bound.0);
+            let bound = c.bounds.from(soon).next().map(|bound| bound.0);
             job.into_iter().chain(bound).min()
         };
         waiting.filter_map(next).min().filter(|at| *at < Time::FAR)

@@ -10,10 +10,10 @@ use crate::line::GroupId;
 use crate::machine::Machine;
 use crate::pass::Pass;
 use crate::running::{RunId, RunningJobs};
+use crate::shelf::Shelf;
 use crate::table::JobTable;
 use crate::{Block, Demand, NodeMask, OrderKey, Policy};
 use cosy_model::{Amounts, JobId, NodeId, QueueId, ReservationId, Span, Time};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A job that waits. Its id is in the key.
@@ -57,7 +57,7 @@ pub struct Scheduler {
     pub(crate) groups: Groups,
     pub(crate) waiting: JobTable<Waiting>,
     pub(crate) running: RunningJobs,
-    pub(crate) blocks: BTreeMap<ReservationId, Block>,
+    pub(crate) blocks: Shelf<ReservationId, Arc<Block>>,
     /// Counts the changes of nodes and queues.
     pub(crate) epoch: u64,
     /// Counts the passes.
@@ -80,7 +80,7 @@ impl Scheduler {
             groups: Groups::default(),
             waiting: JobTable::default(),
             running: RunningJobs::default(),
-            blocks: BTreeMap::new(),
+            blocks: Shelf::default(),
             epoch: 0,
             passes: 0,
             reach: None,
@@ -136,12 +136,12 @@ impl Scheduler {
         }
         let running: Vec<RunId> = self.running.iter().map(|(id, _)| id).collect();
         running.into_iter().for_each(|id| self.enter(id));
-        for (reservation, block) in &self.blocks {
+        for (reservation, block) in self.blocks.iter() {
             for share in &block.shares {
                 if let Some(region) = self.machine.region(share.node) {
                     let bounds = &mut self.components[region].bounds;
-                    bounds.insert((block.start, *reservation));
-                    bounds.insert((block.end, *reservation));
+                    bounds.insert((block.start, *reservation), ());
+                    bounds.insert((block.end, *reservation), ());
                 }
             }
         }

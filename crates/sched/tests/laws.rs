@@ -5,7 +5,7 @@ mod common;
 
 use common::{Cluster, Pair, Request, Step, clusters, mask, requests, steps};
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Time};
-use cosy_sched::{Block, Policy, Scheduler};
+use cosy_sched::{Block, NodeSet, Plan, Policy, Scheduler};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,14 @@ fn run_out(
         seen(scheduler, now, &started)?;
     }
     Ok(starts)
+}
+
+/// When and where jobs start. Why they wait is as of the last pass, and a forecast makes
+/// one more.
+fn places(plan: &Plan) -> Vec<(JobId, Option<Time>, NodeSet)> {
+    let each = plan.predictions.iter();
+    each.map(|told| (told.job, told.start, told.nodes.clone()))
+        .collect()
 }
 
 fn filled(cluster: &Cluster, requests: &[Request]) -> Pair {
@@ -66,7 +74,7 @@ proptest! {
         }
         let now = Time(pair.now);
         let forecast = pair.scheduler.forecast(now, None);
-        prop_assert_eq!(forecast.plan(), &pair.scheduler.plan(now, None));
+        prop_assert_eq!(places(forecast.plan()), places(&pair.scheduler.plan(now, None)));
         for (nodes, start, length) in placed {
             let share = |node: NodeId| NodeShare { node, tasks: 1, amounts: cluster.nodes[node.index()].clone() };
             let known = mask(nodes & ((1 << cluster.nodes.len()) - 1));
@@ -78,7 +86,8 @@ proptest! {
                 end: Time(start.0 + length),
             };
             let told = forecast.with(std::slice::from_ref(&block));
-            prop_assert_eq!(told, pair.scheduler.plan_with(now, None, &[block]));
+            let plan = pair.scheduler.plan_with(now, None, &[block]);
+            prop_assert_eq!(places(&told), places(&plan));
         }
     }
 }

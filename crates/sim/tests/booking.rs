@@ -26,6 +26,7 @@ const SLOTS: Slots = Slots {
     most: 10,
     gap: Span::from_secs(10),
     makespan_weight_ppm: HALF_PPM,
+    equal_ppm: 0,
 };
 
 fn job(submit: i64, run: i64, limit: i64, processors: u32) -> Job {

@@ -113,8 +113,12 @@ pub(crate) fn with_hint(refusal: Refusal, passing: Option<Time>, looked_at: usiz
     Refusal::new(refusal.code, format!("{}; {hint}", refusal.message))
 }
 
+/// Figures of a slot that begins at once take a moment to work out: it is then taken from
+/// the present on, and is not in the past yet.
+const WORKED_OUT: Span = Span::from_secs(10);
+
 fn feasible(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
-    if slot.start < request.now {
+    if slot.start + WORKED_OUT < request.now {
         return Err(Refusal::invalid(format!(
             "the start {} is in the past: it is {} now",
             utc(slot.start),

@@ -206,6 +206,19 @@ fn notice_of_bookings_that_touch_each_other() {
 }
 
 #[test]
+fn a_slot_at_once_is_not_past_while_its_figures_are_worked_out() {
+    let policy = rules(&[], &[]);
+    let check = |late: Span, fine: bool| {
+        let (request, mut slot) = (request(&policy), slot());
+        slot.start = NOW - late;
+        assert_eq!(judge(&request, &slot).is_ok(), fine, "{late}");
+    };
+    check(Span::ZERO, true);
+    check(Span(2), true);
+    check(Span::from_secs(11), false);
+}
+
+#[test]
 fn hard_conditions_in_their_order() {
     let policy = ReservationPolicy {
         delay_cap: Some(Span::from_minutes(240)),

@@ -88,7 +88,7 @@ impl Queue {
                 .map(|queued| queued.place),
             jobs,
             running_end,
-            fixed_end: latest(running_end, scheduler.blocks.values().map(|b| b.end)),
+            fixed_end: latest(running_end, scheduler.blocks.iter().map(|(_, b)| b.end)),
             now,
         }
     }

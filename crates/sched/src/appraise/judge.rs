@@ -116,7 +116,7 @@ impl Scheduler {
     /// An id that no accepted reservation has.
     fn spare_reservation(&self) -> ReservationId {
         let mut ids = (0..=u64::MAX).rev().map(ReservationId);
-        let spare = ids.find(|id| !self.blocks.contains_key(id));
+        let spare = ids.find(|id| self.blocks.get(id).is_none());
         spare.expect("there are fewer reservations than ids")
     }
 }
@@ -176,7 +176,7 @@ impl<'a> Judge<'a> {
         let known = &scheduler.components[component];
         let soon = Time(self.now.0.saturating_add(1));
         let ends = known.ends.iter().map(|end| end.at.max(soon));
-        let bounds = known.bounds.iter().map(|(at, _)| *at);
+        let bounds = known.bounds.iter().map(|((at, _), ())| *at);
         let planned = self.queue.planned(&self.before);
         ends.chain(bounds).chain(planned).collect()
     }

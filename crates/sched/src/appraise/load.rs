@@ -47,7 +47,10 @@ impl Scheduler {
     /// The reservations of a component, by start.
     pub(super) fn blocks_from(&self, component: usize) -> impl Iterator<Item = &Block> {
         let bounds = self.components[component].bounds.iter();
-        bounds.filter_map(|(at, id)| self.blocks.get(id).filter(|block| block.start == *at))
+        bounds.filter_map(|((at, id), ())| {
+            let block = self.blocks.get(id)?;
+            (block.start == *at).then_some(&**block)
+        })
     }
 
     /// Cores of the open nodes of a component, or of all its nodes when none is open.

@@ -62,6 +62,8 @@ pub struct Growth {
     pub most_added_secs: f64,
     /// By book-ahead time, then by window: mean over seeds.
     pub grid: Vec<Vec<f64>>,
+    /// The same of the jobs of the queue only.
+    pub queue_grid: Vec<Vec<f64>>,
 }
 
 impl Study {
@@ -120,6 +122,7 @@ impl Study {
             most: all.iter().flatten().copied().fold(f64::MIN, f64::max),
             most_added_secs: added.iter().flatten().copied().fold(f64::MIN, f64::max),
             grid: all,
+            queue_grid: grid(&|run| run.queue_growth),
         }
     }
 }

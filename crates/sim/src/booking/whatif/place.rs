@@ -3,7 +3,8 @@
 //! Where the paper is silent:
 //! - Slots have equal distances over the window, both ends among them, and the JOB
 //!   placeholder's slot is one more when it is in the window; for both methods the same.
-//! - What-if takes the slot with the best availability, of equals the earliest.
+//! - What-if takes the slot with the best availability, of equals the earliest; how near to
+//!   the best counts as equal can be told.
 //! - Load takes the earliest slot that it calls available. As the broker does (section 3),
 //!   it tries the next when the cluster refuses one.
 //! - The cluster refuses slots in the way of running jobs, of accepted reservations or of
@@ -58,6 +59,9 @@ pub struct Slots {
     pub gap: Span,
     /// Weight of the makespan in eq. (4), in millionths.
     pub makespan_weight_ppm: u32,
+    /// What-if takes the earliest slot with an availability this near to the best, in
+    /// millionths.
+    pub equal_ppm: u32,
 }
 
 /// A request, and what became of it.
@@ -125,19 +129,20 @@ impl Placing {
     }
 
     fn pick(&self, slots: Vec<Estimate>) -> Option<Slot> {
-        let possible = slots.into_iter().filter(|slot| !slot.before_head);
-        let mut slots = possible.filter_map(|slot| {
-            let shares = slot.shares.clone()?;
-            let start = slot.start;
-            Some((slot, Slot { start, shares }))
-        });
-        let best = match self.method {
-            Method::Load => slots.find(|(slot, _)| slot.by_load),
-            Method::WhatIf => slots
-                .filter(|(slot, _)| slot.availability_ppm > 0)
-                .max_by_key(|(slot, _)| (slot.availability_ppm, std::cmp::Reverse(slot.start))),
-        };
-        best.map(|(_, slot)| slot)
+        let possible = |slot: &Estimate| !slot.before_head && slot.shares.is_some();
+        let available = |slot: &&Estimate| possible(slot) && slot.availability_ppm > 0;
+        let best = slots
+            .iter()
+            .filter(available)
+            .map(|slot| slot.availability_ppm);
+        let best = best.max().unwrap_or(0);
+        let least = best.saturating_sub(self.slots.equal_ppm).max(1);
+        let picked = slots.into_iter().find(|slot| match self.method {
+            Method::Load => possible(slot) && slot.by_load,
+            Method::WhatIf => possible(slot) && slot.availability_ppm >= least,
+        })?;
+        let start = picked.start;
+        picked.shares.map(|shares| Slot { start, shares })
     }
 }
 

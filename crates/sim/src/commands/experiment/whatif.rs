@@ -8,7 +8,6 @@ use anyhow::Context;
 use clap::{ArgMatches, Command, value_parser};
 use cosy_model::Span;
 use cosy_sched::Policy;
-use cosy_sim::booking::inquiry::HALF_PPM;
 use cosy_sim::booking::logs;
 use cosy_sim::booking::whatif::place::{Kind, Slots};
 use cosy_sim::booking::whatif::plot::cumulated;
@@ -81,6 +80,12 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(u32).range(0..=100))
                 .help("Weight of the makespan in the availability; the rest is that of the completion times"),
         )
+        .arg(
+            option("equal", "PERCENT")
+                .default_value("0")
+                .value_parser(value_parser!(u32).range(0..=100))
+                .help("What-if takes the earliest slot with an availability this near to the best"),
+        )
         .args(files())
         .arg(check())
 }
@@ -120,7 +125,6 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
     let machine = options.get_one::<Machine>("machine").context("--machine")?;
     let parts = (machine.nodes, machine.cores);
     let count = usize::try_from(number(options, "jobs"))?;
-    let weight = options.get_one::<u32>("weight").copied();
     let kind = match options.get_one::<String>("candidates").map(String::as_str) {
         Some("changes") => Kind::Changes,
         _ => Kind::Even,
@@ -135,9 +139,14 @@ fn settings(options: &ArgMatches) -> anyhow::Result<Settings> {
             kind,
             most: usize::try_from(number(options, "slots"))?,
             gap: options.get_one("gap").copied().unwrap_or(Span::ZERO),
-            makespan_weight_ppm: weight.map_or(HALF_PPM, |percent| percent * 10_000),
+            makespan_weight_ppm: percent(options, "weight") * 10_000,
+            equal_ppm: percent(options, "equal") * 10_000,
         },
     })
+}
+
+fn percent(options: &ArgMatches, name: &str) -> u32 {
+    options.get_one::<u32>(name).copied().unwrap_or(0)
 }
 
 fn headline(options: &ArgMatches, settings: &Settings) -> String {
@@ -146,12 +155,16 @@ fn headline(options: &ArgMatches, settings: &Settings) -> String {
     let Slots { most, gap, .. } = settings.slots;
     format!(
         "{} jobs on {} nodes, submitted over {:.2} days, policy {}; of each ten one is a \
-         reservation; at most {most} slots, {}, {gap} apart or more; weight of the makespan {} %",
+         reservation; at most {most} slots, {}, {gap} apart or more; weight of the makespan {} %{equal}",
         settings.jobs.len(),
         settings.nodes,
         submitted as f64 / 86_400_000.0,
         policy::name(settings.policy),
         named("candidates"),
         settings.slots.makespan_weight_ppm / 10_000,
+        equal = match settings.slots.equal_ppm / 10_000 {
+            0 => String::new(),
+            equal => format!("; availabilities within {equal} % are equal"),
+        },
     )
 }
