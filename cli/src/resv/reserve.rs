@@ -45,7 +45,8 @@ pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::R
     super::tell(context, &wanted.notes);
     if let Some(several) = Several::of(matches) {
         let job = wanted.job.as_deref();
-        return broker::run::run_book(several, &wanted.ask, hold, job, &wanted.now);
+        let program = context.program();
+        return broker::run::run_book(several, &wanted.ask, hold, job, program, &wanted.now);
     }
     let reply = context.ask(Request::Reserve {
         ask: Box::new(wanted.ask),
