@@ -326,6 +326,26 @@ fn the_commands_know_several_clusters() {
     let booked = three.run(&[&line[..], &when].concat());
     booked.expect(0);
     three.check(["confirmed", "confirmed", "confirmed"]);
+    let at_once = [
+        "cresv",
+        "book",
+        "--clusters",
+        "b,c",
+        "-N",
+        "4",
+        "--exclusive",
+        "-t",
+        "1h",
+    ];
+    let before = in_minutes(0);
+    let booked = three
+        .run(&[&at_once[..], &["--soonest"]].concat())
+        .expect(0);
+    assert!(booked.out.contains("Booked on cluster b"), "{booked:?}");
+    // At once, not at some candidate hours ahead.
+    let first = three.reservations(1).iter().map(|r| r.start).min().unwrap();
+    let soon = before + Span::from_minutes(30);
+    assert!(first >= before && first < soon, "{booked:?}");
     let unknown = three.run(&["cresv", "quote", "--clusters", "a,z", "-N", "1", "-t", "1h"]);
     unknown.expect_refusal("there is no cluster 'z'");
 }

@@ -115,12 +115,13 @@ fn chosen(quote: &Quote) -> Option<Time> {
     Some(slot.start)
 }
 
-/// Sorts by preference; equals stay in their order.
+/// Sorts by preference; equals stay in their order. Starts within one second are equal: a
+/// slot at once is a few milliseconds later on the cluster that answers later.
 pub(super) fn sort<T>(all: &mut [T], preference: Preference, merit: impl Fn(&T) -> Merit) {
     let scale = Scale::of(all.iter().map(&merit));
     all.sort_by_cached_key(|one| {
         let m = merit(one);
-        let soon = i128::from(m.start.0);
+        let soon = i128::from(m.start.secs());
         let cheap = i128::from(m.price.0);
         let sure = -i128::from(m.availability_ppm);
         match preference {
@@ -150,7 +151,7 @@ impl Scale {
             (i128::from(least), i128::from(most))
         };
         Self {
-            start: ends(&mut all.clone().map(|m| m.start.0)),
+            start: ends(&mut all.clone().map(|m| m.start.secs())),
             price: ends(&mut all.map(|m| m.price.0)),
         }
     }
@@ -161,7 +162,7 @@ impl Scale {
         let alpha = i128::from(alpha_permille.min(1000));
         let length = |(least, most): (i128, i128)| (most - least).max(1);
         let price = (i128::from(m.price.0) - self.price.0).saturating_mul(length(self.start));
-        let start = (i128::from(m.start.0) - self.start.0).saturating_mul(length(self.price));
+        let start = (i128::from(m.start.secs()) - self.start.0).saturating_mul(length(self.price));
         let price = price.saturating_mul(alpha);
         price.saturating_add(start.saturating_mul(1000 - alpha))
     }
@@ -204,6 +205,18 @@ mod tests {
         check(balance(1000), "c30 a60 c10 a10");
         // (f - 2)/6 and (s - 10)/50, half of each: 0.2, 0.33, 0.5, 0.5.
         check(balance(500), "c30 c10 a10 a60");
+    }
+
+    #[test]
+    fn what_begins_at_once_begins_at_once_everywhere() {
+        let mut later = slot(10, 1, 1);
+        later.start = later.start + cosy_model::Span(5);
+        let quotes = [
+            (cluster("a"), Ok(quote(vec![slot(10, 2, 1)]))),
+            (cluster("b"), Ok(quote(vec![later]))),
+        ];
+        let best = rank(&quotes, Preference::Soonest).remove(0);
+        assert_eq!(best.cluster.name, "b"); // the cheaper one
     }
 
     #[test]

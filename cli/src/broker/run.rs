@@ -12,7 +12,7 @@ use cosy_model::reservation::Ask;
 use jiff::Zoned;
 
 /// Slots in a table.
-const MOST_ROWS: usize = 30;
+const MOST_ROWS: usize = 12;
 
 /// Several clusters, as the command line has it.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +96,7 @@ pub fn run_book(
     ask: &Ask,
     hold: bool,
     job: Option<&Submission>,
+    program: &str,
     now: &Zoned,
 ) -> anyhow::Result<u8> {
     let clusters = named(several.list)?;
@@ -106,12 +107,19 @@ pub fn run_book(
         (true, false) => broker.book_all(&clusters, ask, preference, job),
         (true, true) => held(broker.hold_all(&clusters, ask, preference, job)),
     };
-    output::print(&if several.json {
-        stat::lines(&show::outcome_json(&outcome))
+    let code = outcome.exit_code();
+    if several.json {
+        output::print(&stat::lines(&show::outcome_json(&outcome)));
+        return Ok(code);
+    }
+    let text = show::outcome(&outcome, now);
+    if code == exit::OK {
+        output::print(&text);
     } else {
-        show::outcome(&outcome, now)
-    });
-    Ok(outcome.exit_code())
+        text.lines()
+            .for_each(|line| output::complain(program, line));
+    }
+    Ok(code)
 }
 
 fn named(list: &str) -> anyhow::Result<Vec<super::Cluster>> {

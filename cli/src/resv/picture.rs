@@ -213,10 +213,10 @@ fn tip(slot: &QuotedSlot, now: &Zoned) -> String {
             slot.price(),
             slot.availability_ppm / 10_000,
             words::span(slot.total_delay),
-            slot.reason
+            words::local_times(&slot.reason, now)
         )
     } else {
-        format!("{when}: {}", slot.reason)
+        format!("{when}: {}", words::local_times(&slot.reason, now))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::broker::{self, run::Several};
 use crate::resv::ask::{self, Wanted};
-use crate::resv::reserve::{self, Form};
-use crate::resv::{chart, json, picture, slots, words};
+use crate::resv::reserve::{self, Deed, Form};
+use crate::resv::{chart, json, picture, slots};
 use crate::table::Look;
 use crate::{Context, exit, output, stat};
 use anyhow::Context as _;
@@ -114,14 +114,15 @@ fn choose(
     hold: bool,
     as_json: bool,
 ) -> anyhow::Result<u8> {
-    let ask = chosen(wanted.ask, quote).map_err(|why| exit::coded(exit::FAILED, why))?;
+    let ask =
+        chosen(wanted.ask, quote, &wanted.now).map_err(|why| exit::coded(exit::FAILED, why))?;
     let reply = context.ask(Request::Reserve {
         ask: Box::new(ask),
         hold,
         job: wanted.job,
     })?;
     if !as_json {
-        return reserve::report(context, reply, &wanted.now, Form::Words);
+        return reserve::report(context, reply, &wanted.now, Form::Words, Deed::Made);
     }
     let mut whole = json::quote(quote);
     whole["chosen"] = json::Reserved::of(reply)?.json();
@@ -130,10 +131,10 @@ fn choose(
 }
 
 /// The slot that is picked, exactly, at its price or for less.
-fn chosen(mut ask: Ask, quote: &Quote) -> Result<Ask, String> {
+fn chosen(mut ask: Ask, quote: &Quote, now: &Zoned) -> Result<Ask, String> {
     let at = quote.choice.and_then(|at| usize::try_from(at).ok());
     let Some(slot) = at.and_then(|at| quote.slots.get(at)) else {
-        let why = slots::first_reason(quote).map(|r| format!(": {}", words::clean(r)));
+        let why = slots::first_reason(quote, now).map(|r| format!(": {r}"));
         return Err(format!(
             "no slot can be taken now{}",
             why.unwrap_or_default()
@@ -182,7 +183,7 @@ mod tests {
         let slot = &quote.slots[2];
         assert_eq!(quote.choice, Some(2));
         let check = |pick, max, want: (Pick, Option<Time>, Su)| {
-            let got = chosen(ask(pick, max), &quote).unwrap();
+            let got = chosen(ask(pick, max), &quote, &sample::now()).unwrap();
             assert_eq!(
                 (got.pick, got.earliest, got.max_price),
                 (want.0, want.1, Some(want.2))
@@ -201,7 +202,7 @@ mod tests {
             choice: None,
             ..sample::quote()
         };
-        let error = chosen(ask(Pick::Soonest, None), &none).unwrap_err();
+        let error = chosen(ask(Pick::Soonest, None), &none, &sample::now()).unwrap_err();
         assert!(
             error.contains("no slot can be taken now: not free"),
             "{error}"
@@ -210,6 +211,6 @@ mod tests {
             choice: Some(99),
             ..sample::quote()
         };
-        assert!(chosen(ask(Pick::Soonest, None), &wrong).is_err());
+        assert!(chosen(ask(Pick::Soonest, None), &wrong, &sample::now()).is_err());
     }
 }

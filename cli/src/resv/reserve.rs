@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::ArgMatches;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo, ReservationState};
-use cosy_model::{Refusal, ReservationId, Span, Su, Time};
+use cosy_model::{ReservationId, Span, Su, Time};
 use jiff::Zoned;
 
 /// How an answer is told.
@@ -22,6 +22,15 @@ pub enum Form {
     Ids,
     /// JSON.
     Json,
+}
+
+/// What was done to reservations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// Held, booked or confirmed, as their state tells.
+    Made,
+    /// Made longer.
+    Extended,
 }
 
 impl Form {
@@ -45,14 +54,15 @@ pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::R
     super::tell(context, &wanted.notes);
     if let Some(several) = Several::of(matches) {
         let job = wanted.job.as_deref();
-        return broker::run::run_book(several, &wanted.ask, hold, job, &wanted.now);
+        let program = context.program();
+        return broker::run::run_book(several, &wanted.ask, hold, job, program, &wanted.now);
     }
     let reply = context.ask(Request::Reserve {
         ask: Box::new(wanted.ask),
         hold,
         job: wanted.job,
     })?;
-    report(context, reply, &wanted.now, Form::of(matches))
+    report(context, reply, &wanted.now, Form::of(matches), Deed::Made)
 }
 
 /// Runs `cresv confirm`.
@@ -76,12 +86,12 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
                 done.all.extend(one.all);
             }
             Err(e) => {
-                output::complain(context.program(), &format!("{e}"));
+                output::complain(context.program(), &words::local_times(&e.to_string(), &now));
                 code = code.max(e.exit_code());
             }
         }
     }
-    output::print(&text(&done, &now, form));
+    output::print(&text(&done, &now, form, Deed::Made));
     Ok(code)
 }
 
@@ -105,7 +115,7 @@ pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let by = super::window::length(Some(by)).map_err(exit::usage)?;
     let max_price = matches.get_one::<Su>("max-price").copied();
     let reply = context.ask(Request::ExtendReservation { id, by, max_price })?;
-    report(context, reply, &now, Form::of(matches))
+    report(context, reply, &now, Form::of(matches), Deed::Extended)
 }
 
 fn end_of(context: &Context, id: ReservationId) -> anyhow::Result<Time> {
@@ -155,12 +165,18 @@ pub fn cancel(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 ///
 /// # Errors
 /// Not the reply to such a request.
-pub fn report(context: &Context, reply: Reply, now: &Zoned, form: Form) -> anyhow::Result<u8> {
+pub fn report(
+    context: &Context,
+    reply: Reply,
+    now: &Zoned,
+    form: Form,
+    deed: Deed,
+) -> anyhow::Result<u8> {
     let done = Reserved::of(reply)?;
     if form != Form::Json {
         super::tell(context, &noted(&done.note));
     }
-    output::print(&text(&done, now, form));
+    output::print(&text(&done, now, form, deed));
     Ok(if done.all.is_empty() {
         exit::FAILED
     } else {
@@ -174,18 +190,19 @@ fn noted(note: &str) -> Vec<String> {
 }
 
 /// What was reserved, in that form.
-pub fn text(done: &Reserved, now: &Zoned, form: Form) -> String {
+pub fn text(done: &Reserved, now: &Zoned, form: Form, deed: Deed) -> String {
     match form {
         Form::Json => stat::lines(&done.json()),
         Form::Ids => done.all.iter().map(|r| format!("{}\n", r.id)).collect(),
-        Form::Words => sentences(&done.all, &done.conflicts, now),
+        Form::Words => sentences(done, now, deed),
     }
 }
 
-fn sentences(all: &[ReservationInfo], conflicts: &[(Time, Refusal)], now: &Zoned) -> String {
-    let mut text = match all {
+fn sentences(done: &Reserved, now: &Zoned, deed: Deed) -> String {
+    let conflicts = &done.conflicts;
+    let mut text = match done.all.as_slice() {
         [] => String::new(),
-        [one] => single(one, now),
+        [one] => single(one, now, deed),
         many => series(many, now),
     };
     if !conflicts.is_empty() {
@@ -193,13 +210,13 @@ fn sentences(all: &[ReservationInfo], conflicts: &[(Time, Refusal)], now: &Zoned
         text.push_str(&format!("{n} not possible:\n"));
     }
     for (start, refusal) in conflicts {
-        let why = words::clean(&refusal.message);
+        let why = words::local_times(&refusal.message, now);
         text.push_str(&format!("  {}  {why}\n", words::clock(*start, now)));
     }
     text
 }
 
-fn single(r: &ReservationInfo, now: &Zoned) -> String {
+fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
     let times = words::clocks(r.start, r.end, now);
     let name = if r.name.is_empty() {
         String::new()
@@ -208,7 +225,7 @@ fn single(r: &ReservationInfo, now: &Zoned) -> String {
     };
     let mut text = format!(
         "{} reservation {}{name}: {times}, {}.\n",
-        did(r.state),
+        did(r.state, deed),
         r.id,
         list::place(r)
     );
@@ -227,16 +244,19 @@ fn single(r: &ReservationInfo, now: &Zoned) -> String {
     text
 }
 
-const fn did(state: ReservationState) -> &'static str {
-    match state {
-        ReservationState::Held => "Held",
-        ReservationState::Confirmed => "Booked",
-        ReservationState::Active => "Running:",
-        ReservationState::Ended
-        | ReservationState::Cancelled
-        | ReservationState::Expired
-        | ReservationState::Unused
-        | ReservationState::Failed => "No longer there:",
+const fn did(state: ReservationState, deed: Deed) -> &'static str {
+    match (state, deed) {
+        (_, Deed::Extended) => "Made longer:",
+        (ReservationState::Held, Deed::Made) => "Held",
+        (ReservationState::Confirmed | ReservationState::Active, Deed::Made) => "Booked",
+        (
+            ReservationState::Ended
+            | ReservationState::Cancelled
+            | ReservationState::Expired
+            | ReservationState::Unused
+            | ReservationState::Failed,
+            Deed::Made,
+        ) => "No longer there:",
     }
 }
 
@@ -279,7 +299,7 @@ fn series(all: &[ReservationInfo], now: &Zoned) -> String {
     let state = all.first().map_or(ReservationState::Confirmed, |r| r.state);
     let mut text = format!(
         "{} {} for {} in all:\n",
-        did(state),
+        did(state, Deed::Made),
         words::count(all.len() as u64, "reservation", "reservations"),
         words::su(price)
     );

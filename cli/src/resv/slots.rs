@@ -54,9 +54,10 @@ fn whole_minute(at: Time) -> Time {
 }
 
 /// Why the first slot that cannot be taken cannot be.
-pub fn first_reason(quote: &Quote) -> Option<&str> {
-    let reasons = quote.slots.iter().map(|s| s.reason.as_str());
-    reasons.into_iter().find(|r| !r.is_empty())
+pub fn first_reason(quote: &Quote, now: &Zoned) -> Option<String> {
+    let mut reasons = quote.slots.iter().map(|s| s.reason.as_str());
+    let first = reasons.find(|r| !r.is_empty())?;
+    Some(words::local_times(first, now))
 }
 
 /// The places of at most `most` slots: the pick, a few of the cheapest, then the earliest.
@@ -97,17 +98,29 @@ fn table(quote: &Quote, places: &[usize], now: &Zoned, look: Look) -> String {
         Head::right("BY"),
         Head::left("VERDICT").cut(20),
     ];
-    let rows: Vec<_> = places
-        .iter()
-        .filter_map(|at| {
-            let picked = quote.choice.map(|c| c as usize) == Some(*at);
-            quote.slots.get(*at).map(|slot| row(slot, picked, now))
-        })
-        .collect();
+    let mut above = "";
+    let mut rows = Vec::new();
+    for at in places {
+        let Some(slot) = quote.slots.get(*at) else {
+            continue;
+        };
+        let picked = quote.choice.map(|c| c as usize) == Some(*at);
+        let reason = bare_reason(&slot.reason);
+        let same = !reason.is_empty() && reason == above;
+        above = reason;
+        rows.push(row(slot, picked, same, now));
+    }
     render(&heads, &rows, look)
 }
 
-fn row(slot: &QuotedSlot, picked: bool, now: &Zoned) -> Vec<Cell> {
+/// A reason without what would pass instead: that is seen in the table.
+fn bare_reason(reason: &str) -> &str {
+    let hints = ["; the earliest start that passes", "; none of the "];
+    let hint = hints.iter().find_map(|hint| reason.find(hint));
+    hint.map_or(reason, |at| &reason[..at])
+}
+
+fn row(slot: &QuotedSlot, picked: bool, same: bool, now: &Zoned) -> Vec<Cell> {
     let mark = if picked { ">" } else { "" };
     let mut row: Vec<Cell> = vec![
         mark.into(),
@@ -119,7 +132,7 @@ fn row(slot: &QuotedSlot, picked: bool, now: &Zoned) -> Vec<Cell> {
     } else {
         ["-"; 5].map(Cell::from)
     });
-    row.push(verdict(slot));
+    row.push(verdict(slot, same, now));
     row
 }
 
@@ -147,11 +160,15 @@ fn percent(ppm: u32) -> String {
     format!("{} %", ppm / 10_000)
 }
 
-fn verdict(slot: &QuotedSlot) -> Cell {
+fn verdict(slot: &QuotedSlot, same: bool, now: &Zoned) -> Cell {
+    let reason = || match same {
+        true => "the same".to_owned(),
+        false => words::local_times(bare_reason(&slot.reason), now),
+    };
     let (text, paint) = match (slot.admitted, slot.feasible) {
         (true, _) => (format!("can be had on {}", slot.nodes), Paint::Green),
-        (false, true) => (slot.reason.clone(), Paint::Yellow),
-        (false, false) => (slot.reason.clone(), Paint::Dim),
+        (false, true) => (reason(), Paint::Yellow),
+        (false, false) => (reason(), Paint::Dim),
     };
     Cell { text, paint }
 }
@@ -159,7 +176,7 @@ fn verdict(slot: &QuotedSlot) -> Cell {
 fn pick_lines(quote: &Quote, now: &Zoned) -> String {
     let slot = quote.choice.and_then(|c| quote.slots.get(c as usize));
     let Some(slot) = slot else {
-        let why = first_reason(quote).map(words::clean).unwrap_or_default();
+        let why = first_reason(quote, now).unwrap_or_default();
         return format!("None of them can be taken now. The first: {why}\n");
     };
     let mut text = format!(
@@ -196,7 +213,7 @@ fn circumstances(quote: &Quote, now: &Zoned) -> String {
         ));
     }
     for rule in &quote.rules {
-        text.push_str(&format!("Rule: {}\n", words::clean(rule)));
+        text.push_str(&format!("Rule: {}\n", words::local_times(rule, now)));
     }
     match &quote.account {
         Some((name, Some(left))) => text.push_str(&account(name, *left)),
@@ -345,6 +362,21 @@ Account phys: 100.25 SU left.
         check(4, &[0, 2, 3, 4]);
         check(99, &[0, 1, 2, 3, 4]);
         assert!(shown(&sample::quote(), Some(3)).contains("2 slots more: --all-slots"));
+    }
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let mut quote = sample::quote();
+        let hint = "; the earliest start that passes is 2026-11-21T13:20:00Z";
+        for slot in &mut quote.slots[..2] {
+            slot.reason = format!("quota: 2 are open{hint}");
+        }
+        let got = shown(&quote, None);
+        assert_eq!(got.matches("quota: 2 are open\n").count(), 1, "{got}");
+        assert_eq!(got.matches("  the same\n").count(), 1, "{got}");
+        quote.choice = None;
+        let got = shown(&quote, None);
+        assert!(got.contains("passes is 14:20\n"), "{got}");
     }
 
     #[test]

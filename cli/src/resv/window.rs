@@ -112,7 +112,7 @@ pub fn length(span: Option<Span>) -> Result<Span, String> {
 /// There is no such zone.
 pub fn present(matches: &ArgMatches) -> Result<Zoned, String> {
     let now = when::now();
-    match matches.get_one::<String>("zone") {
+    match matches.try_get_one::<String>("zone").ok().flatten() {
         None => Ok(now),
         Some(name) => now.in_tz(name).map_err(|_| {
             format!("--zone: there is no time zone '{name}'; use a name like Europe/Berlin or UTC")

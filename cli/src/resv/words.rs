@@ -75,6 +75,31 @@ pub fn clean(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
+/// The controller knows no zones and writes `2026-11-21T15:49:46Z`: such times in its
+/// sentences are told as all others.
+pub fn local_times(text: &str, now: &Zoned) -> String {
+    const LENGTH: usize = "2026-11-21T15:49:46Z".len();
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let stamp = rest
+            .get(..LENGTH)
+            .filter(|s| c.is_ascii_digit() && s.ends_with('Z') && s.as_bytes()[10] == b'T')
+            .and_then(|s| s.parse::<jiff::Timestamp>().ok());
+        match stamp {
+            Some(stamp) => {
+                told.push_str(&clock(Time(stamp.as_millisecond()), now));
+                rest = &rest[LENGTH..];
+            }
+            None => {
+                told.push(if c.is_control() { '?' } else { c });
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    told
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +117,20 @@ mod tests {
         check(183_600_000, "2 d 3 h");
         check(i64::MAX, "without end");
         check(i64::MAX - 1, "106751991167 d 8 h");
+    }
+
+    #[test]
+    fn times_in_sentences() {
+        let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let check = |text: &str, want: &str| assert_eq!(local_times(text, &now), want);
+        check(
+            "from 2026-11-21T15:49:46Z to 2026-11-22T15:00:00Z: no",
+            "from 16:49:46 to 11-22 16:00: no",
+        );
+        check("2026-11-21T15:49:46", "2026-11-21T15:49:46");
+        check("2026-13-21T15:49:46Z", "2026-13-21T15:49:46Z");
+        check("\u{e9} 7 T\n Z", "\u{e9} 7 T? Z");
+        check("", "");
     }
 
     #[test]
