@@ -390,7 +390,7 @@ impl Controller {
             free_until: None,
             base: estimate.base,
             extra: taken.extra,
-            held: Su::ZERO,
+            held: estimate.base.plus(taken.extra),
             charged: Su::ZERO,
             delays: estimate.delays.listed.clone(),
             job: None,
