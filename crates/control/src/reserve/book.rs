@@ -390,7 +390,7 @@ impl Controller {
             free_until: None,
             base: estimate.base,
             extra: taken.extra,
-            held: estimate.base.plus(taken.extra),
+            held: Su::ZERO,
             charged: Su::ZERO,
             delays: estimate.delays.listed.clone(),
             job: None,
