@@ -17,9 +17,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
-/// So many starts are appraised quickly.
-const FEW: usize = 4;
-
 /// Work for a thread of its own.
 pub struct Work {
     /// Computes what happened.
@@ -95,9 +92,10 @@ impl Workers {
     }
 
     fn of(&self, starts: &Starts) -> &std::sync::mpsc::Sender<Work> {
-        match starts {
-            Starts::At(starts) | Starts::Series(starts) if starts.len() <= FEW => &self.appraiser,
-            Starts::At(_) | Starts::Series(_) | Starts::Window { .. } => &self.quoter,
+        if starts.are_few() {
+            &self.appraiser
+        } else {
+            &self.quoter
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::controller::Controller;
 use crate::job::{Fate, PartStep};
-use cosy_model::{Amounts, NodeId};
+use cosy_model::reservation::ReservationState;
+use cosy_model::{Amounts, NodeId, Su};
 use std::collections::BTreeMap;
 
 /// Checks every invariant of the controller's state.
@@ -15,13 +16,44 @@ pub fn check(it: &Controller) -> Result<(), String> {
     queues_count_their_jobs(it)?;
     planner_and_jobs_agree(it)?;
     reservations_agree(it)?;
+    money_agrees(it)?;
     it.reservations.books.check()
+}
+
+/// What is held of an account is held for live reservations that are not confirmed yet.
+fn money_agrees(it: &Controller) -> Result<(), String> {
+    let mut held: BTreeMap<&str, Su> = BTreeMap::new();
+    for reservation in it.reservations.all.values() {
+        let row = &reservation.row;
+        if row.held != Su::ZERO && row.state != ReservationState::Held {
+            return Err(format!(
+                "reservation {} is {} and holds {} SU",
+                row.id, row.state, row.held
+            ));
+        }
+        if let Some(account) = &row.account {
+            let sum = held.entry(account).or_default();
+            *sum = sum.plus(row.held);
+        }
+    }
+    let books = &it.reservations.books;
+    for account in books.infos(&[], |_| true) {
+        let known = held.get(account.name.as_str());
+        let known = known.copied().unwrap_or_default();
+        // Holds made before there was any account are in no book.
+        if account.held > known {
+            return Err(format!(
+                "account {} holds {} SU, its reservations {known} SU",
+                account.name, account.held
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Every live reservation is promised, an active one has its planner, and only jobs of
 /// active ones are inside.
 fn reservations_agree(it: &Controller) -> Result<(), String> {
-    use cosy_model::reservation::ReservationState;
     for (id, reservation) in &it.reservations.all {
         let active = reservation.row.state == ReservationState::Active;
         if reservation.planner.is_some() != active {

@@ -712,3 +712,65 @@ fn wrong_requests_are_refused_with_what_would_work() {
     }
     assert!(world.store.reservations.is_empty());
 }
+
+/// Hands a request over without performing what it asks for; the numbers of the appraisals
+/// that it starts.
+fn appraised_for(world: &mut World, client: u64, request: Request) -> Vec<u64> {
+    let caller = Caller {
+        user: user(1000, "u1000"),
+        resolved: true,
+        via: None,
+    };
+    let event = Event::Asked {
+        client: ClientId(client),
+        caller: Box::new(caller),
+        key: None,
+        request,
+        facts: Facts::default(),
+    };
+    world.controller.handle(world.now, event);
+    started(world)
+}
+
+fn started(world: &mut World) -> Vec<u64> {
+    let effects = world.controller.settle(world.now).effects;
+    let number = |effect| match effect {
+        Effect::Appraise { appraisal, .. } => Some(appraisal),
+        _ => None,
+    };
+    effects.into_iter().filter_map(number).collect()
+}
+
+#[test]
+fn bookings_do_not_wait_behind_quotes() {
+    let mut world = World::new(lenient(4));
+    let quote = || Request::Quote {
+        ask: Box::new(nodes(1, Pick::Soonest, 60)),
+        most: None,
+    };
+    let quotes: Vec<_> = (0..5)
+        .map(|n| appraised_for(&mut world, 1000 + n, quote()))
+        .collect();
+    let under_way: Vec<u64> = quotes.concat();
+    assert_eq!(under_way.len(), 2, "only a few snapshots exist at once");
+    let book = Request::Reserve {
+        ask: Box::new(nodes(1, at(&world, 100), 60)),
+        hold: false,
+        job: None,
+    };
+    assert_eq!(appraised_for(&mut world, 2000, book).len(), 1);
+    let nothing = cosy_sched::appraise::Appraisal {
+        now: world.now,
+        plain_start: None,
+        joint_start: None,
+        load_end: world.now,
+        plan_end: world.now,
+        slots: Vec::new(),
+    };
+    let event = Event::Appraised {
+        appraisal: under_way[0],
+        result: Box::new(nothing),
+    };
+    world.controller.handle(world.now, event);
+    assert_eq!(started(&mut world).len(), 1, "the next quote follows");
+}

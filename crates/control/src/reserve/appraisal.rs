@@ -2,6 +2,8 @@
 //! answered.
 //!
 //! What always holds: only a few snapshots exist at once; what waits for one holds none.
+//! Requests for a few starts, such as bookings, never wait behind those for many, such as
+//! quotes.
 
 use super::ask::Wish;
 use super::book::Booking;
@@ -12,8 +14,8 @@ use cosy_model::{Refusal, RefusalCode, ReservationId, Time, Uid};
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Snapshots at once.
-const UNDER_WAY: usize = 4;
+/// Snapshots at once, of each lane.
+const UNDER_WAY: usize = 2;
 /// Requests that wait for one.
 const WAITING: usize = 1000;
 
@@ -54,8 +56,25 @@ impl Pending {
 #[derive(Debug)]
 pub(crate) struct Appraisals {
     next: u64,
-    under_way: BTreeMap<u64, Pending>,
-    waiting: VecDeque<(Pending, Box<Inquiry>)>,
+    under_way: BTreeMap<u64, (Lane, Pending)>,
+    waiting: BTreeMap<Lane, VecDeque<(Pending, Box<Inquiry>)>>,
+}
+
+/// A kind of work that waits only behind its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lane {
+    Few,
+    Many,
+}
+
+impl Lane {
+    fn of(inquiry: &Inquiry) -> Self {
+        if inquiry.starts.are_few() {
+            Self::Few
+        } else {
+            Self::Many
+        }
+    }
 }
 
 impl Appraisals {
@@ -65,23 +84,46 @@ impl Appraisals {
         Self {
             next: u64::try_from(now.0).unwrap_or(0).saturating_mul(1000),
             under_way: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Pending> {
+        let waiting = self.waiting.values().flatten().map(|(p, _)| p);
+        self.under_way.values().map(|(_, p)| p).chain(waiting)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Pending> {
+        let waiting = self.waiting.values_mut().flatten().map(|(p, _)| p);
+        self.under_way.values_mut().map(|(_, p)| p).chain(waiting)
+    }
+
+    fn push(&mut self, pending: Pending, inquiry: Inquiry) {
+        let lane = self.waiting.entry(Lane::of(&inquiry)).or_default();
+        lane.push_back((pending, Box::new(inquiry)));
+    }
+
+    /// The next of a lane that is not full, now under way.
+    fn next_of(&mut self, lane: Lane) -> Option<(u64, Box<Inquiry>)> {
+        let busy = self.under_way.values().filter(|(l, _)| *l == lane);
+        if busy.count() >= UNDER_WAY {
+            return None;
+        }
+        let (pending, inquiry) = self.waiting.get_mut(&lane)?.pop_front()?;
+        let number = self.next;
+        self.next += 1;
+        self.under_way.insert(number, (lane, pending));
+        Some((number, inquiry))
     }
 
     /// True when nothing is under way that moves reservations.
     pub fn is_moving(&self) -> bool {
-        let moves = |p: &Pending| matches!(p, Pending::Move(_));
-        self.under_way.values().any(moves) || self.waiting.iter().any(|(p, _)| moves(p))
+        self.all().any(|p| matches!(p, Pending::Move(_)))
     }
 
     /// Bookings and extensions that are not decided yet.
     pub fn bookings(&self) -> impl Iterator<Item = &Booking> {
-        let all = self
-            .under_way
-            .values()
-            .chain(self.waiting.iter().map(|(p, _)| p));
-        all.filter_map(|pending| match pending {
+        self.all().filter_map(|pending| match pending {
             Pending::Book(booking) => Some(&**booking),
             Pending::Quote { .. } | Pending::Extend(_) | Pending::Move(_) => None,
         })
@@ -93,8 +135,7 @@ impl Controller {
     /// the new connection.
     pub(crate) fn rejoin(&mut self, uid: Uid, key: [u8; 16], client: ClientId) -> bool {
         let appraisals = &mut self.reservations.appraisals;
-        let waiting = appraisals.waiting.iter_mut().map(|(p, _)| p);
-        let mut all = appraisals.under_way.values_mut().chain(waiting);
+        let mut all = appraisals.all_mut();
         match all.find(|p| p.key() == Some((uid, key))) {
             Some(pending) => {
                 pending.set_client(client);
@@ -112,29 +153,25 @@ impl Controller {
         inquiry: Inquiry,
     ) -> Result<(), Refusal> {
         let appraisals = &mut self.reservations.appraisals;
-        if appraisals.waiting.len() >= WAITING {
+        let waiting: usize = appraisals.waiting.values().map(VecDeque::len).sum();
+        if waiting >= WAITING {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
                 format!("{WAITING} requests wait for their figures already: try again later"),
             ));
         }
-        appraisals.waiting.push_back((pending, Box::new(inquiry)));
-        self.next_appraisal(now);
+        let lane = Lane::of(&inquiry);
+        appraisals.push(pending, inquiry);
+        self.next_appraisal(now, lane);
         Ok(())
     }
 
-    fn next_appraisal(&mut self, now: Time) {
-        let appraisals = &mut self.reservations.appraisals;
-        if appraisals.under_way.len() >= UNDER_WAY {
-            return;
-        }
-        let Some((pending, mut inquiry)) = appraisals.waiting.pop_front() else {
+    fn next_appraisal(&mut self, now: Time, lane: Lane) {
+        let next = self.reservations.appraisals.next_of(lane);
+        let Some((appraisal, mut inquiry)) = next else {
             return;
         };
         start_no_earlier(&mut inquiry, now);
-        let appraisal = appraisals.next;
-        appraisals.next += 1;
-        appraisals.under_way.insert(appraisal, pending);
         self.effect(Effect::Appraise {
             appraisal,
             now,
@@ -144,10 +181,11 @@ impl Controller {
     }
 
     pub(crate) fn appraised(&mut self, now: Time, appraisal: u64, result: Appraisal) {
-        let Some(pending) = self.reservations.appraisals.under_way.remove(&appraisal) else {
+        let under_way = &mut self.reservations.appraisals.under_way;
+        let Some((lane, pending)) = under_way.remove(&appraisal) else {
             return;
         };
-        self.next_appraisal(now);
+        self.next_appraisal(now, lane);
         match pending {
             Pending::Quote {
                 client,

@@ -47,6 +47,8 @@ impl Controller {
             Listed::Everyone,
         );
         inquiry.fixed = Some(shares);
+        let slot = (wish.earliest, wish.earliest + wish.ask.length);
+        inquiry.joint = self.joint_job(caller, &wish, slot, &inquiry.job);
         let extension = Extension {
             client,
             caller: Box::new(caller.clone()),

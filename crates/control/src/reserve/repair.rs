@@ -32,10 +32,16 @@ impl Controller {
             self.repair_one(now, id);
         }
         self.look_for_moves(now);
-        if let Some(before) = {
-            let policy = &self.config.reservations.notice;
-            self.reservations.figures.forget(now, policy)
-        } {
+        self.forget_figures(now);
+    }
+
+    /// Figures that lie before the longest window of all queues are forgotten.
+    fn forget_figures(&mut self, now: Time) {
+        let of_queues = self.config.queue_reservations.values();
+        let policies = of_queues.chain([&self.config.reservations]);
+        let longest = policies.map(|p| &p.notice).max_by_key(|n| n.window);
+        let figures = &mut self.reservations.figures;
+        if let Some(before) = longest.and_then(|notice| figures.forget(now, notice)) {
             self.record(crate::record::Record::ForgetFigures { before });
         }
     }

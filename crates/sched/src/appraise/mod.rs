@@ -66,6 +66,19 @@ pub enum Starts {
     },
 }
 
+/// So many starts are appraised quickly.
+const FEW: usize = 4;
+
+impl Starts {
+    /// True for so few starts that they should not wait behind a whole window.
+    pub fn are_few(&self) -> bool {
+        match self {
+            Self::At(starts) | Self::Series(starts) => starts.len() <= FEW,
+            Self::Window { .. } => false,
+        }
+    }
+}
+
 /// Whose delays are listed one by one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Listed {
