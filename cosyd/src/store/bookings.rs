@@ -187,7 +187,7 @@ pub(super) fn write_reservation(t: &Transaction<'_>, row: &ReservationRow) -> ru
         row.account,
         row.state.word(),
         row.start.0,
-        (!live).then_some(row.end.0),
+        (!live).then_some(row.closed.unwrap_or(row.end).0),
         encode(row)?
     ])
     .map(drop)

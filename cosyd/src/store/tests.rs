@@ -70,6 +70,7 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
         degraded: true,
         start: Time(end - HOUR),
         end: Time(end),
+        closed: None,
         shares: vec![ShareRow {
             node: "n1".into(),
             tasks: 4,

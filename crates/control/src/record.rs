@@ -253,8 +253,11 @@ pub struct ReservationRow {
     pub degraded: bool,
     /// Start.
     pub start: Time,
-    /// End; of an ended one when it ended.
+    /// End; of one that ended early when it ended.
     pub end: Time,
+    /// When it was over, given back or lapsed.
+    #[serde(default)]
+    pub closed: Option<Time>,
     /// Its nodes.
     pub shares: Vec<ShareRow>,
     /// When it was asked for.

@@ -774,3 +774,22 @@ fn bookings_do_not_wait_behind_quotes() {
     world.controller.handle(world.now, event);
     assert_eq!(started(&mut world).len(), 1, "the next quote follows");
 }
+
+#[test]
+fn with_its_script_a_reservation_goes() {
+    let mut world = World::new(lenient(1));
+    let ask = nodes(1, at(&world, 1000), 100);
+    let booked = world
+        .reserve(ask, false, Some(spec("mine")))
+        .unwrap()
+        .remove(0);
+    let job = booked.job.unwrap().0;
+    world.ask(Request::Cancel {
+        filter: ids(&[job]),
+        signal: None,
+        script_only: false,
+    });
+    assert_eq!(world.show(booked.id).state, ReservationState::Cancelled);
+    assert_eq!(world.state_of(job), JobState::Cancelled);
+    assert_eq!(world.show(booked.id).end, booked.end);
+}

@@ -73,7 +73,10 @@ impl Controller {
         if self.reservations.all.len() >= limits::RESERVATIONS {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
-                format!("there are {} reservations already", limits::RESERVATIONS),
+                format!(
+                    "there are {} reservations, with those of the last day: try again later",
+                    limits::RESERVATIONS
+                ),
             ));
         }
         if hold {
@@ -384,6 +387,7 @@ impl Controller {
             degraded: false,
             start,
             end: start + length,
+            closed: None,
             shares: Vec::new(),
             made: now,
             hold_until: booking.hold.then(|| (now + policy.hold).min(start)),

@@ -23,7 +23,7 @@ impl Controller {
             | ReservationState::Cancelled
             | ReservationState::Expired
             | ReservationState::Unused
-            | ReservationState::Failed => Some(row.end + super::REMEMBER),
+            | ReservationState::Failed => Some(row.closed.unwrap_or(row.end) + super::REMEMBER),
         }
     }
 
@@ -250,7 +250,10 @@ impl Controller {
             return;
         };
         reservation.row.state = state;
-        reservation.row.end = reservation.row.end.min(now).max(reservation.row.start);
+        reservation.row.closed = Some(now);
+        if now > reservation.row.start {
+            reservation.row.end = reservation.row.end.min(now);
+        }
         reservation.row.note = why.to_owned();
         self.sched.remove_block(id);
         if active {

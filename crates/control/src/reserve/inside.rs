@@ -451,12 +451,22 @@ impl Controller {
         let Some(within) = submitted.spec.reservation else {
             return;
         };
-        let attached = self
+        let state = self
             .reservations
             .get(within)
-            .is_some_and(|r| r.row.job == Some(id) && r.row.state == ReservationState::Active);
-        if attached {
-            self.end_reservation(now, within, "its job has ended");
+            .map(|r| (r.row.job, r.row.state));
+        match state {
+            Some((job, ReservationState::Active)) if job == Some(id) => {
+                self.end_reservation(now, within, "its job has ended");
+            }
+            // Its job was cancelled before it began: there is nothing to keep nodes for.
+            Some((job, ReservationState::Held | ReservationState::Confirmed))
+                if job == Some(id) =>
+            {
+                let who = submitted.user.clone();
+                self.give_up_reservation(now, within, &who);
+            }
+            Some(_) | None => {}
         }
     }
 }

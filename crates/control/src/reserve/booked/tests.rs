@@ -88,6 +88,7 @@ fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
             degraded: false,
             start: at(start),
             end: at(end),
+            closed: None,
             shares: Vec::new(),
             made: at(0),
             hold_until: None,
