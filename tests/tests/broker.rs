@@ -19,6 +19,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const NODES: u32 = 4;
+/// Socket of a node daemon that passes requests on.
+const RELAY: &str = "relay.sock";
 
 /// Clusters a, b and c, and the file that names them.
 struct Three {
@@ -34,13 +36,23 @@ impl Three {
             controller: format!("[reservations]\nhold = \"{hold}\"\n"),
             ..Options::default()
         };
-        let live: Vec<Live> = (0..3).map(|_| Live::start(1, options.clone())).collect();
+        // To c one speaks as from a host of users: through a node daemon.
+        let relayed = Options {
+            noded: |_| format!("socket = \"DIR/{RELAY}\""),
+            entry: |_| "login = true".into(),
+            ..options.clone()
+        };
+        let all = [options.clone(), options, relayed];
+        let live: Vec<Live> = all.into_iter().map(|o| Live::start(1, o)).collect();
         let known: Vec<Cluster> = ["a", "b", "c"]
             .into_iter()
             .zip(&live)
             .map(|(name, live)| Cluster {
                 name: name.to_owned(),
-                socket: live.socket(),
+                socket: match name {
+                    "c" => live.dir().join(RELAY),
+                    _ => live.socket(),
+                },
             })
             .collect();
         let dir = tempfile::tempdir().unwrap();
