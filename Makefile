@@ -147,7 +147,7 @@ install:
 	  chmod 644 "$(UNITS)/$$u.service"; \
 	done
 	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
-	install -m 644 etc/cosy.toml etc/noded.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
+	install -m 644 etc/cosy.toml etc/noded.toml etc/clusters.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
 	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
 	install -m 644 etc/policies/*.toml "$(DOC)/policies"
 	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \

@@ -8,9 +8,10 @@ use cosy_cli::broker::{Broker, Cluster, Fate, Outcome, Preference, Tries, Verdic
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
-    Ask, Pick, ReservationFilter, ReservationInfo, ReservationState, Sharing,
+    AccountAction, AccountInfo, Ask, Pick, ReservationFilter, ReservationInfo, ReservationState,
+    Sharing,
 };
-use cosy_model::{Span, Time};
+use cosy_model::{Span, Su, Time};
 use cosy_tests::cluster::Cluster as Live;
 use cosy_tests::{Options, Output, run, wait};
 use std::fs;
@@ -19,6 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const NODES: u32 = 4;
+/// Socket of a node daemon that passes requests on.
+const RELAY: &str = "relay.sock";
 
 /// Clusters a, b and c, and the file that names them.
 struct Three {
@@ -34,13 +37,23 @@ impl Three {
             controller: format!("[reservations]\nhold = \"{hold}\"\n"),
             ..Options::default()
         };
-        let live: Vec<Live> = (0..3).map(|_| Live::start(1, options.clone())).collect();
+        // To c one speaks as from a host of users: through a node daemon.
+        let relayed = Options {
+            noded: |_| format!("socket = \"DIR/{RELAY}\""),
+            entry: |_| "login = true".into(),
+            ..options.clone()
+        };
+        let all = [options.clone(), options, relayed];
+        let live: Vec<Live> = all.into_iter().map(|o| Live::start(1, o)).collect();
         let known: Vec<Cluster> = ["a", "b", "c"]
             .into_iter()
             .zip(&live)
             .map(|(name, live)| Cluster {
                 name: name.to_owned(),
-                socket: live.socket(),
+                socket: match name {
+                    "c" => live.dir().join(RELAY),
+                    _ => live.socket(),
+                },
             })
             .collect();
         let dir = tempfile::tempdir().unwrap();
@@ -83,6 +96,15 @@ impl Three {
         let all = self.reservations(at);
         let words: Vec<&str> = all.iter().map(|r| r.state.word()).collect();
         words.join(",")
+    }
+
+    /// The account of the test on a cluster.
+    fn account(&self, at: usize) -> AccountInfo {
+        let names = vec!["physics".to_owned()];
+        match self.live[at].ask(Request::Accounts { names }) {
+            Reply::Accounts(mut all) => all.remove(0),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Books on one cluster, past the broker.
@@ -249,10 +271,28 @@ fn all_or_none_on_three() {
 fn one_is_killed_between_the_phases() {
     let mut three = Three::start("20s");
     let broker = broker();
-    let soonest = soonest(in_minutes(120));
+    for live in &three.live {
+        live.ask(Request::AccountControl {
+            name: "physics".into(),
+            action: AccountAction::Create {
+                members: Vec::new(),
+                budget: Some(Su::whole(100)),
+            },
+        });
+    }
+    let soonest = Ask {
+        account: Some("physics".into()),
+        ..soonest(in_minutes(120))
+    };
     let held = broker.hold_all(&three.known, &soonest, Preference::Soonest, None);
     let held = held.unwrap();
     three.check(["held", "held", "held"]);
+    // All nodes with all their cores for an hour, at 1 SU for each.
+    let price = held[0].reservations[0].base;
+    assert!(price > Su::ZERO, "{held:?}");
+    for at in 0..3 {
+        assert_eq!(three.account(at).held, price);
+    }
     three.live[2].cosyd.kill();
     let outcome = broker.confirm_all(held);
     assert_eq!(outcome.verdict, Verdict::Loose, "{outcome:?}");
@@ -283,7 +323,10 @@ fn one_is_killed_between_the_phases() {
     three.check(["cancelled", "cancelled", "expired"]);
     // Giving back cost nothing.
     for at in 0..3 {
-        assert_eq!(three.reservations(at)[0].charged, cosy_model::Su::ZERO);
+        assert_eq!(three.reservations(at)[0].charged, Su::ZERO);
+        let account = three.account(at);
+        assert_eq!(account.available, Su::whole(100), "{account:?}");
+        assert_eq!((account.held, account.charged), (Su::ZERO, Su::ZERO));
     }
 }
 

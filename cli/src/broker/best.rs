@@ -232,3 +232,35 @@ pub(super) fn ask_at(ask: &Ask, start: Time, now: Time) -> Ask {
     (there.earliest, there.latest_end) = (None, None);
     there
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{ask, minutes};
+    use super::*;
+    use cosy_model::reservation::Repeat;
+
+    #[test]
+    fn what_is_asked_of_the_best() {
+        let window = |pick| Ask {
+            earliest: Some(minutes(0)),
+            latest_end: Some(minutes(600)),
+            ..ask(pick)
+        };
+        let check = |asked: Ask, start: i64, want: (Pick, bool)| {
+            let there = ask_at(&asked, minutes(start), minutes(0));
+            assert_eq!((there.pick, there.latest_end.is_some()), want);
+        };
+        let at = |start| Pick::At(minutes(start));
+        // Its own start, without the window that it was found in.
+        check(window(Pick::Soonest), 30, (at(30), false));
+        check(window(Pick::Cheapest), 30, (at(30), false));
+        // At once: a start of now would be over.
+        check(window(Pick::Cheapest), 0, (Pick::Soonest, true));
+        // These stay what they are.
+        check(ask(at(40)), 40, (at(40), false));
+        check(window(Pick::FinishBy), 540, (Pick::FinishBy, true));
+        let mut series = ask(at(40));
+        series.repeat = Some(Repeat::default());
+        check(series, 40, (at(40), false));
+    }
+}

@@ -236,6 +236,13 @@ mod tests {
     }
 
     #[test]
+    fn the_example_is_fine() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etc/clusters.toml");
+        let all = choose("b,a", &[file]).unwrap();
+        assert_eq!(all[0].socket, Path::new("/run/cosy/b.sock"));
+    }
+
+    #[test]
     fn which_files() {
         let check = |named: Option<&str>, home: Option<&str>, want: &[&str]| {
             let got = files(named.map(Into::into), home.map(Into::into));

@@ -177,6 +177,24 @@ fn all_or_none() {
 }
 
 #[test]
+fn what_is_to_end_at_a_time_stays_there_on_several() {
+    // Booked as an exact start: else each cluster could move its own to an earlier one.
+    let world = three();
+    let wire = |c: &Cluster, r: &Request, k: Option<RequestKey>| world.wire(c, r, k);
+    let mut by = ask(Pick::FinishBy);
+    by.latest_end = Some(minutes(90)); // an hour from 30 on
+    let broker = Broker::over(&wire, ONCE);
+    let three = clusters(&["a", "b", "c"]);
+    let outcome = broker.book_all(&three, &by, Preference::Cheapest, None);
+    let state = "a1:confirmed b1:confirmed c1:confirmed";
+    check(&world, &outcome, Verdict::Done, state);
+    let Fate::Booked(booked) = &outcome.parts[2].fate else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(booked[0].start, minutes(30));
+}
+
+#[test]
 fn a_refused_hold_gives_the_others_back_and_another_start_is_tried() {
     let world = three().fault("c", "reserve", 0, 1, Trouble::No(Code::NotFree));
     let outcome = all(&world, Pick::Soonest, ONCE);

@@ -106,6 +106,7 @@ fn heading(chart: &PlanChart, column: Span, now: &Zoned) -> String {
         kinds.map(|(kind, word)| format!("{} {word} ({})", picture::letter(kind), count(kind)));
     let beyond = match chart.beyond {
         0 => String::new(),
+        1 => "; 1 more job waits".to_owned(),
         n => format!("; {n} more jobs wait"),
     };
     format!(

@@ -86,7 +86,11 @@ pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
     let margin = longest.max("nodes".len()) + 2;
     let columns = frame.width.saturating_sub(margin).max(LEAST_COLUMNS);
     let scale = Scale::new(chart.now, frame.until, columns);
-    let mut lines = vec![format!("{:<margin$}{}", "nodes", axis(&scale, frame.zone))];
+    let mut lines = vec![format!(
+        "{:<margin$}{}",
+        "nodes",
+        axis(&scale, columns, frame.zone)
+    )];
     for (row, name) in rows.iter().zip(&names) {
         for (at, lane) in lanes(&row.bars).iter().enumerate() {
             let name = if at == 0 { name } else { "" };
@@ -159,7 +163,7 @@ fn lanes<'a>(bars: &[&'a PlanBar]) -> Vec<Vec<&'a PlanBar>> {
     lanes
 }
 
-/// Which column a time is in.
+/// Which column a time is in; there are none behind the end of the chart.
 struct Scale {
     from: Time,
     step_ms: i64,
@@ -170,11 +174,11 @@ impl Scale {
     fn new(from: Time, until: Time, columns: usize) -> Self {
         let span = until.since(from).ms().max(1);
         let most = i64::try_from(columns.max(1)).unwrap_or(i64::MAX);
-        let least = span / most + i64::from(span % most != 0);
+        let step_ms = round_up(up_div(span, most));
         Self {
             from,
-            step_ms: round_up(least),
-            columns,
+            step_ms,
+            columns: usize::try_from(up_div(span, step_ms)).map_or(columns, |n| n.min(columns)),
         }
     }
 
@@ -187,27 +191,32 @@ impl Scale {
     }
 }
 
+fn up_div(whole: i64, part: i64) -> i64 {
+    whole / part + i64::from(whole % part != 0)
+}
+
 fn round_up(least_ms: i64) -> i64 {
     let round = ROUND_MS.into_iter().find(|r| *r >= least_ms);
     round.unwrap_or_else(|| (least_ms / DAY).saturating_add(1).saturating_mul(DAY))
 }
 
-/// Round times with a mark each: `|14:00     |15:00`.
-fn axis(scale: &Scale, zone: &Zoned) -> String {
+/// Round times with a mark each: `|14:00     |15:00`, in that many letters.
+fn axis(scale: &Scale, room: usize, zone: &Zoned) -> String {
     let whole_ms = scale.step_ms.saturating_mul(scale.columns as i64);
     let form = if whole_ms <= DAY {
         "%H:%M"
     } else {
         "%m-%d %H:%M"
     };
-    let room = if whole_ms <= DAY { 8 } else { 14 };
-    let apart = round_up(scale.step_ms.saturating_mul(room));
+    let least = if whole_ms <= DAY { 8 } else { 14 };
+    let apart = round_up(scale.step_ms.saturating_mul(least));
     let offset = i64::from(zone.offset().seconds()) * SECOND;
+    let end = scale.from.0.saturating_add(whole_ms);
     let local = scale.from.0.saturating_add(offset);
     let first = local
         .div_euclid(apart)
         .saturating_add(i64::from(local % apart != 0));
-    let mut line = vec![' '; scale.columns];
+    let mut line = vec![' '; room];
     let mut mark = first.saturating_mul(apart).saturating_sub(offset);
     loop {
         let at = scale.at(Time(mark));
@@ -216,7 +225,7 @@ fn axis(scale: &Scale, zone: &Zoned) -> String {
         };
         let clock = stamp.to_zoned(zone.time_zone().clone());
         let text = format!("|{}", clock.strftime(form));
-        if at + text.len() > scale.columns {
+        if mark > end || at + text.len() > room {
             break;
         }
         write_at(&mut line, at, &text);

@@ -271,7 +271,10 @@ impl Controller {
         self.can_pay(&booking.caller, wish, price)?;
         let mut ids: Vec<ReservationId> = Vec::new();
         for estimate in slots {
-            let shares = match self.free_now(now, wish, estimate) {
+            // The delays of those that were taken before count already.
+            let capped = self.keeps_delay_cap(now, &booking.caller, wish, result, estimate);
+            let free = capped.and_then(|()| self.free_now(now, wish, estimate));
+            let shares = match free {
                 Ok(shares) => shares,
                 Err(refusal) => {
                     conflicts.push((estimate.start, refusal));

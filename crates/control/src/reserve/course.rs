@@ -101,24 +101,38 @@ impl Controller {
                 }
             }
         }
-        for job in late {
-            let Some((key, Some(first))) = self
-                .jobs
-                .get(&job)
-                .and_then(|j| Some((j.key(), j.run()?.first())))
-            else {
-                continue;
-            };
-            self.order(first, |node| NodeOrder::Kill {
+        late.into_iter().for_each(|job| self.clear_of(job));
+    }
+
+    /// Ends a job whose time is over. Where the node of its program is silent, that node's
+    /// daemon ends it; the others are cleaned up without waiting for its word.
+    fn clear_of(&mut self, job: JobId) {
+        let Some(job) = self.jobs.get(&job) else {
+            return;
+        };
+        let (key, Some(run)) = (job.key(), job.run()) else {
+            return;
+        };
+        let Some(first) = run.first() else { return };
+        if self.nodes[first.index()].link.is_some() {
+            return self.order(first, |node| NodeOrder::Kill {
                 key,
                 node,
                 cause: KillCause::TimeLimit,
             });
         }
+        if run.started.is_none() {
+            return; // it may be launched yet
+        }
+        let others: Vec<NodeId> = run.parts.iter().skip(1).map(|part| part.node).collect();
+        for node in others {
+            self.order(node, |node| NodeOrder::Release { key, node });
+        }
     }
 
     fn begin_reservation(&mut self, now: Time, id: ReservationId) {
         self.repair_one(now, id);
+        self.clear_nodes(id);
         self.note_hour_price(id);
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;

@@ -5,7 +5,7 @@
 
 use super::appraisal::Pending;
 use super::ask::Wish;
-use crate::admission::judge::{Request, Slot, judge, rule_lines, with_hint};
+use crate::admission::judge::{Request, Slot, delay_cap, judge, rule_lines, with_hint};
 use crate::admission::notice::{Together, earliest_by_notice};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -190,6 +190,19 @@ impl Controller {
         judge(&request, &to_judge)?;
         self.booked(caller, wish).check(now, wish, estimate)?;
         self.may_hold_again(now, caller, wish, slot)
+    }
+
+    /// Whether no waiting job would be pushed back too much, as things are now.
+    pub(crate) fn keeps_delay_cap(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+        estimate: &Estimate,
+    ) -> Result<(), Refusal> {
+        let request = self.circumstances(now, caller, wish, result, &[]);
+        delay_cap(&request, &self.slot_to_judge(wish, result, estimate))
     }
 
     /// The same for the difference of an extension, whose quotas are those of the whole.

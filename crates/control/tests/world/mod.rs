@@ -33,9 +33,9 @@ impl Dice {
 /// The store, in memory, with the meaning of the real one.
 #[derive(Default, Clone)]
 pub struct MemoryStore {
-    submissions: BTreeMap<JobId, (SubmissionRow, bool)>,
-    jobs: BTreeMap<JobId, JobRow>,
-    nodes: BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
+    pub submissions: BTreeMap<JobId, (SubmissionRow, bool)>,
+    pub jobs: BTreeMap<JobId, JobRow>,
+    pub nodes: BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
     queues: BTreeMap<String, QueueState>,
     answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
@@ -192,6 +192,15 @@ pub struct OnNode {
     pub first: bool,
 }
 
+/// When the controller dies in the middle of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Death {
+    /// Before the batch is committed: nothing of it remains.
+    BeforeCommit,
+    /// After the commit and before any effect has left.
+    AfterCommit,
+}
+
 /// A fake node: its daemon may be down, its attempts run on.
 pub struct FakeNode {
     pub name: String,
@@ -216,6 +225,16 @@ pub struct World {
     next_id: u64,
     /// Run time of jobs by name suffix; default 10 s.
     pub run_time: Span,
+    /// Run times of single jobs, in place of `run_time`.
+    pub run_times: BTreeMap<JobId, Span>,
+    /// How long jobs hold out beyond their limit.
+    pub overtime: Span,
+    /// The controller dies so many batches from now.
+    pub dies: Option<(u32, Death)>,
+    /// How often it has died.
+    pub deaths: u32,
+    /// Batches committed so far.
+    pub commits: u64,
 }
 
 pub fn user(uid: u32, name: &str) -> User {
@@ -318,6 +337,11 @@ impl World {
             directory_down: false,
             next_id: 1,
             run_time: Span::from_secs(10),
+            run_times: BTreeMap::new(),
+            overtime: Span::ZERO,
+            dies: None,
+            deaths: 0,
+            commits: 0,
         };
         for n in 0..world.nodes.len() {
             world.connect(n);
@@ -343,7 +367,15 @@ impl World {
             if batch.is_empty() {
                 return;
             }
+            let death = self.death_now();
+            if death == Some(Death::BeforeCommit) {
+                return self.crash();
+            }
             self.store.commit(batch.records);
+            self.commits += 1;
+            if death == Some(Death::AfterCommit) {
+                return self.crash();
+            }
             let mut again = Vec::new();
             for effect in batch.effects {
                 self.perform(effect, &mut again);
@@ -352,6 +384,13 @@ impl World {
                 self.controller.handle(self.now, event);
             }
         }
+    }
+
+    /// Whether the controller dies at this batch.
+    fn death_now(&mut self) -> Option<Death> {
+        let (left, death) = self.dies?;
+        self.dies = left.checked_sub(1).map(|left| (left, death));
+        (left == 0).then_some(death)
     }
 
     fn perform(&mut self, effect: Effect, again: &mut Vec<Event>) {
@@ -547,7 +586,14 @@ impl World {
             return;
         }
         let now = self.now;
-        let length = self.run_time.min(launch.allocation.limit);
+        let limit = launch.allocation.limit;
+        let asked = self.run_times.get(&key.job).copied();
+        let asked = asked.unwrap_or(self.run_time);
+        let length = if asked > limit {
+            limit + self.overtime
+        } else {
+            asked
+        };
         let node = &mut self.nodes[n];
         *node.starts.entry(key).or_default() += 1;
         node.known.insert(
@@ -663,6 +709,8 @@ impl World {
 
     /// The controller is killed and started again: only the store is left.
     pub fn crash(&mut self) {
+        self.deaths += 1;
+        self.dies = None;
         self.controller = Controller::restore(self.config.clone(), self.store.load(), self.now);
         invariants::check(&self.controller).unwrap_or_else(|e| panic!("after restore: {e}"));
         self.orders.clear();
