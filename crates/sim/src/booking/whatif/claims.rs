@@ -151,7 +151,8 @@ impl Tried<'_> {
                 load.queue.times(100.0),
                 what_if.queue.times(100.0)
             ),
-            holds: least >= 0.0 && most <= 0.085,
+            // As rounded as the paper's.
+            holds: least >= 0.005 && most < 0.085,
         }
     }
 
