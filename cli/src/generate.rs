@@ -77,11 +77,10 @@ fn each() -> Vec<(String, Command)> {
 
 fn manuals(dir: &Path) -> anyhow::Result<()> {
     for (page, command) in each() {
-        let mut text = Vec::new();
-        clap_mangen::Man::new(command)
-            .title(page.as_str())
-            .render(&mut text)?;
-        write(&dir.join(format!("{page}.1")), &text)?;
+        for (page, part) in parts(&page, &command) {
+            manual(dir, &page, part)?;
+        }
+        manual(dir, &page, command)?;
     }
     // `cosy submit` is described where `csub` is.
     for e in commands::ALL.iter().filter(|e| e.shown) {
@@ -91,6 +90,31 @@ fn manuals(dir: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a command with commands of its own, like `cresv`, does has a page each.
+fn parts(page: &str, command: &Command) -> Vec<(String, Command)> {
+    if page == "cosy" {
+        return Vec::new();
+    }
+    let bin = command.get_bin_name().unwrap_or(page);
+    let part = |sub: &Command| {
+        let (own, called) = (
+            format!("{page}-{}", sub.get_name()),
+            format!("{bin} {}", sub.get_name()),
+        );
+        let sub = sub.clone().display_name(own.clone()).bin_name(called);
+        (own, sub.version(env!("CARGO_PKG_VERSION")))
+    };
+    command.get_subcommands().map(part).collect()
+}
+
+fn manual(dir: &Path, page: &str, command: Command) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command)
+        .title(page)
+        .render(&mut text)?;
+    write(&dir.join(format!("{page}.1")), &text)
 }
 
 fn completions(dir: &Path) -> anyhow::Result<()> {
@@ -125,6 +149,9 @@ mod tests {
             "cosy.1",
             "csub.1",
             "cosy-hold.1",
+            "cresv.1",
+            "cresv-quote.1",
+            "bash/cresv.bash",
             "bash/csub.bash",
             "fish/cosy.fish",
             "zsh/_cstat",

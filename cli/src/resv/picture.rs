@@ -23,7 +23,7 @@ const LEFT: i64 = 90;
 /// Their width.
 const WIDTH: i64 = 860;
 /// Right margin.
-const RIGHT: i64 = 30;
+const RIGHT: i64 = 45;
 /// Top of the Gantt chart.
 const TOP: i64 = 60;
 /// Height of each of the two lower drawings.

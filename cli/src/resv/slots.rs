@@ -60,7 +60,8 @@ pub fn first_reason(quote: &Quote, now: &Zoned) -> Option<String> {
     Some(words::local_times(first, now))
 }
 
-/// The places of at most `most` slots: the pick, a few of the cheapest, then the earliest.
+/// The places of at most `most` slots: the pick, the first (why not at once?), a few of the
+/// cheapest, then the earliest that are free.
 fn places(quote: &Quote, most: usize) -> Vec<usize> {
     const CHEAPEST: usize = 3;
     let mut by_price: Vec<usize> = (0..quote.slots.len())
@@ -71,7 +72,9 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
     let wanted = pick
         .into_iter()
         .filter(|at| *at < quote.slots.len())
+        .chain((!quote.slots.is_empty()).then_some(0))
         .chain(by_price.into_iter().take(CHEAPEST))
+        .chain((0..quote.slots.len()).filter(|at| quote.slots[*at].feasible))
         .chain(0..quote.slots.len());
     let mut places = Vec::new();
     for at in wanted {
@@ -358,7 +361,8 @@ Account phys: 100.25 SU left.
         let check = |most, want: &[usize]| assert_eq!(places(&sample::quote(), most), want);
         check(0, &[]);
         check(1, &[2]);
-        check(3, &[2, 3, 4]);
+        check(2, &[0, 2]);
+        check(3, &[0, 2, 3]);
         check(4, &[0, 2, 3, 4]);
         check(99, &[0, 1, 2, 3, 4]);
         assert!(shown(&sample::quote(), Some(3)).contains("2 slots more: --all-slots"));
