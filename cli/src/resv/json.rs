@@ -140,3 +140,45 @@ impl Reserved {
         json
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::reservation::ReservationState;
+
+    fn names(json: &Json) -> String {
+        let all = json.as_object().map(|o| o.keys().cloned().collect());
+        let all: Vec<String> = all.unwrap_or_default();
+        all.join(" ")
+    }
+
+    #[test]
+    fn names_stay() {
+        let quote = quote(&crate::resv::slots::sample::quote());
+        let whole = "account choice notice_earliest notice_earliest_ms now now_ms plain_start \
+             plain_start_ms queue rules slots";
+        assert_eq!(names(&quote), whole);
+        let slot = "admitted availability available_by_load base delayed_jobs end end_ms extra \
+             feasible nodes own_delayed price reason start start_ms total_delay";
+        assert_eq!(names(&quote["slots"][0]), slot);
+        let info = reservations::sample(12, "ann", ReservationState::Confirmed);
+        let one = "account accounts base charged comment cores degraded delayed_jobs end end_ms \
+             extra free_until free_until_ms gpus groups hold_until hold_until_ms id job made \
+             made_ms movable_from movable_from_ms name node_count nodes note price queue rule \
+             series start start_ms state total_delay uid usable used_core_seconds user users";
+        assert_eq!(names(&reservation(&info)), one);
+    }
+
+    #[test]
+    fn figures() {
+        let quote = quote(&crate::resv::slots::sample::quote());
+        let slot = &quote["slots"][2];
+        assert_eq!((&slot["base"], &slot["price"]), (&json!(8), &json!(9.5)));
+        assert_eq!(slot["availability"], 0.8);
+        assert_eq!(slot["total_delay"], 2400);
+        assert_eq!(slot["own_delayed"], json!([{ "job": 12, "delay": 1200 }]));
+        assert_eq!(slot["start"], "2026-11-21T13:20:00.000Z");
+        assert_eq!(slot["start_ms"], 1_795_267_200_000_i64);
+        assert_eq!(quote["account"], json!({ "name": "phys", "left": 100.25 }));
+    }
+}

@@ -79,6 +79,13 @@ Examples:
   cresv book -N 4 -t 2h --until 20:00 --cheapest --max-price 20 run.sh input
   cresv book -N 1 -t 90 --at '2026-12-07 14:00' --repeat 'FREQ=WEEKLY;BYDAY=MO;COUNT=10'";
 
+const LIST_AFTER: &str = "\
+With --json: reservations, each with id, series, name, user, uid, usable, account, queue,
+state, degraded, start, end, movable_from, hold_until, free_until, made, nodes, node_count,
+cores, gpus, base, extra, price, charged, used_core_seconds, users, groups, accounts (shared
+with), job, delayed_jobs, total_delay, rule, comment, note. Sums are in SU, lengths in
+seconds, points in time in RFC 3339 and, with _ms behind their name, in milliseconds.";
+
 fn parsable() -> Arg {
     flag("parsable", "Print the id only")
 }
@@ -189,6 +196,7 @@ fn extend_command() -> Command {
 fn list_command() -> Command {
     Command::new("list")
         .about("Reservations: yours, or others' too")
+        .after_help(LIST_AFTER)
         .arg(flag("mine", "Yours (the default)").conflicts_with_all(["all", "user"]))
         .arg(flag("all", "Of all users").short('A').conflicts_with("user"))
         .arg(values("user", "USER[,...]", "Of these users").short('u'))
@@ -207,6 +215,7 @@ fn list_command() -> Command {
 fn show_command() -> Command {
     Command::new("show")
         .about("Reservations whole")
+        .after_help(LIST_AFTER)
         .arg(some_ids("Reservations"))
         .arg(zone())
         .arg(json_flag())
