@@ -127,8 +127,8 @@ impl Scheduler {
             return;
         }
         if known.reserved_is_old || known.reserved_until < far {
-            // Twice as far as needed now: for later passes.
-            self.note_until(component, far + far.since(now));
+            // Farther than needed now: for later passes.
+            self.note_until(component, far + Span(far.since(now).0 / 4));
         }
     }
 

@@ -15,7 +15,8 @@ use crate::plan::{Plan, Play};
 use crate::scheduler::Scheduler;
 use cosy_model::Time;
 
-/// How many stages are kept at most.
+/// How many stages are kept at most: each costs a snapshot, and saves part of the play for
+/// questions about later starts.
 const STAGES: usize = 32;
 
 /// A plan, ready for questions.
@@ -30,9 +31,19 @@ pub struct Forecast {
 impl Scheduler {
     /// The plan as [`Scheduler::plan`] makes it, ready for questions.
     pub fn forecast(&self, now: Time, most: Option<usize>) -> Forecast {
+        self.forecast_for(now, most, STAGES)
+    }
+
+    /// The same for so many questions.
+    pub(crate) fn forecast_for(
+        &self,
+        now: Time,
+        most: Option<usize>,
+        questions: usize,
+    ) -> Forecast {
         let mut play = Play::new(self, now, self.first_jobs(most));
         let origin = play.clone();
-        let step = play.missing.div_ceil(STAGES).max(1);
+        let step = play.missing.div_ceil(questions.clamp(1, STAGES)).max(1);
         let mut next = play.missing.saturating_sub(step);
         play.watch();
         play.begin();

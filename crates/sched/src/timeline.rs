@@ -5,7 +5,7 @@
 
 use crate::NodeMask;
 use crate::nodeset::NodeSet;
-use cosy_model::Time;
+use cosy_model::{NodeId, Time};
 
 /// So many bookings are looked at one by one; for more there are steps.
 const FEW: usize = 8;
@@ -26,6 +26,8 @@ pub(crate) struct Timeline {
     by_end: Vec<u32>,
     /// Booked nodes from a time on, when there are more than a few bookings.
     steps: Vec<(Time, NodeMask)>,
+    /// A node may have two bookings at a time.
+    overlapping: bool,
 }
 
 impl Timeline {
@@ -38,6 +40,7 @@ impl Timeline {
         self.by_start.clear();
         self.by_end.clear();
         self.steps.clear();
+        self.overlapping = false;
     }
 
     /// Books `nodes` for `[start, end)`.
@@ -55,8 +58,11 @@ impl Timeline {
         let booking = Booking { start, end, nodes };
         self.bookings.push(booking);
         match self.bookings.len() {
-            ..=FEW => {}
-            count if count == FEW + 1 => (0..count).for_each(|at| self.step_in(at)),
+            ..=FEW => self.overlapping = true, // nobody has looked
+            count if count == FEW + 1 => {
+                self.overlapping = false;
+                (0..count).for_each(|at| self.step_in(at));
+            }
             count => self.step_in(count - 1),
         }
     }
@@ -65,6 +71,7 @@ impl Timeline {
         let (start, end) = (self.bookings[at].start, self.bookings[at].end);
         let (from, to) = (self.cut(start), self.cut(end));
         for (_, booked) in &mut self.steps[from..to] {
+            self.overlapping |= booked.count_of(&self.bookings[at].nodes) > 0;
             booked.add_set(&self.bookings[at].nodes);
         }
     }
@@ -104,8 +111,26 @@ impl Timeline {
         clear.count() >= least
     }
 
+    /// When nodes are booked, and how many of those for which `counts` holds: start, end and
+    /// number. A node counts once, however many bookings it has at a time.
+    pub fn booked(&self, counts: impl Fn(NodeId, Time) -> bool) -> Vec<(Time, Time, u32)> {
+        let count = |nodes: &mut dyn Iterator<Item = NodeId>, start| {
+            nodes.filter(|node| counts(*node, start)).count() as u32
+        };
+        if self.overlapping {
+            let steps = self.steps();
+            let step = steps.iter();
+            return step
+                .map(|(start, end, nodes)| (*start, *end, count(&mut nodes.iter(), *start)))
+                .collect();
+        }
+        let all = self.bookings.iter();
+        all.map(|b| (b.start, b.end, count(&mut b.nodes.iter(), b.start)))
+            .collect()
+    }
+
     /// Which nodes are booked, and when: start, end and nodes.
-    pub fn steps(&self) -> Vec<(Time, Time, NodeMask)> {
+    fn steps(&self) -> Vec<(Time, Time, NodeMask)> {
         let mut all = Self::default();
         let steps = match self.steps.is_empty() {
             false => &self.steps,
@@ -163,7 +188,6 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::NodeId;
 
     fn check(bookings: &[(u32, i64, i64)], window: (i64, i64), clear: &[u32]) {
         let wanted: NodeMask = clear.iter().map(|n| NodeId(*n)).collect();

@@ -188,16 +188,15 @@ impl Scheduler {
         let ends = ends.map(|end| (end.at.max(soon), end.nodes));
         let idle = component.nodes.count_and(&self.machine.idle);
         pass.profile.begin(pass.now, idle, ends);
-        let mut booked = component.reserved.steps();
+        // A node that is still busy then is not counted as free anyway.
+        let free = |node, start: Time| self.machine.cleared(node, pass.now) <= start.max(pass.now);
+        let mut booked = component.reserved.booked(free);
         if !self.groups.share_nodes() {
-            booked.extend(pass.places.steps());
+            booked.extend(pass.places.booked(free));
         }
         for (start, end, nodes) in booked {
             let (start, end) = (start.max(pass.now), end.max(pass.now));
-            // One that is still busy then is not counted as free anyway.
-            let free = |node: &NodeId| self.machine.cleared(*node, pass.now) <= start;
-            let free = nodes.iter().filter(free).count();
-            pass.profile.take(start, end, free as u32);
+            pass.profile.take(start, end, nodes);
         }
     }
 

@@ -124,14 +124,15 @@ impl Scheduler {
 impl<'a> Judge<'a> {
     fn new(scheduler: &'a Scheduler, now: Time, inquiry: &'a Inquiry) -> Self {
         let most = Some(inquiry.most_jobs);
-        let forecast = scheduler.forecast(now, most);
+        let questions = inquiry.starts.most();
+        let forecast = scheduler.forecast_for(now, most, questions);
         let queue = Queue::new(scheduler, now, inquiry, forecast.plan());
         let before = start_times(forecast.plan());
         let (mut ground, mut without) = (Cow::Borrowed(scheduler), None);
         if let Some(replaced) = inquiry.replaces {
             let scheduler = ground.to_mut();
             scheduler.remove_block(replaced);
-            without = Some(scheduler.forecast(now, most));
+            without = Some(scheduler.forecast_for(now, most, questions));
         }
         Self {
             now,

@@ -77,6 +77,14 @@ impl Starts {
             Self::Window { .. } => false,
         }
     }
+
+    /// How many there are at most.
+    pub fn most(&self) -> usize {
+        match self {
+            Self::At(starts) | Self::Series(starts) => starts.len(),
+            Self::Window { most, .. } => *most,
+        }
+    }
 }
 
 /// Whose delays are listed one by one.
