@@ -178,6 +178,7 @@ pub fn confirm(play: &mut Play) {
     let who = owner_or_other(play, id);
     let reply = play.ask(who.clone(), Request::Confirm { id });
     strangers_fail(play, &who, id, reply.as_ref());
+    play.late += u64::from(before == Some(ReservationState::Expired));
     let confirmed = matches!(reply, Some(Reply::Reserved { .. }));
     let was_held = before == Some(ReservationState::Held);
     assert!(was_held || !confirmed, "{id} was {before:?} and confirmed");

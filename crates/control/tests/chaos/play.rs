@@ -25,8 +25,12 @@ pub struct Play {
     pub watch: Watch,
     made: Vec<Made>,
     keys: u64,
-    /// What was done, for the one who looks for a fault.
-    pub log: Vec<String>,
+    /// Crashes between two turns.
+    pub crashes: u64,
+    /// Confirmations of what has expired.
+    pub late: u64,
+    /// Refusals.
+    pub refused: u64,
 }
 
 impl Play {
@@ -40,16 +44,17 @@ impl Play {
             watch: Watch::default(),
             made: Vec::new(),
             keys: 0,
-            log: Vec::new(),
+            crashes: 0,
+            late: 0,
+            refused: 0,
         }
     }
 
-    pub fn note(&mut self, what: String) {
-        let line = format!("{:>9} {what}", self.world.now.0 - 1_000_000_000);
+    /// Tells what happens, if the one who looks for a fault wants it.
+    fn note(&self, what: &str) {
         if std::env::var_os("COSY_TELL").is_some() {
-            eprintln!("{line}");
+            eprintln!("{:>9} {what}", self.world.now.since(Time::from_secs(1_000_000)));
         }
-        self.log.push(line);
     }
 
     pub fn user(&mut self) -> User {
@@ -111,10 +116,11 @@ impl Play {
         let answered = self.world.deaths == deaths;
         let told: String = format!("{reply:?}").chars().take(300).collect();
         let told = if answered { told } else { "DIED".to_owned() };
-        self.note(format!("{text} -> {told}"));
+        self.note(&format!("{text} -> {told}"));
         if let (true, Reply::Refused(refusal)) = (answered, &reply) {
             let after = State::of(&self.world);
             assert!(before == after, "refused ({refusal}) and yet changed");
+            self.refused += 1;
         }
         self.check();
         answered.then_some(reply)
@@ -215,7 +221,8 @@ impl Play {
     }
 
     fn crash(&mut self) {
-        self.note("crash".to_owned());
+        self.note("crash");
+        self.crashes += 1;
         self.world.crash();
         for n in 0..self.world.nodes.len() {
             if self.dice.chance(85) {
@@ -227,7 +234,7 @@ impl Play {
     fn node(&mut self) {
         let n = self.dice.below(self.world.nodes.len() as u64) as usize;
         let what = self.dice.below(10);
-        self.note(format!("node {n}: {what}"));
+        self.note(&format!("node {n}: {what}"));
         match what {
             0..5 => {
                 for n in 0..self.world.nodes.len() {
@@ -284,7 +291,7 @@ impl Play {
         if self.world.nodes.len() >= 8 {
             return;
         }
-        self.note("a node is added".to_owned());
+        self.note("a node is added");
         let name = format!("n{}", self.world.nodes.len() + 1);
         let mut spec = self.world.config.nodes[0].clone();
         spec.key = Some(format!("key{}", self.world.nodes.len() + 1));

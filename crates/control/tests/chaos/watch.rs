@@ -28,6 +28,12 @@ pub struct Watch {
     pub longer: BTreeSet<ReservationId>,
     /// Starts seen at the promised second.
     pub exact: u64,
+    /// Moves to an earlier start.
+    pub moved: u64,
+    /// Reservations made longer.
+    pub extended: u64,
+    /// Attempts inside.
+    pub inside: u64,
     commits: u64,
 }
 
@@ -52,6 +58,10 @@ impl Watch {
         }
         booked_once(store)?;
         self.delays_are_capped(world)
+    }
+
+    pub fn was_degraded(&self, id: ReservationId) -> bool {
+        self.seen.get(&id).is_some_and(|seen| seen.degraded)
     }
 
     /// Ids are given once, states follow each other, what is promised stays.
@@ -81,8 +91,10 @@ impl Watch {
         self.promise_kept(row, seen, length)?;
         self.begins_now(world, row, Some(seen.state))?;
         if let Some(seen) = self.seen.get_mut(&row.id) {
+            self.moved += u64::from(row.start != seen.start);
+            self.extended += u64::from(length > seen.length);
             (seen.state, seen.start, seen.length) = (row.state, row.start, length);
-            seen.degraded = row.degraded;
+            seen.degraded |= row.degraded;
         }
         Ok(())
     }
@@ -155,6 +167,7 @@ impl Watch {
         let row = &store.reservations[&within];
         let first_seen = self.begun.insert((job.id, job.attempt.0));
         let end = row.end.max(row.start);
+        self.inside += u64::from(first_seen);
         if first_seen && !(row.start <= run.allocated && run.allocated <= end) {
             return Err(format!("job {} ran outside of {row:?}: {run:?}", job.id));
         }
