@@ -793,3 +793,80 @@ fn with_its_script_a_reservation_goes() {
     assert_eq!(world.state_of(job), JobState::Cancelled);
     assert_eq!(world.show(booked.id).end, booked.end);
 }
+
+#[test]
+fn a_node_that_is_no_longer_configured_is_replaced() {
+    let mut world = World::new(lenient(3));
+    let booked = world.book(nodes(2, at(&world, 1000), 100)).unwrap();
+    assert_eq!(booked.nodes, "n[1-2]");
+    world.config.nodes.remove(0);
+    world.nodes.remove(0);
+    world.crash();
+    world.connect_as(0, "key2");
+    world.connect_as(1, "key3");
+    world.pass(2);
+    let now = world.show(booked.id);
+    assert_eq!(
+        (now.nodes.as_str(), now.degraded),
+        ("n[2-3]", false),
+        "{now:?}"
+    );
+    // Nothing is left to replace another.
+    world.config.nodes.remove(0);
+    world.nodes.remove(0);
+    world.crash();
+    for _ in 0..2 {
+        world.connect_as(0, "key3");
+        world.pass(2);
+        let now = world.show(booked.id);
+        assert!(now.degraded, "{now:?}");
+        world.crash();
+    }
+}
+
+#[test]
+fn holds_cannot_be_chained() {
+    let mut world = World::new(lenient(2));
+    let ask = nodes(1, at(&world, 5000), 100);
+    let held = world.reserve(ask.clone(), true, None).unwrap().remove(0);
+    let cancel = Request::CancelReservation {
+        ids: vec![held.id],
+        series: false,
+    };
+    world.pass(200);
+    world.ask(cancel);
+    for other in [ask.clone(), nodes(1, at(&world, 4850), 100)] {
+        let again = world.reserve(other, true, None).unwrap_err();
+        assert!(again.message.contains("given back"), "{again}");
+    }
+    // Beside it in time a hold may be, and the same may be booked.
+    let beside = world.reserve(nodes(1, at(&world, 6000), 100), true, None);
+    assert!(beside.is_ok(), "{beside:?}");
+    assert!(world.book(ask).is_ok());
+}
+
+#[test]
+fn one_with_a_script_ends_when_nothing_runs_in_it() {
+    let mut world = World::new(lenient(2));
+    world.run_time = Span::from_secs(40);
+    let ask = nodes(2, at(&world, 10), 500);
+    let booked = world.reserve(ask, false, Some(spec("mine"))).unwrap();
+    let (id, script) = (booked[0].id, booked[0].job.unwrap());
+    let other = world.submit(JobSpec {
+        reservation: Some(id),
+        ..whole("other", 1, 60)
+    });
+    // The script needs both nodes, the other job one.
+    world.disconnect(1);
+    world.pass(12);
+    assert!(runs(&world, other));
+    world.ask(Request::Cancel {
+        filter: ids(&[script.0]),
+        signal: None,
+        script_only: false,
+    });
+    assert_eq!(world.show(id).state, ReservationState::Active);
+    world.pass(40);
+    assert_eq!(world.state_of(other), JobState::Completed);
+    assert_eq!(world.show(id).state, ReservationState::Ended);
+}

@@ -217,6 +217,7 @@ impl Controller {
             ));
         };
         self.admit(now, &booking.caller, wish, result, estimate)?;
+        self.may_hold_again(now, booking, estimate)?;
         let shares = self.free_now(now, wish, estimate)?;
         let extra = self.extra_of(wish, result, estimate);
         let taken = Taken {
@@ -257,7 +258,8 @@ impl Controller {
         let mut conflicts: Vec<(Time, Refusal)> = Vec::new();
         let mut slots: Vec<&Estimate> = Vec::new();
         for estimate in &result.slots {
-            match self.admit(now, &booking.caller, wish, result, estimate) {
+            let admitted = self.admit(now, &booking.caller, wish, result, estimate);
+            match admitted.and_then(|()| self.may_hold_again(now, booking, estimate)) {
                 Ok(()) => slots.push(estimate),
                 Err(refusal) => conflicts.push((estimate.start, refusal)),
             }
@@ -312,6 +314,9 @@ impl Controller {
             );
             self.return_all(now, *id);
             self.drop_attached(now, *id, "its reservation was not possible");
+            if let Some(reservation) = self.reservations.all.get_mut(id) {
+                reservation.row.hold_until = None; // it never was a hold
+            }
         }
     }
 
@@ -340,6 +345,7 @@ impl Controller {
         let reservation = Reservation {
             row,
             shares: taken.shares,
+            short: false,
             planner: None,
         };
         self.sched.add_block(reservation.block());
@@ -451,36 +457,33 @@ impl Controller {
         Ok(())
     }
 
-    /// After a hold has lapsed, its account gets no overlapping one for a while.
-    pub(crate) fn may_hold_again(
-        &self,
-        now: Time,
-        caller: &Caller,
-        wish: &Wish,
-        slot: (Time, Time),
-    ) -> Result<(), Refusal> {
+    /// After a hold was not confirmed, its account gets no overlapping one for a while: else
+    /// one hold after the other would keep a slot for nothing.
+    fn may_hold_again(&self, now: Time, booking: &Booking, slot: &Estimate) -> Result<(), Refusal> {
+        let (wish, caller) = (&booking.wish, &*booking.caller);
         let Some(rehold) = self.policy_of(wish).rehold else {
             return Ok(());
         };
-        let same = |row: &ReservationRow| match (&row.account, &wish.account) {
-            (Some(a), Some(b)) => a == b,
-            (None, None) => row.uid == caller.user.uid,
-            (Some(_), None) | (None, Some(_)) => false,
+        if !booking.hold || self.is_admin(caller) {
+            return Ok(());
+        }
+        let same = |row: &ReservationRow| {
+            row.uid == caller.user.uid || (row.account.is_some() && row.account == wish.account)
         };
         let lapsed = self.reservations.all.values().find(|r| {
             let row = &r.row;
             let until = row.hold_until.map(|at| at + rehold);
-            row.state == ReservationState::Expired
+            was_only_held(row)
                 && until.is_some_and(|until| now < until)
                 && same(row)
-                && row.start < slot.1
-                && slot.0 < row.start + row.ask.length
+                && row.start < slot.end
+                && slot.start < row.start + row.ask.length
         });
         match lapsed {
             Some(lapsed) => Err(Refusal::new(
                 RefusalCode::Admission,
                 format!(
-                    "hold {} of the same time lapsed unconfirmed less than {rehold} ago: book it instead, or hold another time",
+                    "hold {} of the same time lapsed unconfirmed less than {rehold} ago, or was given back: book it instead, or hold another time",
                     lapsed.row.id
                 ),
             )),
@@ -524,6 +527,20 @@ impl Controller {
             conflicts,
             note: String::new(),
         }
+    }
+}
+
+/// True for a hold that ended without being confirmed.
+fn was_only_held(row: &ReservationRow) -> bool {
+    match row.state {
+        ReservationState::Expired => true,
+        ReservationState::Cancelled => row.free_until.is_none(),
+        ReservationState::Held
+        | ReservationState::Confirmed
+        | ReservationState::Active
+        | ReservationState::Ended
+        | ReservationState::Unused
+        | ReservationState::Failed => false,
     }
 }
 

@@ -446,7 +446,7 @@ impl Controller {
         }
     }
 
-    /// With the attached job the reservation is over.
+    /// With its script a reservation is over, as soon as nothing else runs in it.
     pub(crate) fn inside_job_ended(&mut self, now: Time, id: JobId, submitted: &Submitted) {
         let Some(within) = submitted.spec.reservation else {
             return;
@@ -456,8 +456,11 @@ impl Controller {
             .get(within)
             .map(|r| (r.row.job, r.row.state));
         match state {
-            Some((job, ReservationState::Active)) if job == Some(id) => {
-                self.end_reservation(now, within, "its job has ended");
+            Some((Some(job), ReservationState::Active)) => {
+                let over = !self.jobs.contains_key(&job);
+                if over && !self.runs_inside(within) {
+                    self.end_reservation(now, within, "its job has ended");
+                }
             }
             // Its job was cancelled before it began: there is nothing to keep nodes for.
             Some((job, ReservationState::Held | ReservationState::Confirmed))
@@ -468,6 +471,11 @@ impl Controller {
             }
             Some(_) | None => {}
         }
+    }
+
+    fn runs_inside(&self, id: ReservationId) -> bool {
+        let mut within = self.inside.iter().filter(|(_, r)| **r == id);
+        within.any(|(job, _)| self.planner_for(*job).is_running(*job))
     }
 }
 

@@ -38,6 +38,7 @@ impl Controller {
         let shares: Vec<NodeShare> = row.shares.iter().filter_map(|s| self.share(s)).collect();
         let (live, active) = (row.state.is_live(), row.state == ReservationState::Active);
         let reservation = Reservation {
+            short: shares.len() < row.shares.len(),
             row,
             shares,
             planner: None,

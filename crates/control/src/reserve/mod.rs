@@ -55,6 +55,8 @@ pub(crate) struct Reservation {
     pub row: ReservationRow,
     /// What it holds, by number.
     pub shares: Vec<NodeShare>,
+    /// Some of its nodes were taken out of the configuration.
+    pub short: bool,
     /// While it is active: who plans the jobs inside.
     pub planner: Option<Box<Scheduler>>,
 }
@@ -263,7 +265,10 @@ impl Controller {
         for id in std::mem::take(&mut self.reservations.dirty) {
             if let Some(reservation) = self.reservations.get(id) {
                 let mut row = reservation.row.clone();
-                row.shares = self.share_rows(&reservation.shares);
+                // As loaded while some are missing, so that this is known after a restart too.
+                if !reservation.short {
+                    row.shares = self.share_rows(&reservation.shares);
+                }
                 self.record(Record::Reservation(Box::new(row)));
             }
         }

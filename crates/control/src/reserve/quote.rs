@@ -188,8 +188,7 @@ impl Controller {
         let request = self.circumstances(now, caller, wish, result, &together);
         let to_judge = self.slot_to_judge(wish, result, estimate);
         judge(&request, &to_judge)?;
-        self.booked(caller, wish).check(now, wish, estimate)?;
-        self.may_hold_again(now, caller, wish, slot)
+        self.booked(caller, wish).check(now, wish, estimate)
     }
 
     /// Whether no waiting job would be pushed back too much, as things are now.

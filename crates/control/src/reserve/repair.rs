@@ -53,7 +53,7 @@ impl Controller {
     }
 
     fn lacks_nodes(&self, reservation: &Reservation) -> bool {
-        reservation.shares.iter().any(|s| self.is_lost(s.node))
+        reservation.short || reservation.shares.iter().any(|s| self.is_lost(s.node))
     }
 
     /// Replaces lost nodes of a reservation if others can serve.
@@ -93,7 +93,10 @@ impl Controller {
         let names: Vec<String> = lost
             .map(|n| self.nodes[n.index()].spec.name.clone())
             .collect();
-        cosy_model::fold(&names)
+        match names.is_empty() {
+            true => "a node that is no longer configured".to_owned(),
+            false => cosy_model::fold(&names),
+        }
     }
 
     fn set_degraded(&mut self, now: Time, id: ReservationId, degraded: bool, note: &str) {
@@ -131,7 +134,7 @@ impl Controller {
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
-        reservation.shares = shares;
+        (reservation.shares, reservation.short) = (shares, false);
         let (block, active) = (reservation.block(), reservation.planner.is_some());
         self.sched.add_block(block);
         if active {

@@ -53,7 +53,10 @@ impl Play {
     /// Tells what happens, if the one who looks for a fault wants it.
     fn note(&self, what: &str) {
         if std::env::var_os("COSY_TELL").is_some() {
-            eprintln!("{:>9} {what}", self.world.now.since(Time::from_secs(1_000_000)));
+            eprintln!(
+                "{:>9} {what}",
+                self.world.now.since(Time::from_secs(1_000_000))
+            );
         }
     }
 

@@ -38,7 +38,8 @@ impl Tally {
         ];
         let seen = |what: &str| self.0.get(what).copied().unwrap_or(0);
         let all = must.into_iter().map(|what| (what, seen(what)));
-        all.min_by_key(|(_, times)| *times).unwrap_or(("nothing", 0))
+        all.min_by_key(|(_, times)| *times)
+            .unwrap_or(("nothing", 0))
     }
 }
 
@@ -48,7 +49,10 @@ impl Play {
         tally.count("exact starts", self.watch.exact);
         tally.count("moved", self.watch.moved);
         tally.count("ran inside", self.watch.inside);
-        tally.count("deaths in a turn", u64::from(self.world.deaths) - self.crashes);
+        tally.count(
+            "deaths in a turn",
+            u64::from(self.world.deaths) - self.crashes,
+        );
         tally.count("crashes", self.crashes);
         tally.count("confirmed late", self.late);
         tally.count("refused", self.refused);

@@ -447,6 +447,11 @@ impl World {
     }
 
     pub fn connect(&mut self, n: usize) {
+        self.connect_as(n, &format!("key{}", n + 1));
+    }
+
+    /// The same for a node whose key is not that of its place.
+    pub fn connect_as(&mut self, n: usize, peer: &str) {
         let link = LinkId(self.id());
         let node = &mut self.nodes[n];
         node.link = Some(link);
@@ -469,7 +474,7 @@ impl World {
             version: "t".into(),
             only_uid: None,
         }];
-        let peer = format!("key{}", n + 1);
+        let peer = peer.to_owned();
         self.event(Event::LinkOpened {
             link,
             peer,

@@ -104,6 +104,7 @@ fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
             note: String::new(),
         },
         shares: shares(cores),
+        short: false,
         planner: None,
     }
 }
