@@ -131,7 +131,7 @@ fn feasible(request: &Request<'_>, slot: &Slot) -> Result<(), Refusal> {
     Err(Refusal::new(
         RefusalCode::NotFree,
         format!(
-            "not enough nodes are free from {} to {}: running jobs or accepted reservations are in the way",
+            "not enough nodes are free from {} to {}: running jobs, accepted reservations or nodes out of service are in the way",
             utc(slot.start),
             utc(slot.end)
         ),

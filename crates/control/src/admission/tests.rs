@@ -244,7 +244,7 @@ fn hard_conditions_in_their_order() {
     let past = "the start 2026-11-21T11:59:00Z is in the past: it is 2026-11-21T12:00:00Z now";
     let tweak: Tweak = |_, s| (s.start, s.feasible) = (at(-1), false);
     check(tweak, RefusalCode::Invalid, past, Err(past));
-    let busy = "not enough nodes are free from 2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z: running jobs or accepted reservations are in the way";
+    let busy = "not enough nodes are free from 2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z: running jobs, accepted reservations or nodes out of service are in the way";
     let tweak: Tweak = |r, s| (r.max_price, s.feasible) = (Some(Su::ZERO), false);
     check(tweak, RefusalCode::NotFree, busy, Err(busy));
     let dear = "price: the start 2026-11-21T14:00:00Z costs 10 SU, at most 9.5 SU were allowed";
