@@ -870,3 +870,41 @@ fn one_with_a_script_ends_when_nothing_runs_in_it() {
     assert_eq!(world.state_of(other), JobState::Completed);
     assert_eq!(world.show(id).state, ReservationState::Ended);
 }
+
+#[test]
+fn nobody_takes_all_the_room_for_quotes() {
+    let mut world = World::new(lenient(1));
+    let now = world.now;
+    for n in 0..20 {
+        let ask = nodes(1, Pick::Soonest, 60);
+        let event = Event::Asked {
+            client: ClientId(1_000_000 + n),
+            caller: Box::new(Caller {
+                user: user(1000, "u1000"),
+                resolved: true,
+                via: None,
+            }),
+            key: None,
+            request: Request::Quote {
+                ask: Box::new(ask),
+                most: None,
+            },
+            facts: Facts::default(),
+        };
+        world.controller.handle(now, event);
+    }
+    let batch = world.controller.settle(now);
+    let (mut refused, mut snapshots) = (0, 0);
+    for effect in &batch.effects {
+        match effect {
+            Effect::Reply { reply, .. } => {
+                assert!(matches!(reply, Reply::Refused(r) if r.code == RefusalCode::TooMany));
+                refused += 1;
+            }
+            Effect::Appraise { .. } => snapshots += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(refused, 4);
+    assert!((1..=2).contains(&snapshots), "{snapshots} snapshots");
+}

@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 const UNDER_WAY: usize = 2;
 /// Requests that wait for one.
 const WAITING: usize = 1000;
+/// Requests of one user that wait or are under way: nobody takes all the room.
+const OF_ONE_USER: usize = 16;
 
 /// Who waits for what.
 #[derive(Debug)]
@@ -40,6 +42,16 @@ impl Pending {
             Self::Book(booking) => Some((booking.caller.user.uid, booking.key?)),
             Self::Extend(extension) => Some((extension.caller.user.uid, extension.key?)),
             Self::Quote { .. } | Self::Move(_) => None,
+        }
+    }
+
+    /// Who asked; nobody for what the controller looks at by itself.
+    fn uid(&self) -> Option<Uid> {
+        match self {
+            Self::Quote { caller, .. } => Some(caller.user.uid),
+            Self::Book(booking) => Some(booking.caller.user.uid),
+            Self::Extend(extension) => Some(extension.caller.user.uid),
+            Self::Move(_) => None,
         }
     }
 
@@ -158,6 +170,16 @@ impl Controller {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
                 format!("{WAITING} requests wait for their figures already: try again later"),
+            ));
+        }
+        let uid = pending.uid();
+        let own = |p: &&Pending| uid.is_some() && p.uid() == uid;
+        if appraisals.all().filter(own).count() >= OF_ONE_USER {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!(
+                    "{OF_ONE_USER} requests of yours wait for their figures already: try again when one is answered"
+                ),
             ));
         }
         let lane = Lane::of(&inquiry);
