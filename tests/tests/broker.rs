@@ -13,13 +13,17 @@ use cosy_model::reservation::{
 };
 use cosy_model::{Span, Su, Time};
 use cosy_tests::cluster::Cluster as Live;
-use cosy_tests::{Options, Output, run, wait};
+use cosy_tests::{Options, Output, run, system, wait};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const NODES: u32 = 4;
+/// A user without any rights.
+const NOBODY: u32 = 65_534;
 /// Socket of a node daemon that passes requests on.
 const RELAY: &str = "relay.sock";
 
@@ -34,7 +38,9 @@ impl Three {
     fn start(hold: &str) -> Self {
         let options = Options {
             virtual_nodes: NODES,
-            controller: format!("[reservations]\nhold = \"{hold}\"\n"),
+            controller: format!(
+                "[reservations]\nhold = \"{hold}\"\n[reservations.per_user]\nshare = 100\n"
+            ),
             ..Options::default()
         };
         // To c one speaks as from a host of users: through a node daemon.
@@ -391,4 +397,48 @@ fn the_commands_know_several_clusters() {
     assert!(first >= before && first < soon, "{booked:?}");
     let unknown = three.run(&["cresv", "quote", "--clusters", "a,z", "-N", "1", "-t", "1h"]);
     unknown.expect_refusal("there is no cluster 'z'");
+}
+
+#[test]
+fn an_ordinary_user_books_on_all() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let three = Three::start("5m");
+    three.live[0].open_commands();
+    fs::set_permissions(three.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut command = three.live[0].command(&words);
+        run::run(
+            command
+                .env("COSY_CLUSTERS", three.file())
+                .uid(NOBODY)
+                .gid(NOBODY),
+        )
+    };
+    let book = "cresv book --clusters a,b,c --all -N 4 --exclusive -t 1h --soonest --from now+2h";
+    run(book).expect(0);
+    run(book).expect(0);
+    three.check([
+        "confirmed,confirmed",
+        "confirmed,confirmed",
+        "confirmed,confirmed",
+    ]);
+    // Two open reservations are all that one may have.
+    let third = run(book);
+    assert_eq!(third.code, 1, "{third:?}");
+    assert!(third.err.contains("quota: "), "{third:?}");
+    assert!(
+        third
+            .err
+            .contains("Nothing was booked, nothing is left anywhere"),
+        "{third:?}"
+    );
+    three.check([
+        "confirmed,confirmed",
+        "confirmed,confirmed",
+        "confirmed,confirmed",
+    ]);
+    assert!(three.reservations(2).iter().all(|r| r.uid.0 == NOBODY));
 }

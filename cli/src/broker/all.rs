@@ -16,7 +16,7 @@
 
 use super::best::{Granted, ask_at, depends_on_start, granted};
 use super::outcome::{Fate, Outcome, Part, Tried};
-use super::rank::Preference;
+use super::rank::{Preference, why_not};
 use super::starts::{common, unasked};
 use super::wire::{Failure, side_by_side};
 use super::{Broker, Cluster, Quotes};
@@ -358,19 +358,16 @@ fn with_fixed_end(ask: &Ask) -> Ask {
     fixed
 }
 
-/// Why clusters offer nothing: the failure, or what is said of the first start.
+/// Why clusters offer nothing: the failure, or what is said of a start.
 fn reasons(quotes: &Quotes) -> Vec<Tried> {
     let reason = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| {
-        let (start, why) = match quote {
-            Err(failure) => (None, failure.to_string()),
-            Ok(quote) => {
-                let slot = quote.slots.iter().find(|s| !s.admitted)?;
-                (Some(slot.start), slot.reason.clone())
-            }
+        let why = match quote {
+            Err(failure) => failure.to_string(),
+            Ok(quote) => why_not(quote)?.reason.clone(),
         };
         Some(Tried {
             cluster: cluster.name.clone(),
-            start,
+            start: None,
             why,
         })
     };

@@ -5,7 +5,7 @@
 //! removed and the processing continues with step 4".
 
 use super::outcome::{Fate, Outcome, Part, Tried};
-use super::rank::{Preference, Ranked, places_itself, rank_for};
+use super::rank::{Preference, Ranked, places_itself, rank_for, why_not};
 use super::wire::Failure;
 use super::{Broker, Cluster, Quotes};
 use crate::call::new_key;
@@ -76,8 +76,8 @@ impl Search<'_> {
     fn nothing_offered(&mut self, quotes: &Quotes) {
         for (cluster, quote) in quotes {
             if let Ok(quote) = quote {
-                let reason = quote.slots.iter().find(|s| !s.admitted);
-                let reason = reason.map_or("it offers no other start", |s| s.reason.as_str());
+                let reason =
+                    why_not(quote).map_or("it offers no other start", |s| s.reason.as_str());
                 let failure = Failure::Refused(Refusal::new(RefusalCode::Admission, reason));
                 if !self.tried.iter().any(|t| t.cluster == cluster.name) {
                     self.note(cluster, None, &failure);

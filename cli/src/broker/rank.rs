@@ -110,6 +110,14 @@ pub(super) fn places_itself(ask: &Ask) -> bool {
     ask.pick == Pick::FinishBy || ask.repeat.is_some()
 }
 
+/// The slot that says best why there is none: the last that is free but refused by a rule,
+/// for rules are milder further ahead; else one that is not free.
+pub(super) fn why_not(quote: &Quote) -> Option<&QuotedSlot> {
+    let mut refused = quote.slots.iter().filter(|s| !s.admitted);
+    let ruled = refused.clone().rfind(|s| s.feasible);
+    ruled.or_else(|| refused.next())
+}
+
 fn chosen(quote: &Quote) -> Option<Time> {
     let slot = quote.slots.get(quote.choice? as usize)?;
     Some(slot.start)
@@ -205,6 +213,29 @@ mod tests {
         check(balance(1000), "c30 a60 c10 a10");
         // (f - 2)/6 and (s - 10)/50, half of each: 0.2, 0.33, 0.5, 0.5.
         check(balance(500), "c30 c10 a10 a60");
+    }
+
+    #[test]
+    fn why_there_is_no_slot() {
+        let no = |start, feasible, why: &str| {
+            let reason = why.to_owned();
+            let admitted = false;
+            QuotedSlot {
+                feasible,
+                admitted,
+                reason,
+                ..slot(start, 1, 1)
+            }
+        };
+        let check = |slots, want: Option<&str>| {
+            let quote = quote(slots);
+            assert_eq!(why_not(&quote).map(|s| s.reason.as_str()), want);
+        };
+        let (full, far) = (no(10, false, "full"), no(30, false, "still full"));
+        check(vec![slot(5, 1, 1)], None);
+        check(vec![full.clone(), far.clone()], Some("full"));
+        let rules = [no(15, true, "notice"), no(20, true, "quota")];
+        check([&[full][..], &rules, &[far]].concat(), Some("quota"));
     }
 
     #[test]

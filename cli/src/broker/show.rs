@@ -2,7 +2,7 @@
 
 use super::Quotes;
 use super::outcome::{Fate, Outcome, Part, Tried, Verdict, command};
-use super::rank::Ranked;
+use super::rank::{Ranked, why_not};
 use crate::jobs::{json_span, json_time};
 use crate::reservations::su;
 use crate::table::{Cell, Head, Look, render};
@@ -43,7 +43,7 @@ pub fn quotes(quotes: &Quotes, ranked: &[Ranked], now: &Zoned, look: Look, most:
                     |start| format!("about {}", when::short(start, now)),
                 );
                 let none = quote.slots.iter().all(|s| !s.admitted);
-                let reason = quote.slots.iter().find(|s| none && !s.admitted);
+                let reason = why_not(quote).filter(|_| none);
                 let reason = match reason {
                     Some(slot) => format!("; no slot: {}", slot.reason),
                     None if none => "; no slot".to_owned(),
@@ -130,7 +130,8 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
     // What was tried and came to nothing is told already.
     let told = |part: &&Part| {
         let tried = |t: &Tried| t.cluster == part.cluster.name;
-        matches!(part.fate, Fate::Nothing(_)) && outcome.tried.iter().any(tried)
+        let nothing = matches!(part.fate, Fate::Nothing(_) | Fate::Untried);
+        nothing && outcome.tried.iter().any(tried)
     };
     for part in outcome.parts.iter().filter(|p| !told(p)) {
         text.push_str(&line(&sentence(part, now)));
