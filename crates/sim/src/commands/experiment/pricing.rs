@@ -93,7 +93,7 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         first_seed: number(options, "seed"),
         exact: options.get_flag("exact"),
     };
-    let progress = Mutex::new(Progress::of(settings.runs()));
+    let progress = Mutex::new(Progress::counting(settings.runs(), "runs"));
     let study = settings.study(&|done| {
         if let Ok(mut progress) = progress.lock() {
             progress.show(done);
