@@ -85,6 +85,7 @@ struct Node {
     running: Vec<Booking>,
     /// How many of them let nobody else on the node.
     wholes: u32,
+    /// By start.
     ahead: Arc<Vec<Booking>>,
 }
 
@@ -359,7 +360,9 @@ impl Machine {
     /// Books something ahead.
     pub fn book(&mut self, id: NodeId, booking: Booking) {
         if let Some(node) = self.nodes.get_mut(id.index()) {
-            Arc::make_mut(&mut node.ahead).push(booking);
+            let ahead = Arc::make_mut(&mut node.ahead);
+            let at = ahead.partition_point(|other| other.start <= booking.start);
+            ahead.insert(at, booking);
             self.ahead.insert(id);
         }
     }
@@ -409,10 +412,10 @@ impl Machine {
         if held && until > start {
             return None;
         }
-        let ahead = || {
-            let all = node.ahead.iter();
-            all.filter(|b| sight != Sight::Blind || !b.is_reservation())
-        };
+        let later = node.ahead.partition_point(|b| b.start < end);
+        let (earlier, later) = node.ahead.split_at(later);
+        let seen = |b: &&Booking| sight != Sight::Blind || !b.is_reservation();
+        let ahead = || earlier.iter().filter(seen);
         let runs = |b: &&Booking| expected(b.end, now) > start;
         let running = || node.running.iter().filter(runs);
         let hinders = |b: &Booking| b.whole || demand.exclusive;
@@ -431,12 +434,11 @@ impl Machine {
             since = if end <= start { since.max(end) } else { since };
         }
         let past = ahead().map(|b| b.end).filter(|at| *at <= start);
-        let next = ahead().filter(|b| !far(b)).map(|b| b.start);
-        let next = next.filter(|at| *at >= end);
+        let mut next = later.iter().filter(|b| seen(b) && !far(b));
         Some(Window {
             free,
             since: past.fold(since, Time::max),
-            until: next.fold(Time::FAR, Time::min),
+            until: next.next().map_or(Time::FAR, |b| b.start),
         })
     }
 

@@ -17,6 +17,8 @@ struct State {
     scheduler: Scheduler,
     now: Time,
     nodes: usize,
+    /// So many waiting jobs are looked at.
+    most_jobs: usize,
 }
 
 /// All figures of appraisals.
@@ -31,10 +33,17 @@ pub fn all(table: &Table) {
             scheduler: filled(Policy::EASY, 10_000, 1024, 36_000, any),
             now: Time(1),
             nodes: 1024,
+            most_jobs: usize::MAX,
         };
         let more = more(reserved);
         let name = format!("appraisal: 500 starts, 10,000 waiting, 1,024 nodes{more}");
         list(table, &name, || build().reserved(reserved), 500);
+        let name = format!("appraisal: 500 starts, first 1,000 of 10,000 waiting{more}");
+        let first = || State {
+            most_jobs: 1000,
+            ..build().reserved(reserved)
+        };
+        list(table, &name, first, 500);
         let name = format!("appraisal: one start, 10,000 waiting, 1,024 nodes{more}");
         one_start(table, &name, || vec![build().reserved(reserved)]);
     }
@@ -101,7 +110,7 @@ impl State {
             starts,
             tariff: Tariff::default(),
             makespan_weight_ppm: 500_000,
-            most_jobs: usize::MAX,
+            most_jobs: self.most_jobs,
             joint: None,
             replaces: None,
             fixed: None,
@@ -260,6 +269,7 @@ fn after(jobs: &[Job], count: usize) -> State {
         scheduler,
         now,
         nodes: CTC_NODES,
+        most_jobs: usize::MAX,
     }
 }
 
