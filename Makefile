@@ -19,7 +19,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 PROGRAMS := cosyd noded cosy cosy-sim
 # Short names of the commands; each is a link to cosy.
-NAMES := csub cstat ccancel chist cadm
+NAMES := csub cstat cresv ccancel chist cadm
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -130,6 +130,7 @@ bench: build
 	cargo build --release $(CARGO_FLAGS) -p cosy-sched --example figures
 	tests/bench/planner.sh "$(RELEASE)"
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-reserve
 
 # --- install
 

@@ -23,11 +23,12 @@ fn find() -> PathBuf {
         return folder.into();
     }
     let me = std::env::current_exe().expect("a program knows where it is");
-    let folder = me
-        .ancestors()
-        .nth(2)
-        .expect("test programs are in TARGET/PROFILE/deps")
-        .to_owned();
+    let folder = me.parent().expect("a program is in a folder");
+    // Programs are in TARGET/PROFILE, tests in TARGET/PROFILE/deps.
+    let folder = match folder.ends_with("deps") {
+        true => folder.parent().expect("TARGET/PROFILE").to_owned(),
+        false => folder.to_owned(),
+    };
     if is_stale(&folder) {
         build(&folder);
     }

@@ -45,9 +45,14 @@ fn cluster(nodes: usize) -> Cluster {
 /// Jobs that each take a whole node, all of their time, and more if they can: they do not
 /// end when told to.
 fn fill(c: &Cluster, jobs: usize) -> Vec<JobId> {
+    fill_with(c, jobs, true)
+}
+
+/// The same with jobs of one core each, unless `whole`.
+fn fill_with(c: &Cluster, jobs: usize, whole: bool) -> Vec<JobId> {
     let mut job = script(&c.work(), "trap '' TERM\nwhile :; do sleep 0.1; done");
     job.spec.request.nodes = Some(1);
-    job.spec.request.exclusive = true;
+    job.spec.request.exclusive = whole;
     job.spec.time_limit = Some(Span::from_secs(2));
     (0..jobs).map(|_| c.submit(&job)).collect()
 }
@@ -131,6 +136,16 @@ fn under_full_load() {
     wait::until_true("a waiting job has started behind it", || {
         load.iter().any(|job| later(&c.row(*job)))
     });
+}
+
+#[test]
+fn under_full_load_of_small_jobs() {
+    let c = cluster(2);
+    let load = fill_with(&c, 100, false);
+    let made = book(&c, 2, 20);
+    began_in_time(&c, &made);
+    was_loaded(&c, &load, &made);
+    ended_well(&c, made.id);
 }
 
 #[test]
