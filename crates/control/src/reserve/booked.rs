@@ -38,8 +38,8 @@ struct Party<'a> {
 struct Classes {
     /// The class of each node.
     of: Vec<usize>,
-    /// Names and cores of each class.
-    all: Vec<(Vec<String>, u64)>,
+    /// Names as a host list, and cores, of each class.
+    all: Vec<(String, u64)>,
 }
 
 impl Controller {
@@ -87,6 +87,7 @@ impl Controller {
     fn node_classes(&self) -> Classes {
         let mut known: BTreeMap<Class, usize> = BTreeMap::new();
         let mut classes = Classes::default();
+        let mut all: Vec<(Vec<String>, u64)> = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let queues = self.queues.iter().enumerate();
             let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
@@ -99,13 +100,17 @@ impl Controller {
             );
             let next = known.len();
             let class = *known.entry(key).or_insert(next);
-            if class == classes.all.len() {
-                classes.all.push((Vec::new(), 0));
+            if class == all.len() {
+                all.push((Vec::new(), 0));
             }
-            classes.all[class].0.push(node.spec.name.clone());
-            classes.all[class].1 += u64::from(node.amounts.cores);
+            all[class].0.push(node.spec.name.clone());
+            all[class].1 += u64::from(node.amounts.cores);
             classes.of.push(class);
         }
+        let folded = all
+            .iter()
+            .map(|(names, cores)| (cosy_model::fold(names), *cores));
+        classes.all = folded.collect();
         classes
     }
 }
@@ -164,7 +169,7 @@ impl Booked<'_> {
             let cores = self.cores_in(shares, class) + self.peak(&party.live, slot, class);
             let ppm = u128::from(cores) * 1_000_000 / u128::from((*whole).max(1));
             let ppm = u32::try_from(ppm).unwrap_or(u32::MAX);
-            (cosy_model::fold(names), ppm)
+            (names.clone(), ppm)
         };
         touched.into_iter().map(part).collect()
     }

@@ -111,7 +111,6 @@ fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
 
 /// Nodes 0 to 2 are alike (10 cores each), node 3 is of another class (100 cores).
 fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
-    let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect();
     Booked {
         parties: vec![Party {
             whose: "user ann".to_owned(),
@@ -121,7 +120,7 @@ fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
         }],
         classes: Classes {
             of: vec![0, 0, 0, 1],
-            all: vec![(names(&["n0", "n1", "n2"]), 30), (names(&["fat"]), 100)],
+            all: vec![("n[0-2]".to_owned(), 30), ("fat".to_owned(), 100)],
         },
     }
 }
