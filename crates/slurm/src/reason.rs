@@ -11,6 +11,8 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
     match reason {
         WaitReason::Fresh => "None",
         WaitReason::Resources | WaitReason::Reservation => "Resources",
+        WaitReason::ReservationStart => "Reservation",
+        WaitReason::ReservationGone => "ReservationDeleted",
         WaitReason::Priority => "Priority",
         WaitReason::Dependency => "Dependency",
         WaitReason::DependencyNever => "DependencyNeverSatisfied",

@@ -20,7 +20,7 @@ use super::{Appraisal, Estimate, Inquiry, Starts};
 use crate::machine::Sight;
 use crate::plan::Play;
 use crate::scheduler::Scheduler;
-use crate::{Block, Demand, Forecast, Plan};
+use crate::{Block, Demand, Forecast, Plan, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,12 +53,17 @@ impl Scheduler {
     /// Appraises all starts of an inquiry. The scheduler itself is not changed. In a queue
     /// that there is not nothing is possible.
     pub fn appraise(&self, now: Time, inquiry: &Inquiry) -> Appraisal {
-        let mut judge = Judge::new(self, now, inquiry);
+        let first = self.first_only(inquiry.most_jobs);
+        let mut judge = Judge::new(&first, now, inquiry);
         let component = self.component_of_queue(inquiry.job.queue);
         let load_end = component.map_or(now, |component| self.load_end(now, component));
         let plan_end = judge.queue.plan_end(&judge.before, now);
         let placeholder = judge.placeholder();
-        let mut starts = judge.starts(self, placeholder.start, plan_end);
+        let plain_start = match &first {
+            Cow::Borrowed(_) => placeholder.start,
+            Cow::Owned(_) => self.start_of(now, &inquiry.job),
+        };
+        let mut starts = judge.starts(&first, plain_start, plan_end);
         starts.sort_unstable();
         starts.dedup();
         let effects: Vec<_> = starts.iter().map(|start| judge.judge(*start)).collect();
@@ -71,20 +76,39 @@ impl Scheduler {
         });
         Appraisal {
             now,
-            plain_start: placeholder.start,
-            joint_start: self.joint_start(now, inquiry),
+            plain_start,
+            joint_start: inquiry
+                .joint
+                .as_ref()
+                .and_then(|joint| self.start_of(now, joint)),
             load_end,
             plan_end,
             slots: slots.collect(),
         }
     }
 
-    /// When [`Inquiry::joint`] would start, were it a waiting job.
-    fn joint_start(&self, now: Time, inquiry: &Inquiry) -> Option<Time> {
-        let joint = inquiry.joint.as_ref()?;
+    /// With the first `most` waiting jobs alone, if there are more: then a what-if plan costs
+    /// what they cost, not what the whole queue does.
+    fn first_only(&self, most: usize) -> Cow<'_, Self> {
+        if self.waiting_count() <= most {
+            return Cow::Borrowed(self);
+        }
+        let mut first = self.clone();
+        for job in self.first_jobs(None).into_iter().skip(most) {
+            first.dequeue(job);
+        }
+        Cow::Owned(first)
+    }
+
+    /// When a job would start, were it a waiting one among all.
+    fn start_of(&self, now: Time, job: &WaitingJob) -> Option<Time> {
+        let id = job.key.job;
+        if self.is_waiting(id) || self.is_running(id) {
+            return None;
+        }
         let mut with = self.clone();
-        with.enqueue(joint.clone());
-        with.predict(now, joint.key.job)?.start
+        with.enqueue(job.clone());
+        with.predict(now, id)?.start
     }
 
     /// True when all of `shares` are free for `[start, start + length)`, if running jobs take

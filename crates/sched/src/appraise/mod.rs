@@ -31,7 +31,8 @@ pub struct Inquiry {
     /// Weight of the makespan in eq. (4) in millionths; the rest is the weight of the mean
     /// completion time.
     pub makespan_weight_ppm: u32,
-    /// Only the first so many waiting jobs are looked at.
+    /// Delays are looked for among the first so many waiting jobs; the start of the plain
+    /// job is among all.
     pub most_jobs: usize,
     /// A reservation that the new one takes the place of: not in its way.
     pub replaces: Option<ReservationId>,
