@@ -112,7 +112,7 @@ impl Controller {
             inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
-            last_tick: now,
+            last_tick: now - TICK, // the first turn looks at everything
             last_forgotten: now,
         }
     }
