@@ -7,6 +7,7 @@ use crate::admission::notice::Together;
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::{Span, Time};
+use cosy_sched::appraise::Joint;
 use cosy_sched::{Demand, WaitingJob};
 
 impl Controller {
@@ -89,12 +90,16 @@ impl Controller {
         wish: &Wish,
         slot: (Time, Time),
         alone: &WaitingJob,
-    ) -> Option<WaitingJob> {
+    ) -> Option<Joint> {
         let (demand, limit) = self.joint(caller, wish, slot)?;
-        Some(WaitingJob {
-            demand: std::sync::Arc::new(demand),
-            limit,
-            ..alone.clone()
+        let near = self.touching(caller, wish, slot);
+        Some(Joint {
+            job: WaitingJob {
+                demand: std::sync::Arc::new(demand),
+                limit,
+                ..alone.clone()
+            },
+            without: near.iter().map(|r| r.row.id).collect(),
         })
     }
 

@@ -83,8 +83,11 @@ impl Scheduler {
     fn joint_start(&self, now: Time, inquiry: &Inquiry) -> Option<Time> {
         let joint = inquiry.joint.as_ref()?;
         let mut with = self.clone();
-        with.enqueue(joint.clone());
-        with.predict(now, joint.key.job)?.start
+        for id in &joint.without {
+            with.remove_block(*id);
+        }
+        with.enqueue(joint.job.clone());
+        with.predict(now, joint.job.key.job)?.start
     }
 
     /// True when all of `shares` are free for `[start, start + length)`, if running jobs take
