@@ -197,7 +197,7 @@ fn check_sharing(sharing: &Sharing) -> Result<(), Refusal> {
     let long = |list: &&Vec<String>| {
         list.len() > limits::SHARING || list.iter().any(|n| n.len() > limits::NAME_BYTES)
     };
-    match lists.iter().any(|list| long(list)) {
+    match lists.iter().any(long) {
         true => Err(Refusal::invalid(format!(
             "a reservation is shared with at most {} names of each kind",
             limits::SHARING
