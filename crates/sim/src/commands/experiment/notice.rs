@@ -96,7 +96,7 @@ pub fn command() -> Command {
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut output = Output::of(options, &["json"])?;
     let settings = settings(options)?;
-    let progress = Mutex::new(Progress::of(settings.runs()));
+    let progress = Mutex::new(Progress::counting(settings.runs(), "runs"));
     let study = settings.study(&|done| {
         if let Ok(mut progress) = progress.lock() {
             progress.show(done);
