@@ -11,6 +11,7 @@ use crate::reserve::Reservations;
 use cosy_model::api::{HistoryEvent, Reply};
 use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
+use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How often time-dependent things are looked at when nothing else happens.
@@ -112,7 +113,7 @@ impl Controller {
             inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
-            last_tick: now,
+            last_tick: now - TICK, // the first turn looks at everything
             last_forgotten: now,
         }
     }
@@ -158,9 +159,23 @@ impl Controller {
 
     /// When [`Controller::settle`] should be called although nothing happened.
     pub fn next_wakeup(&self, now: Time) -> Time {
+        self.next_due()
+            .map_or(now + TICK, |due| due.min(now + TICK))
+    }
+
+    /// The next time of which the controller itself knows something to do; nothing between
+    /// now and then depends on time but silent nodes, limits and what is forgotten.
+    pub fn next_due(&self) -> Option<Time> {
         let begin = self.begins.first().map(|(begin, _)| *begin);
         let next = [begin, self.reservations.next_due()];
-        next.into_iter().flatten().fold(now + TICK, Time::min)
+        next.into_iter().flatten().min()
+    }
+
+    /// What the notice rule of the cluster looks at now: the share of reservations, `None`
+    /// while there are too few requests, and the mean wait of queued jobs.
+    pub fn notice_figures(&self, now: Time) -> (Option<Share>, Span) {
+        let (figures, policy) = (&self.reservations.figures, &self.config.reservations.notice);
+        (figures.share(now, policy), figures.mean_wait(now, policy))
     }
 
     /// Number of jobs that wait or run.

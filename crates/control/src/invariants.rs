@@ -105,7 +105,11 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
             cores.extend(&part.cores);
             gpus.extend(&part.gpus);
             if !it.nodes[part.node.index()].jobs.contains(&job.id) {
-                return Err(format!("job {} is missing at its node", job.id));
+                let name = &it.nodes[part.node.index()].spec.name;
+                return Err(format!(
+                    "job {} is missing at its node {name}: {:?}",
+                    job.id, job.phase
+                ));
             }
         }
     }

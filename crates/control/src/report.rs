@@ -165,7 +165,11 @@ impl Controller {
     }
 
     fn started(&mut self, id: NodeId, key: AttemptKey, at: Time) {
-        let Some(job) = self.at_attempt(id, key) else {
+        let holds = |job: &&mut Job| {
+            let part = job.run().and_then(|run| run.part(id));
+            part.is_some_and(|part| part.step != PartStep::Released)
+        };
+        let Some(job) = self.at_attempt(id, key).filter(holds) else {
             return self.order(id, |node| NodeOrder::Kill {
                 key,
                 node,
@@ -228,7 +232,9 @@ impl Controller {
                 continue;
             }
             let lost = self.nodes[node.index()].lost;
-            let idle = Some(node) == first && !launched;
+            // After a restart a silent node may have been told to launch: it is asked first.
+            let heard = self.nodes[node.index()].link.is_some();
+            let idle = Some(node) == first && !launched && heard;
             if Some(node) == clean || lost || idle {
                 self.give_back(now, id, node);
             } else {

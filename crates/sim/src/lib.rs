@@ -11,6 +11,7 @@ pub mod intake;
 pub mod machine;
 pub mod metrics;
 pub mod models;
+pub mod notice;
 pub mod picture;
 pub mod policy;
 pub mod replay;

@@ -7,6 +7,7 @@ use crate::admission::notice::Together;
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::{Span, Time};
+use cosy_sched::appraise::Joint;
 use cosy_sched::{Demand, WaitingJob};
 
 impl Controller {
@@ -71,13 +72,10 @@ impl Controller {
         let near = self.touching(caller, wish, slot);
         let from = near.iter().map(|r| r.row.start).min()?.min(slot.0);
         let until = near.iter().map(|r| r.row.end).max()?.max(slot.1);
-        let beside: u64 = near
-            .iter()
-            .filter(|r| r.overlaps(slot.0, slot.1))
-            .map(|r| r.cores())
-            .sum();
+        let beside = most_beside(&near, slot);
         let own = self.asked_cores(&wish.demand).max(1);
-        let wider = widened(&wish.demand, own, own + beside);
+        let all = (own + beside).min(self.most_cores(&wish.demand)).max(own);
+        let wider = widened(&wish.demand, own, all);
         let demand = match self.sched.could_ever_run(&wider) {
             Ok(()) => wider,
             Err(_) => (*wish.demand).clone(),
@@ -92,13 +90,31 @@ impl Controller {
         wish: &Wish,
         slot: (Time, Time),
         alone: &WaitingJob,
-    ) -> Option<WaitingJob> {
+    ) -> Option<Joint> {
         let (demand, limit) = self.joint(caller, wish, slot)?;
-        Some(WaitingJob {
-            demand: std::sync::Arc::new(demand),
-            limit,
-            ..alone.clone()
+        let near = self.touching(caller, wish, slot);
+        Some(Joint {
+            job: WaitingJob {
+                demand: std::sync::Arc::new(demand),
+                limit,
+                ..alone.clone()
+            },
+            without: near.iter().map(|r| r.row.id).collect(),
         })
+    }
+
+    /// Cores that a demand could come to at most on the nodes that it allows.
+    fn most_cores(&self, demand: &Demand) -> u64 {
+        let each = demand.per_task.cores.max(1);
+        let cores = |node: cosy_model::NodeId| {
+            let cores = self.nodes[node.index()].amounts.cores;
+            u64::from(if demand.exclusive {
+                cores
+            } else {
+                cores - cores % each
+            })
+        };
+        demand.allowed.iter().map(cores).sum()
     }
 
     /// Cores that a demand comes to.
@@ -110,6 +126,17 @@ impl Controller {
         let each = first.map_or(1, |n| self.nodes[n.index()].amounts.cores);
         u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
     }
+}
+
+/// Most cores that bookings have at one time during a slot.
+fn most_beside(near: &[&Reservation], (start, end): (Time, Time)) -> u64 {
+    let beside = || near.iter().filter(|r| r.overlaps(start, end));
+    let at = |time: Time| -> u64 {
+        let then = beside().filter(|r| r.row.start <= time && time < r.row.end);
+        then.map(|r| r.cores()).sum()
+    };
+    let times = beside().map(|r| r.row.start.max(start));
+    times.map(at).max().unwrap_or(0)
 }
 
 /// The demand for `all` cores in place of `own`.

@@ -61,7 +61,7 @@ impl Scheduler {
         let placeholder = judge.placeholder();
         let plain_start = match &first {
             Cow::Borrowed(_) => placeholder.start,
-            Cow::Owned(_) => self.start_of(now, &inquiry.job),
+            Cow::Owned(_) => self.start_of(now, &inquiry.job, &[]),
         };
         let mut starts = judge.starts(&first, plain_start, plan_end);
         starts.sort_unstable();
@@ -80,7 +80,7 @@ impl Scheduler {
             joint_start: inquiry
                 .joint
                 .as_ref()
-                .and_then(|joint| self.start_of(now, joint)),
+                .and_then(|joint| self.start_of(now, &joint.job, &joint.without)),
             load_end,
             plan_end,
             slots: slots.collect(),
@@ -100,13 +100,16 @@ impl Scheduler {
         Cow::Owned(first)
     }
 
-    /// When a job would start, were it a waiting one among all.
-    fn start_of(&self, now: Time, job: &WaitingJob) -> Option<Time> {
+    /// When a job would start, were it a waiting one among all, without some reservations.
+    fn start_of(&self, now: Time, job: &WaitingJob, without: &[ReservationId]) -> Option<Time> {
         let id = job.key.job;
         if self.is_waiting(id) || self.is_running(id) {
             return None;
         }
         let mut with = self.clone();
+        for reservation in without {
+            with.remove_block(*reservation);
+        }
         with.enqueue(job.clone());
         with.predict(now, id)?.start
     }

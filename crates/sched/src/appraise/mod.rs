@@ -44,7 +44,17 @@ pub struct Inquiry {
     pub listed: Listed,
     /// Another plain job whose start is asked for beside: the request together with
     /// others.
-    pub joint: Option<WaitingJob>,
+    pub joint: Option<Joint>,
+}
+
+/// The request together with accepted reservations, as one plain job.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    /// All of it.
+    pub job: WaitingJob,
+    /// The reservations that it stands for: neither in its way nor in that of others, whose
+    /// plans they would clear for it.
+    pub without: Vec<ReservationId>,
 }
 
 /// Which starts are appraised.

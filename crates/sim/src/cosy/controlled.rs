@@ -6,14 +6,14 @@
 //! node takes some milliseconds for it.
 //!
 //! What always holds: nothing is asked of the controller but what users and nodes can ask.
-//! The controller takes no requests for reservations yet, so all jobs go into the queue; a
-//! reservation will be one more request in [`Controlled::ask_due`].
+//! What users ask, and what they do after an answer, is up to [`Users`]; each job is asked
+//! for by its own user when it is submitted.
 
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_control::{
     Caller, ClientId, ClusterConfig, Controller, Effect, Event, Facts, LinkHello, LinkId, Loaded,
-    PolicyConfig,
+    PolicyConfig, ReservationPolicy,
 };
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::job::{MailRequest, OpenMode, ResourceRequest};
@@ -26,17 +26,67 @@ use cosy_sched::Policy;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-const USER: &str = "user";
 const QUEUE: &str = "main";
-const UID: Uid = Uid(1000);
+/// That of the first user.
+const FIRST_UID: u32 = 1000;
+
+/// Who asks for jobs or reservations.
+pub trait Users {
+    /// What the user of job `at` asks when it is submitted.
+    fn ask(&mut self, now: Time, at: usize, controller: &Controller) -> Request;
+
+    /// What that user asks next after `reply`.
+    fn answered(&mut self, at: usize, reply: &Reply) -> Option<Request>;
+}
+
+/// A machine with its rules, and what it is to do.
+pub struct Setup<'a> {
+    /// Nodes.
+    pub machine: Machine,
+    /// How the queue is served.
+    pub policy: Policy,
+    /// Who may reserve.
+    pub reservations: ReservationPolicy,
+    /// By submit time.
+    pub jobs: &'a [Job],
+}
+
+/// Everybody puts the job into the queue.
+struct Queueing<'a> {
+    machine: Machine,
+    jobs: &'a [Job],
+}
+
+impl Users for Queueing<'_> {
+    fn ask(&mut self, _: Time, at: usize, _: &Controller) -> Request {
+        Request::Submit(Box::new(submission(self.machine, &self.jobs[at])))
+    }
+
+    fn answered(&mut self, _: usize, _: &Reply) -> Option<Request> {
+        None
+    }
+}
 
 /// Runs `jobs` and answers when each started; `None` for those that were refused. Nobody
-/// cancels anything.
+/// cancels or reserves anything.
 pub fn starts(machine: Machine, policy: Policy, jobs: &[Job]) -> Vec<Option<Time>> {
-    let began = jobs.first().map_or(Time::EPOCH, |job| job.submit);
-    let mut run = Controlled::new(machine, policy, jobs, began);
+    let setup = Setup {
+        machine,
+        policy,
+        reservations: ReservationPolicy::default(),
+        jobs,
+    };
+    run(&setup, &mut Queueing { machine, jobs })
+}
+
+/// Lets `users` ask for the jobs of `setup`, and answers when each started, in the queue or
+/// with its reservation.
+pub fn run(setup: &Setup<'_>, users: &mut dyn Users) -> Vec<Option<Time>> {
+    let began = setup.jobs.first().map_or(Time::EPOCH, |job| job.submit);
+    let mut run = Controlled::new(setup, users, began);
     run.connect(began);
     while let Some(now) = run.next_instant() {
+        run.now = now;
         run.end_due(now);
         run.ask_due(now);
         run.settle(now);
@@ -48,9 +98,10 @@ pub fn starts(machine: Machine, policy: Policy, jobs: &[Job]) -> Vec<Option<Time
 type Parts = Vec<(LinkId, String)>;
 
 struct Controlled<'a> {
-    jobs: &'a [Job],
-    machine: Machine,
+    setup: &'a Setup<'a>,
+    users: &'a mut dyn Users,
     controller: Controller,
+    now: Time,
     /// The next job to be submitted.
     next: usize,
     /// Ids that the controller gave, and the jobs that they are.
@@ -61,26 +112,27 @@ struct Controlled<'a> {
 }
 
 impl<'a> Controlled<'a> {
-    fn new(machine: Machine, policy: Policy, jobs: &'a [Job], began: Time) -> Self {
+    fn new(setup: &'a Setup<'a>, users: &'a mut dyn Users, began: Time) -> Self {
         let loaded = Loaded {
             next_job: 1,
             ..Loaded::default()
         };
         Self {
-            jobs,
-            machine,
-            controller: Controller::restore(config(machine, policy), loaded, began),
+            setup,
+            users,
+            controller: Controller::restore(config(setup), loaded, began),
+            now: began,
             next: 0,
             known: BTreeMap::new(),
             parts: BTreeMap::new(),
             ends: BinaryHeap::new(),
-            starts: vec![None; jobs.len()],
+            starts: vec![None; setup.jobs.len()],
         }
     }
 
     /// Every node connects and registers.
     fn connect(&mut self, now: Time) {
-        for node in 0..self.machine.nodes {
+        for node in 0..self.setup.machine.nodes {
             let link = LinkId(node.into());
             let opened = Event::LinkOpened {
                 link,
@@ -90,7 +142,7 @@ impl<'a> Controlled<'a> {
             self.controller.handle(now, opened);
             let itself = NodeSelf {
                 name: name(node),
-                amounts: amounts(self.machine),
+                amounts: amounts(self.setup.machine),
                 features: Vec::new(),
                 boot_id: String::new(),
                 version: String::new(),
@@ -106,9 +158,12 @@ impl<'a> Controlled<'a> {
     }
 
     fn next_instant(&self) -> Option<Time> {
-        let submit = self.jobs.get(self.next).map(|job| job.submit);
+        let submit = self.setup.jobs.get(self.next).map(|job| job.submit);
         let end = self.ends.peek().map(|Reverse((at, _))| *at);
-        submit.into_iter().chain(end).min()
+        // What was due is done: the controller is never asked twice at the same instant.
+        let due = self.controller.next_due();
+        let due = due.map(|due| due.max(self.now + Span(1)));
+        submit.into_iter().chain(end).chain(due).min()
     }
 
     fn end_due(&mut self, now: Time) {
@@ -139,26 +194,28 @@ impl<'a> Controlled<'a> {
     }
 
     fn ask_due(&mut self, now: Time) {
-        while let Some(job) = self.jobs.get(self.next).filter(|job| job.submit <= now) {
-            let submission = Submission {
-                spec: spec(self.machine, job),
-                script: OsText::default(),
-                array: None,
-            };
-            let asked = Event::Asked {
-                client: ClientId(self.next as u64),
-                caller: Box::new(Caller {
-                    user: user(),
-                    resolved: true,
-                    via: None,
-                }),
-                key: None,
-                request: Request::Submit(Box::new(submission)),
-                facts: Facts::default(),
-            };
+        let jobs = self.setup.jobs;
+        while jobs.get(self.next).is_some_and(|job| job.submit <= now) {
+            let at = self.next;
             self.next += 1;
-            self.controller.handle(now, asked);
+            let request = self.users.ask(now, at, &self.controller);
+            self.ask(now, at, request);
         }
+    }
+
+    fn ask(&mut self, now: Time, at: usize, request: Request) {
+        let asked = Event::Asked {
+            client: ClientId(at as u64),
+            caller: Box::new(Caller {
+                user: user(uid(&self.setup.jobs[at])),
+                resolved: true,
+                via: None,
+            }),
+            key: None,
+            request,
+            facts: Facts::default(),
+        };
+        self.controller.handle(now, asked);
     }
 
     /// Turns of the controller until nothing is left to do at this instant.
@@ -176,7 +233,7 @@ impl<'a> Controlled<'a> {
 
     fn perform(&mut self, now: Time, effect: Effect) {
         match effect {
-            Effect::Reply { client, reply } => self.replied(client, &reply),
+            Effect::Reply { client, reply } => self.replied(now, client, &reply),
             Effect::Prepare {
                 link, allocation, ..
             } => self.prepare(now, link, allocation.key, allocation.node),
@@ -184,9 +241,19 @@ impl<'a> Controlled<'a> {
                 self.launch(now, link, launch.allocation.key, launch.allocation.node);
             }
             Effect::ResolveUser(uid) => {
-                let result = Ok(user());
+                let result = Ok(user(uid));
                 let resolved = Event::UserResolved { uid, result };
                 self.controller.handle(now, resolved);
+            }
+            Effect::Appraise {
+                appraisal,
+                now: then,
+                scheduler,
+                inquiry,
+            } => {
+                let result = Box::new(scheduler.appraise(then, &inquiry));
+                let appraised = Event::Appraised { appraisal, result };
+                self.controller.handle(now, appraised);
             }
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for plans or new configurations.
@@ -194,15 +261,22 @@ impl<'a> Controlled<'a> {
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
             | Effect::Plan { .. }
-            | Effect::Appraise { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => {}
         }
     }
 
-    fn replied(&mut self, client: ClientId, reply: &Reply) {
+    fn replied(&mut self, now: Time, client: ClientId, reply: &Reply) {
+        let at = client.0 as usize;
         if let Reply::Submitted { job, .. } = reply {
-            self.known.insert(*job, client.0 as usize);
+            self.known.insert(*job, at);
+        }
+        if let Reply::Reserved { reservations, .. } = reply {
+            let attached = reservations.iter().filter_map(|info| info.job);
+            self.known.extend(attached.map(|job| (job, at)));
+        }
+        if let Some(request) = self.users.answered(at, reply) {
+            self.ask(now, at, request);
         }
     }
 
@@ -217,7 +291,7 @@ impl<'a> Controlled<'a> {
         let held = self.parts.entry(key).or_default();
         held.push((link, node.clone()));
         if let Some(at) = self.known.get(&key.job) {
-            let job = &self.jobs[*at];
+            let job = &self.setup.jobs[*at];
             self.starts[*at] = Some(now);
             let end = now + job.run.min(job.limit).max(Span(1));
             self.ends.push(Reverse((end, key)));
@@ -245,7 +319,8 @@ fn amounts(machine: Machine) -> Amounts {
 }
 
 /// One queue with all nodes. Nodes may be silent for as long as nothing happens.
-fn config(machine: Machine, policy: Policy) -> ClusterConfig {
+fn config(setup: &Setup<'_>) -> ClusterConfig {
+    let (machine, policy) = (setup.machine, setup.policy);
     let node = |node| NodeSpec {
         name: name(node),
         amounts: Some(amounts(machine)),
@@ -267,26 +342,51 @@ fn config(machine: Machine, policy: Policy) -> ClusterConfig {
             user_ttl: Span::UNLIMITED,
             ..PolicyConfig::default()
         },
+        reservations: setup.reservations.clone(),
         ..ClusterConfig::default()
     }
 }
 
-fn user() -> User {
+fn uid(job: &Job) -> Uid {
+    Uid(FIRST_UID.saturating_add(job.user))
+}
+
+fn user(uid: Uid) -> User {
+    let name = format!("user{uid}");
     User {
-        uid: UID,
-        name: USER.to_owned(),
-        gid: Gid(UID.0),
+        uid,
+        name: name.clone(),
+        gid: Gid(uid.0),
         groups: vec![Group {
-            gid: Gid(UID.0),
-            name: USER.to_owned(),
+            gid: Gid(uid.0),
+            name,
         }],
         home: "/".to_owned(),
         shell: "/bin/sh".to_owned(),
     }
 }
 
-fn spec(machine: Machine, job: &Job) -> JobSpec {
+/// The job as its user would submit it.
+pub fn submission(machine: Machine, job: &Job) -> Submission {
+    Submission {
+        spec: spec(machine, job),
+        script: OsText::default(),
+        array: None,
+    }
+}
+
+/// What the job asks of the machine.
+pub fn resources(machine: Machine, job: &Job) -> ResourceRequest {
     let nodes = machine.demand(job).nodes;
+    ResourceRequest {
+        nodes,
+        tasks: nodes.is_none().then_some(job.processors),
+        exclusive: nodes.is_some(),
+        ..ResourceRequest::default()
+    }
+}
+
+fn spec(machine: Machine, job: &Job) -> JobSpec {
     JobSpec {
         name: String::from("job"),
         queue: None,
@@ -296,12 +396,7 @@ fn spec(machine: Machine, job: &Job) -> JobSpec {
         program: Program::Command {
             argv: vec![OsText::from("true")],
         },
-        request: ResourceRequest {
-            nodes,
-            tasks: nodes.is_none().then_some(job.processors),
-            exclusive: nodes.is_some(),
-            ..ResourceRequest::default()
-        },
+        request: resources(machine, job),
         time_limit: Some(job.limit),
         begin: None,
         hold: false,

@@ -124,7 +124,7 @@ fn controller(options: &ArgMatches, cases: &[Case]) -> anyhow::Result<String> {
     }
     Ok(format!(
         "The controller, event by event: the same starts for all {jobs} jobs of {} workloads. \
-         Without reservations only: the controller takes no requests for them yet.\n",
+         Without reservations: those are in the experiment notice.\n",
         count.min(cases.len() as u64)
     ))
 }

@@ -1,6 +1,7 @@
 //! The command `cosy-sim experiment`: the papers' experiments again.
 
 mod cosy;
+mod notice;
 mod pricing;
 mod whatif;
 
@@ -22,7 +23,12 @@ pub fn command() -> Command {
         .about("Runs a paper's experiments again")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([cosy::command(), whatif::command(), pricing::command()])
+        .subcommands([
+            cosy::command(),
+            whatif::command(),
+            pricing::command(),
+            notice::command(),
+        ])
 }
 
 /// Runs it.
@@ -34,7 +40,8 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("cosy", options)) => cosy::run(options),
         Some(("whatif", options)) => whatif::run(options),
         Some(("pricing", options)) => pricing::run(options),
-        _ => bail!("which experiment? There are cosy, whatif and pricing"),
+        Some(("notice", options)) => notice::run(options),
+        _ => bail!("which experiment? There are cosy, whatif, pricing and notice"),
     }
 }
 

@@ -1,0 +1,163 @@
+//! What users ask: plain jobs, and reservations for the earliest start that the rule admits.
+//!
+//! Whoever wants a reservation asks for a quote, reads from it the earliest start that the
+//! notice rule allows now, and books the first possible start from then on. What is refused
+//! goes into the queue or is not run at all. What always holds: each job is asked for once.
+
+use crate::cosy::controlled::{Users, resources, submission};
+use crate::replay::Machine;
+use crate::workload::Job;
+use cosy_control::Controller;
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::{Ask, Pick, ReservationInfo, Sharing};
+use cosy_model::{Span, Time};
+use cosy_sched::notice::{Curve, Multiple, Share};
+
+/// What becomes of a request that is refused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Refused {
+    /// It is submitted to the queue: its user needs the result.
+    Queued,
+    /// It is not run.
+    Dropped,
+}
+
+/// What became of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It went into the queue, as was meant.
+    Plain,
+    /// It got its reservation, which begins then.
+    Booked(Time),
+    /// It got none, for this reason.
+    Refused(String),
+}
+
+/// What the rule looked at when a reservation was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Which job.
+    pub at: usize,
+    /// p; `None` while there are too few requests.
+    pub share: Option<Share>,
+    /// w.
+    pub wait: Span,
+    /// n; `None` when the curve allows none.
+    pub multiple: Option<Multiple>,
+}
+
+/// All users of a month.
+pub struct Bookers<'a> {
+    machine: Machine,
+    jobs: &'a [Job],
+    /// Which jobs are to be reservations.
+    wanted: &'a [bool],
+    refused: Refused,
+    curve: &'a Curve,
+    /// By job.
+    pub fates: Vec<Fate>,
+    /// By time.
+    pub asked: Vec<Asked>,
+}
+
+impl<'a> Bookers<'a> {
+    /// `wanted` says of each of `jobs` whether it is to be a reservation; `curve` is the one
+    /// that the controller has.
+    pub fn new(
+        machine: Machine,
+        jobs: &'a [Job],
+        wanted: &'a [bool],
+        refused: Refused,
+        curve: &'a Curve,
+    ) -> Self {
+        Self {
+            machine,
+            jobs,
+            wanted,
+            refused,
+            curve,
+            fates: vec![Fate::Plain; jobs.len()],
+            asked: Vec::new(),
+        }
+    }
+
+    fn submit(&self, at: usize) -> Request {
+        Request::Submit(Box::new(submission(self.machine, &self.jobs[at])))
+    }
+
+    fn wish(&self, at: usize, earliest: Option<Time>) -> Box<Ask> {
+        let job = &self.jobs[at];
+        Box::new(Ask {
+            name: String::new(),
+            queue: None,
+            request: resources(self.machine, job),
+            length: job.limit,
+            earliest,
+            latest_end: None,
+            pick: Pick::Soonest,
+            repeat: None,
+            account: None,
+            max_price: None,
+            sharing: Sharing::default(),
+            comment: String::new(),
+        })
+    }
+
+    /// Books the first possible start from `earliest` on.
+    fn book(&self, at: usize, earliest: Option<Time>) -> Request {
+        Request::Reserve {
+            ask: self.wish(at, earliest),
+            hold: false,
+            job: Some(Box::new(submission(self.machine, &self.jobs[at]))),
+        }
+    }
+
+    fn booked(&mut self, at: usize, reservations: &[ReservationInfo]) {
+        if let Some(reservation) = reservations.first() {
+            self.fates[at] = Fate::Booked(reservation.start);
+        }
+    }
+
+    fn refused(&mut self, at: usize, why: &str) -> Option<Request> {
+        // A job that the queue refuses, too, is not tried again.
+        if !self.wanted[at] || self.fates[at] != Fate::Plain {
+            return None;
+        }
+        self.fates[at] = Fate::Refused(why.to_owned());
+        match self.refused {
+            Refused::Queued => Some(self.submit(at)),
+            Refused::Dropped => None,
+        }
+    }
+}
+
+impl Users for Bookers<'_> {
+    fn ask(&mut self, now: Time, at: usize, controller: &Controller) -> Request {
+        if !self.wanted[at] {
+            return self.submit(at);
+        }
+        let (share, wait) = controller.notice_figures(now);
+        let multiple = self.curve.at(share.unwrap_or_default());
+        self.asked.push(Asked {
+            at,
+            share,
+            wait,
+            multiple,
+        });
+        let (ask, most) = (self.wish(at, None), Some(1));
+        Request::Quote { ask, most }
+    }
+
+    fn answered(&mut self, at: usize, reply: &Reply) -> Option<Request> {
+        if let Reply::Quote(quote) = reply {
+            return Some(self.book(at, quote.notice_earliest));
+        }
+        if let Reply::Reserved { reservations, .. } = reply {
+            self.booked(at, reservations);
+        }
+        if let Reply::Refused(refusal) = reply {
+            return self.refused(at, &refusal.message);
+        }
+        None
+    }
+}
