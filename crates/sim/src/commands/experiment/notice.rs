@@ -60,7 +60,7 @@ pub fn command() -> Command {
             option("constant", "PERCENT,...")
                 .default_value("5,10,20,30")
                 .value_parser(shares)
-                .help("Shares that stay the same all month, each in runs of its own"),
+                .help("Shares that stay the same all month, each in runs of its own; only with the academic rule"),
         )
         .arg(
             option("rule", "RULE")
