@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Delays are looked for among so many waiting jobs, the first in line. The same for quotes
 /// and bookings, so that what was quoted is what is booked.
-const JOBS_LOOKED_AT: usize = 1000;
+pub(super) const JOBS_LOOKED_AT: usize = 1000;
 /// Farthest start that can be asked for, from now.
 const FARTHEST: Span = Span::from_secs(10 * 366 * 86_400);
 /// A start that lies back by no more than this was meant as now.

@@ -110,11 +110,23 @@ impl Controller {
             plain_start: result.plain_start,
             choice,
             notice_earliest: earliest_by_notice(&request).ok().flatten(),
-            rules: rule_lines(&request),
+            rules: self.lines_of_quote(&request),
             slots,
             account: account.map(|name| (name, left)),
         };
         self.reply(client, Reply::Quote(Box::new(quote)));
+    }
+
+    /// The rules, and how far their figures look.
+    fn lines_of_quote(&self, request: &Request<'_>) -> Vec<String> {
+        let mut lines = rule_lines(request);
+        let (waiting, most) = (self.sched.waiting_count(), super::ask::JOBS_LOOKED_AT);
+        if waiting > most {
+            lines.push(format!(
+                "delays and prices look at the first {most} of {waiting} waiting jobs"
+            ));
+        }
+        lines
     }
 
     fn quoted_slot(
