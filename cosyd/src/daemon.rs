@@ -372,8 +372,9 @@ fn write_address(state_dir: &Path, listener: &TcpListener) -> anyhow::Result<()>
         state_dir.join("listen.addr.new"),
         state_dir.join("listen.addr"),
     );
-    fs::write(&new, format!("{address}\n"))?;
-    fs::rename(&new, &path)?;
+    fs::write(&new, format!("{address}\n"))
+        .and_then(|()| fs::rename(&new, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     tracing::info!("nodes connect to {address}");
     Ok(())
 }

@@ -142,7 +142,7 @@ fn file_system_is_full() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let options = Some("size=6m,mode=0700");
+    let options = Some("size=8m,mode=0700");
     if let Err(e) = mount(
         Some("tmpfs"),
         folder.path(),
@@ -166,7 +166,7 @@ fn file_system_is_full() {
     ));
     c.until_state(running, JobState::Running);
     let ballast = small.0.join("ballast");
-    fs::write(&ballast, vec![0; 2 << 20]).unwrap();
+    fs::write(&ballast, vec![0; 5 << 20]).unwrap();
     let mut known = fill(&c);
     fill_up(&small.0.join("ballast2"));
     // Space within the database's files may still serve a little.
