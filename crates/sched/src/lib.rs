@@ -10,6 +10,7 @@
 
 pub mod appraise;
 pub mod notice;
+pub mod workflow;
 
 mod blocks;
 mod changes;

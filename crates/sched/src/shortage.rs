@@ -3,6 +3,7 @@
 use crate::group::{empty, fits_empty};
 use crate::scheduler::Scheduler;
 use crate::{Demand, NodeMask, Shortage};
+use cosy_model::device::{self, ANY_GPU};
 use cosy_model::{Amounts, NodeId};
 use std::cmp::Reverse;
 
@@ -116,13 +117,15 @@ fn parts(amounts: &Amounts) -> Vec<(String, u64)> {
         ("gpus".to_owned(), amounts.gpus.into()),
     ];
     let other = amounts.other.iter();
-    parts.extend(other.map(|(name, amount)| (name.to_owned(), amount.into())));
+    parts.extend(other.map(|(name, amount)| (device::words(name), amount.into())));
     parts
 }
 
 /// `4 cores, 2048 MiB of memory`.
 fn words(amounts: &Amounts) -> String {
-    let parts = parts(amounts).into_iter().filter(|(_, amount)| *amount > 0);
+    // That nobody minds the type need not be said.
+    let said = |(what, amount): &(String, u64)| *amount > 0 && *what != device::words(ANY_GPU);
+    let parts = parts(amounts).into_iter().filter(said);
     let words: Vec<String> = parts
         .map(|(what, amount)| format!("{amount} {what}"))
         .collect();

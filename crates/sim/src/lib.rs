@@ -7,6 +7,7 @@
 pub mod booking;
 pub mod compare;
 pub mod cosy;
+pub mod dag;
 pub mod intake;
 pub mod machine;
 pub mod metrics;
@@ -17,4 +18,5 @@ pub mod policy;
 pub mod replay;
 pub mod sacct;
 pub mod swf;
+pub mod workflow;
 pub mod workload;

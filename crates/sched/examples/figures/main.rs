@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
 mod appraisals;
+mod workflows;
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
 use cosy_sched::{
@@ -459,6 +460,7 @@ fn main() {
         1024,
     );
     appraisals::all(&table);
+    workflows::all(&table);
     let (core, node) = (shared(1, 1, 16), whole(1, 128));
     array(&table, "array of 2,000 one-core tasks, 16 nodes", &core, 16);
     array(&table, "array of 2,000 whole nodes, 128 nodes", &node, 128);

@@ -61,7 +61,7 @@ impl Scheduler {
         let placeholder = judge.placeholder();
         let plain_start = match &first {
             Cow::Borrowed(_) => placeholder.start,
-            Cow::Owned(_) => self.start_of(now, &inquiry.job, &[]),
+            Cow::Owned(_) => self.start_of(now, &inquiry.job, inquiry.replaces.as_slice()),
         };
         let mut starts = judge.starts(&first, plain_start, plan_end);
         starts.sort_unstable();
@@ -150,16 +150,15 @@ impl Scheduler {
 
 impl<'a> Judge<'a> {
     fn new(scheduler: &'a Scheduler, now: Time, inquiry: &'a Inquiry) -> Self {
-        let most = Some(inquiry.most_jobs);
         let questions = inquiry.starts.most();
-        let forecast = scheduler.forecast_for(now, most, questions);
+        let forecast = scheduler.forecast_for(now, None, questions);
         let queue = Queue::new(scheduler, now, inquiry, forecast.plan());
         let before = start_times(forecast.plan());
         let (mut ground, mut without) = (Cow::Borrowed(scheduler), None);
         if let Some(replaced) = inquiry.replaces {
             let scheduler = ground.to_mut();
             scheduler.remove_block(replaced);
-            without = Some(scheduler.forecast_for(now, most, questions));
+            without = Some(scheduler.forecast_for(now, None, questions));
         }
         Self {
             now,

@@ -16,7 +16,7 @@ use cosy_control::{
     PolicyConfig, ReservationPolicy,
 };
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::job::{MailRequest, OpenMode, ResourceRequest};
+use cosy_model::job::ResourceRequest;
 use cosy_model::node::{AttemptKey, NodeReport, NodeSelf};
 use cosy_model::{
     Amounts, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec,
@@ -137,16 +137,22 @@ impl<'a> Controlled<'a> {
             let opened = Event::LinkOpened {
                 link,
                 peer: name(node),
+                address: None,
                 hello: LinkHello::Node,
             };
             self.controller.handle(now, opened);
             let itself = NodeSelf {
                 name: name(node),
                 amounts: amounts(self.setup.machine),
+                gpu_types: Vec::new(),
+                devices: Vec::new(),
                 features: Vec::new(),
                 boot_id: String::new(),
                 version: String::new(),
                 only_uid: None,
+                listen: String::new(),
+                step_socket: String::new(),
+                machine: cosy_model::node::Machine::default(),
             };
             let register = NodeReport::Register {
                 nodes: vec![itself],
@@ -260,6 +266,7 @@ impl<'a> Controlled<'a> {
             Effect::Order { .. }
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
+            | Effect::Passage { .. }
             | Effect::Plan { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => {}
@@ -387,32 +394,12 @@ pub fn resources(machine: Machine, job: &Job) -> ResourceRequest {
 }
 
 fn spec(machine: Machine, job: &Job) -> JobSpec {
+    let program = Program::Command {
+        argv: vec![OsText::from("true")],
+    };
     JobSpec {
-        name: String::from("job"),
-        queue: None,
-        account: None,
-        reservation: None,
-        comment: String::new(),
-        program: Program::Command {
-            argv: vec![OsText::from("true")],
-        },
         request: resources(machine, job),
         time_limit: Some(job.limit),
-        begin: None,
-        hold: false,
-        nice: 0,
-        dependencies: Vec::new(),
-        requeue: false,
-        workdir: OsText::from("/"),
-        stdout: None,
-        stderr: None,
-        stdin: None,
-        open_mode: OpenMode::Truncate,
-        environment: OsText::default(),
-        login_environment: false,
-        umask: 0o22,
-        rlimits: Vec::new(),
-        warn: None,
-        mail: MailRequest::default(),
+        ..JobSpec::plain("job", program, OsText::from("/"))
     }
 }

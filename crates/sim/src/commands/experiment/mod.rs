@@ -4,6 +4,7 @@ mod cosy;
 mod notice;
 mod pricing;
 mod whatif;
+mod workflow;
 
 use anyhow::{Context, bail};
 use clap::builder::ValueParser;
@@ -28,6 +29,7 @@ pub fn command() -> Command {
             whatif::command(),
             pricing::command(),
             notice::command(),
+            workflow::command(),
         ])
 }
 
@@ -41,7 +43,8 @@ pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("whatif", options)) => whatif::run(options),
         Some(("pricing", options)) => pricing::run(options),
         Some(("notice", options)) => notice::run(options),
-        _ => bail!("which experiment? There are cosy, whatif, pricing and notice"),
+        Some(("workflow", options)) => workflow::run(options),
+        _ => bail!("which experiment? There are cosy, whatif, pricing, notice and workflow"),
     }
 }
 

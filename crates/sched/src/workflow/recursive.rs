@@ -1,0 +1,147 @@
+//! Recursive sharing out (the paper, 3.3 and Fig. 3): the time that is left is divided
+//! among all tasks, slots grow by it and push what is behind them, what is left then is
+//! divided again, until little of it is left.
+//!
+//! Where the paper is silent:
+//! - `r_even_time` takes off what a task has to spare in the first schedule, once: Fig. 6
+//!   and its later rounds come out only so (with the gaps of each round task 6 would get
+//!   1.2 more in the second).
+//! - `r_even_percent1` and `r_cp_first` do not look at spare times: 3.3 says that
+//!   `r_even_percent2` does, "each time", "as opposed to". There it counts from the
+//!   estimate: what the slot has grown by, and the gap behind it now.
+//! - `r_cp_first` gives the critical path in the first round what it would get with all
+//!   others beside it. If all of the time went there, nothing would be left for a second
+//!   round, and the least spare time would be 0; in the paper's Table 1 it is as high as
+//!   with the others.
+//! - Times are whole milliseconds. When a share is below one, nothing changes any more and
+//!   the rounds end.
+
+use super::SlackPolicy;
+use super::critical::critical_path;
+use super::dag::{Dag, Machines};
+use super::schedule::Schedule;
+
+/// Most rounds.
+pub const ROUNDS: usize = 1000;
+
+/// Until when it goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// Latest end of the workflow.
+    pub deadline_ms: i64,
+    /// Less than this may be left.
+    pub threshold_ms: i64,
+    /// Most rounds.
+    pub most: usize,
+}
+
+/// Shares the time until the deadline out.
+pub fn share_out(
+    policy: SlackPolicy,
+    dag: &Dag,
+    machines: &Machines,
+    schedule: &Schedule,
+    rounds: Rounds,
+) -> Schedule {
+    let mut now = schedule.clone();
+    let mut total = vec![0i64; dag.count()];
+    let dues = Dues::new(policy, dag, machines, schedule);
+    for round in 0..rounds.most {
+        let left = rounds.deadline_ms - now.end_ms();
+        if left <= 0 || (round > 0 && left < rounds.threshold_ms) {
+            break;
+        }
+        let shares = shares(policy, dag, machines, schedule, left, round);
+        for (total, share) in total.iter_mut().zip(shares) {
+            *total += share;
+        }
+        let lengths = (0..dag.count()).map(|task| {
+            let grown = now.slots()[task].length_ms();
+            dues.length_ms(&now, task, total[task]).max(grown)
+        });
+        let next = now.with_lengths(dag, machines, &lengths.collect::<Vec<_>>());
+        // Work of others between slots can push the end beyond what was shared out.
+        if next == now || next.end_ms() > rounds.deadline_ms {
+            break;
+        }
+        now = next;
+    }
+    now
+}
+
+/// How long slots must be, by what tasks have got.
+struct Dues<'a> {
+    dag: &'a Dag,
+    machines: &'a Machines,
+    first: &'a Schedule,
+    kind: Due,
+}
+
+/// What a task has to spare already counts from.
+enum Due {
+    /// The first schedule: spare times there.
+    First(Vec<i64>),
+    /// The schedule as it is now.
+    Now,
+    /// It is not looked at.
+    Never,
+}
+
+impl<'a> Dues<'a> {
+    fn new(policy: SlackPolicy, dag: &'a Dag, machines: &'a Machines, first: &'a Schedule) -> Self {
+        let spare = |task| first.spare_ms(dag, machines, task);
+        let kind = match policy {
+            SlackPolicy::EvenTime => Due::First((0..dag.count()).map(spare).collect()),
+            SlackPolicy::EvenPercent2 => Due::Now,
+            SlackPolicy::EvenPercent1
+            | SlackPolicy::CpFirst
+            | SlackPolicy::CriticalTime
+            | SlackPolicy::CriticalPercent => Due::Never,
+        };
+        Self {
+            dag,
+            machines,
+            first,
+            kind,
+        }
+    }
+
+    /// The length of the slot of a task that has got so much in all.
+    fn length_ms(&self, now: &Schedule, task: usize, total_ms: i64) -> i64 {
+        let (schedule, spare) = match &self.kind {
+            Due::First(spare) => (self.first, spare[task]),
+            Due::Now => (now, now.spare_ms(self.dag, self.machines, task)),
+            Due::Never => (self.first, 0),
+        };
+        schedule.slots()[task].length_ms() + (total_ms - spare).max(0)
+    }
+}
+
+/// What each task gets of the time that is left.
+fn shares(
+    policy: SlackPolicy,
+    dag: &Dag,
+    machines: &Machines,
+    first: &Schedule,
+    left: i64,
+    round: usize,
+) -> Vec<i64> {
+    let count = dag.count();
+    if policy == SlackPolicy::EvenTime {
+        return vec![left / count as i64; count];
+    }
+    let weight = |task: usize| i128::from(dag.estimate_ms(task, first.slots()[task].machine));
+    let chosen = match policy == SlackPolicy::CpFirst && round == 0 {
+        true => {
+            let mut chosen = vec![false; count];
+            let path = critical_path(dag, machines, first);
+            path.into_iter().for_each(|task| chosen[task] = true);
+            chosen
+        }
+        false => vec![true; count],
+    };
+    let sum = (0..count).map(weight).sum::<i128>().max(1);
+    let share = |w: i128| i64::try_from(i128::from(left) * w / sum).unwrap_or(0);
+    let given = |task: usize| if chosen[task] { share(weight(task)) } else { 0 };
+    (0..count).map(given).collect()
+}
