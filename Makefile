@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint formatting clippy shellcheck examples bench install uninstall clean need-cargo need-cc need-fmt
+.PHONY: help build demo test lint formatting clippy shellcheck examples bench install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -19,11 +19,18 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 PROGRAMS := cosyd noded cosy cosy-sim
 # Short names of the commands; each is a link to cosy.
-NAMES := csub cstat cresv ccancel chist cadm
+NAMES := csub cstat cresv ccancel calloc cbcast chist cadm
+# Slurm's names of commands, links too. yes, no, or auto: not where another sbatch is in
+# PATH. A folder with nothing but them is installed always: $(LIBEXEC)/slurm.
+SLURM ?= auto
+SLURM_NAMES := sbatch srun salloc squeue scancel sinfo sacct scontrol sacctmgr sstat sprio \
+  sshare sdiag sattach sbcast strigger seff
 
 BIN := $(DESTDIR)$(PREFIX)/bin
+LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/cosy
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSUSERS := $(DESTDIR)$(PREFIX)/lib/sysusers.d
+PLUGINS := $(DESTDIR)$(PREFIX)/share/cosy/plugins
 DOC := $(DESTDIR)$(PREFIX)/share/doc/cosy
 MAN := $(DESTDIR)$(PREFIX)/share/man/man1
 BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -59,6 +66,25 @@ need-cc:
 	  echo "A C compiler is needed. As root: apt-get install gcc libc6-dev" >&2; exit 1; \
 	fi
 
+# Tests of parallel programs build them with both MPIs and with Slurm's library of PMI-2.
+# Without them those tests say that they were skipped.
+MPI := mpich libmpich-dev openmpi-bin libopenmpi-dev libpmix2 libpmi2-0-dev
+need-mpi:
+	@if [[ $$(id -u) == 0 ]] && command -v dpkg >/dev/null && ! dpkg -s $(MPI) >/dev/null 2>&1; then \
+	  echo "some of $(MPI) are not there: installing them"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends $(MPI); } || true; \
+	fi
+
+# Tools written for Slurm are tried as their packages install them. Without a Python that
+# makes environments those tests say that they were skipped.
+need-python:
+	@if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1 && [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no Python that makes environments: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends python3 python3-venv; } || true; \
+	fi
+
 need-fmt: need-cargo
 	@for part in fmt clippy; do \
 	  cargo $$part --version >/dev/null 2>&1 && continue; \
@@ -82,7 +108,7 @@ demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
 
 # The runner's own closing lines come last.
-test: need-cargo need-cc
+test: need-cargo need-cc need-mpi need-python
 	cargo build $(CARGO_FLAGS) --workspace --bins
 	@if cargo nextest --version >/dev/null 2>&1; then \
 	  set -x; \
@@ -93,7 +119,8 @@ test: need-cargo need-cc
 	  cargo test $(CARGO_FLAGS) --workspace --no-fail-fast; \
 	fi
 
-SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh) $(shell find plugins -type f ! -name "*.md" 2>/dev/null)
+SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh) crates/plugin/tests/job crates/plugin/tests/cosy \
+  $(shell grep -rlI '^#!/bin/sh' plugins)
 
 lint: formatting clippy shellcheck
 
@@ -131,6 +158,8 @@ bench: build
 	tests/bench/planner.sh "$(RELEASE)"
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench -- $(ARGS)
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-reserve
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-steps
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
 
 # --- install
 
@@ -143,12 +172,25 @@ install:
 	install -d "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"
 	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
 	for n in $(NAMES); do ln -sf cosy "$(BIN)/$$n"; done
+	install -d "$(LIBEXEC)/slurm"
+	for n in cosy $(NAMES) $(SLURM_NAMES); do ln -sf "$(PREFIX)/bin/cosy" "$(LIBEXEC)/slurm/$$n"; done
+	@there=$$(command -v sbatch || true); \
+	if [[ "$(SLURM)" == no ]]; then \
+	  echo "Slurm's names are in $(PREFIX)/libexec/cosy/slurm only"; \
+	elif [[ "$(SLURM)" == auto && -n $$there && $$(readlink -f "$$there") != */cosy ]]; then \
+	  echo "$$there is another Slurm's: Slurm's names are in $(PREFIX)/libexec/cosy/slurm only (SLURM=yes: in $(PREFIX)/bin too)"; \
+	else \
+	  for n in $(SLURM_NAMES); do ln -sf cosy "$(BIN)/$$n"; done; \
+	fi
 	for u in cosyd noded; do \
 	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|g' systemd/$$u.service > "$(UNITS)/$$u.service"; \
 	  chmod 644 "$(UNITS)/$$u.service"; \
 	done
 	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
 	install -m 644 etc/cosy.toml etc/noded.toml etc/clusters.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
+	install -d "$(PLUGINS)"
+	cp -R plugins/. "$(PLUGINS)"
+	chmod -R u=rwX,go=rX "$(PLUGINS)"
 	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
 	install -m 644 etc/policies/*.toml "$(DOC)/policies"
 	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
@@ -165,12 +207,14 @@ install:
 
 uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
+	for n in $(SLURM_NAMES); do [[ $$(readlink "$(BIN)/$$n") != cosy ]] || rm -f "$(BIN)/$$n"; done
+	rm -rf "$(LIBEXEC)"
 	rm -f "$(UNITS)/cosyd.service" "$(UNITS)/noded.service" "$(SYSUSERS)/cosy.conf"
-	rm -rf "$(DOC)"
+	rm -rf "$(DOC)" "$(PLUGINS)"
+	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true
 	for n in cosy cosy-sim $(NAMES); do \
-	  rm -f "$(MAN)/$$n.1" "$(BASH_COMPLETIONS)/$$n" "$(ZSH_COMPLETIONS)/_$$n" "$(FISH_COMPLETIONS)/$$n.fish"; \
+	  rm -f "$(MAN)/$$n.1" "$(MAN)/$$n"-*.1 "$(BASH_COMPLETIONS)/$$n" "$(ZSH_COMPLETIONS)/_$$n" "$(FISH_COMPLETIONS)/$$n.fish"; \
 	done
-	rm -f "$(MAN)"/cosy-*.1
 
 clean: need-cargo
 	cargo clean

@@ -2,7 +2,7 @@
 
 use crate::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::submit::options::{comment, hosts};
-use crate::{Context, account, change, exit, output, stat, when};
+use crate::{Context, account, change, exit, import, output, stat, when};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
@@ -17,6 +17,7 @@ pub fn command() -> Command {
         .subcommand(node_command())
         .subcommand(queue_command())
         .subcommand(account::command())
+        .subcommand(import::command())
         .subcommand(
             Command::new("reload")
                 .about("Read the configuration again")
@@ -109,12 +110,13 @@ fn queue_command() -> Command {
             .arg(json())
     };
     Command::new("queue")
-        .about("Open, drain or close a queue")
+        .about("Open, drain, stop or close a queue")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(one("open", "Take and start jobs"))
         .subcommand(one("drain", "Take no new jobs, start those that wait"))
-        .subcommand(one("close", "Start no jobs"))
+        .subcommand(one("stop", "Take jobs, start none"))
+        .subcommand(one("close", "Take no jobs and start none"))
 }
 
 /// Runs `cadm`.
@@ -126,6 +128,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     match matches.subcommand().ok_or_else(nothing)? {
         ("node", m) => node(context, m.subcommand().ok_or_else(nothing)?),
         ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
+        ("import-slurm", m) => import::run(context, m),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => done(context, Request::Reload, m),
         ("ping", m) => ping(context, m.get_flag("json")),
@@ -191,6 +194,7 @@ fn queue(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8
     let queue = m.get_one::<String>("queue").cloned().unwrap_or_default();
     let state = match word {
         "drain" => QueueState::Drained,
+        "stop" => QueueState::Stopped,
         "close" => QueueState::Closed,
         _ => QueueState::Open,
     };

@@ -198,6 +198,13 @@ impl Caller {
         }
     }
 
+    /// The connection, when it still stands: for a conversation that goes on.
+    pub fn into_stream(self) -> Option<UnixStream> {
+        let stream = self.stream?;
+        stream.set_read_timeout(None).ok()?;
+        Some(stream)
+    }
+
     fn tell(&mut self, why: &str) {
         if !self.told {
             self.told = true;

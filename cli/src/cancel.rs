@@ -35,6 +35,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         filter,
         signal,
         script_only,
+        steps_only: false,
     })?;
     change::report(context, reply, matches.get_flag("json"))
 }

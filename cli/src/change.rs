@@ -44,7 +44,10 @@ fn named(matches: &ArgMatches) -> JobFilter {
 /// A refusal, or no controller.
 pub fn hold(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let filter = named(matches);
-    let reply = context.ask(Request::Hold { filter })?;
+    let reply = context.ask(Request::Hold {
+        filter,
+        as_user: false,
+    })?;
     report(context, reply, matches.get_flag("json"))
 }
 
@@ -64,7 +67,10 @@ pub fn release(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// A refusal, or no controller.
 pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let filter = named(matches);
-    let reply = context.ask(Request::Requeue { filter })?;
+    let reply = context.ask(Request::Requeue {
+        filter,
+        hold: false,
+    })?;
     report(context, reply, matches.get_flag("json"))
 }
 
@@ -215,6 +221,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
         sets: names("sets"),
         dependencies: m.get_one::<Vec<Dependency>>("depend").cloned(),
         at_once: count("at-once"),
+        ..JobChange::default()
     })
 }
 

@@ -1,6 +1,9 @@
 //! Which commands there are, and by which names.
 
-use crate::{Context, admin, cancel, change, dev, generate, history, resv, stat, submit, wait};
+use crate::{
+    Context, admin, alloc, cancel, cast, change, dev, generate, history, mpi, resv, run, stat,
+    submit, wait,
+};
 use clap::{ArgMatches, Command};
 
 /// What a command does.
@@ -53,13 +56,16 @@ const fn later(name: &'static str, short: Option<&'static str>) -> Entry {
 }
 
 /// All commands.
-pub static ALL: [Entry; 17] = [
+pub static ALL: [Entry; 19] = [
     entry(
         "submit",
         Some("csub"),
         submit::options::command,
         submit::run,
     ),
+    entry("run", None, run::options::command, run::run),
+    entry("alloc", Some("calloc"), alloc::command, alloc::run),
+    entry("cast", Some("cbcast"), cast::command, cast::run),
     entry("stat", Some("cstat"), stat::command, stat::run),
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
@@ -70,13 +76,12 @@ pub static ALL: [Entry; 17] = [
     entry("change", None, change::command, change::run),
     entry("wait", None, wait::command, wait::run),
     entry("adm", Some("cadm"), admin::command, admin::run),
+    entry("mpi", None, mpi::command, mpi::run),
     entry("dev", None, dev::command, dev::run),
     Entry {
         shown: false,
         ..entry("generate", None, generate::command, generate::run)
     },
-    later("run", None),
-    later("alloc", Some("calloc")),
     later("flow", None),
     later("top", Some("ctop")),
 ];
@@ -96,6 +101,11 @@ pub fn short_names() -> impl Iterator<Item = &'static str> {
     ALL.iter()
         .filter(|e| matches!(e.action, Action::Run { .. }))
         .filter_map(|e| e.short)
+}
+
+/// All names under which the program is linked beside `cosy`: short ones and Slurm's.
+pub fn link_names() -> impl Iterator<Item = &'static str> {
+    short_names().chain(crate::slurm::ALL.iter().map(|e| e.name))
 }
 
 /// The text of `cosy --help`.

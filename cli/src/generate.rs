@@ -1,5 +1,6 @@
 //! `cosy generate man DIR`, `cosy generate completions DIR`: for packages and `make
-//! install`.
+//! install`. `cosy generate options DIR`: the table of Slurm's options that stands in the
+//! documentation.
 
 use crate::commands::{self, Action};
 use crate::{Context, arg, exit};
@@ -11,21 +12,24 @@ use std::path::{Path, PathBuf};
 
 /// The command line of `cosy generate`.
 pub fn command() -> Command {
-    arg::command("generate", "Write manual pages or completions")
-        .arg(
-            Arg::new("what")
-                .value_name("man|completions")
-                .help("What to write")
-                .required(true)
-                .value_parser(["man", "completions"]),
-        )
-        .arg(
-            Arg::new("dir")
-                .value_name("DIR")
-                .help("Where to write it; made when missing")
-                .required(true)
-                .value_parser(clap::value_parser!(PathBuf)),
-        )
+    arg::command(
+        "generate",
+        "Write manual pages, completions, or the table of Slurm's options",
+    )
+    .arg(
+        Arg::new("what")
+            .value_name("man|completions|options")
+            .help("What to write")
+            .required(true)
+            .value_parser(["man", "completions", "options"]),
+    )
+    .arg(
+        Arg::new("dir")
+            .value_name("DIR")
+            .help("Where to write it; made when missing")
+            .required(true)
+            .value_parser(clap::value_parser!(PathBuf)),
+    )
 }
 
 /// Runs `cosy generate`.
@@ -40,6 +44,10 @@ pub fn run(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     fs::create_dir_all(&dir).with_context(|| format!("cannot make '{}'", dir.display()))?;
     match matches.get_one::<String>("what").map(String::as_str) {
         Some("man") => manuals(&dir)?,
+        Some("options") => {
+            let text = cosy_slurm::submit::help::markdown();
+            write(&dir.join("slurm-options.md"), text.as_bytes())?;
+        }
         _ => completions(&dir)?,
     }
     Ok(exit::OK)
@@ -139,6 +147,14 @@ fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documentation_has_the_options_as_they_are() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/coming-from-slurm.md");
+        let page = fs::read_to_string(page).unwrap();
+        let table = cosy_slurm::submit::help::markdown();
+        assert!(page.contains(&table), "put `cosy generate options` there");
+    }
 
     #[test]
     fn pages_and_completions() {

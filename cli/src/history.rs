@@ -1,11 +1,12 @@
-//! `chist`: ended jobs out of the controller's store; with `--cost` what reservations cost.
+//! `chist`: ended jobs out of the controller's store; with `--steps` their steps, with
+//! `--cost` what reservations cost.
 //!
 //! Without anything: the caller's own jobs that ended within the last 24 hours. Named by
 //! id: those jobs, however long ago.
 
 use crate::arg::{self, flag, json, number, parse_state, value, values};
 use crate::jobs::{self, Shown};
-use crate::{Context, cost, exit, output, reservations, stat, when};
+use crate::{Context, cost, exit, output, reservations, stat, steps, when};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
@@ -47,6 +48,13 @@ pub fn command() -> Command {
         )
         .conflicts_with_all(["format", "state"]),
     )
+    .arg(
+        flag(
+            "steps",
+            "Ended steps of the jobs; of jobs named by ID also while they run",
+        )
+        .conflicts_with_all(["format", "cost"]),
+    )
     .arg(flag("no-header", "Without titles"))
     .arg(json())
 }
@@ -62,6 +70,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return costs(context, matches, &filter);
     }
     let as_json = matches.get_flag("json");
+    if matches.get_flag("steps") {
+        return steps_of(context, matches, filter);
+    }
     let asked = matches.get_one::<Vec<JobField>>("format");
     let shown = match asked {
         Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
@@ -80,6 +91,21 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         jobs::list(&table, &shown, &now, stat::look(matches))
     });
     Ok(if named && table.rows == 0 {
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyhow::Result<u8> {
+    let named = !filter.ids.is_empty();
+    let rows = steps::fetch(context, filter)?;
+    output::print(&if matches.get_flag("json") {
+        stat::lines(&json!({ "steps": steps::json(&rows) }))
+    } else {
+        steps::list(&rows, &when::now(), stat::look(matches))
+    });
+    Ok(if named && rows.is_empty() {
         exit::FAILED
     } else {
         exit::OK
@@ -170,7 +196,7 @@ fn default_columns(with_user: bool) -> Vec<Shown> {
         Shown::Titled(F::Elapsed, "TIME", None),
         Shown::Cpu,
         Shown::Titled(F::PeakMemory, "MEMORY", None),
-        Shown::Titled(F::Nodes, "NODES", Some(5)),
+        Shown::Nodes,
     ];
     if with_user {
         shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));

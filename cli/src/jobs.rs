@@ -18,6 +18,8 @@ pub enum Shown {
     Start,
     /// Where it runs, or why it does not.
     Where,
+    /// Where it ran, and which of these nodes was lost where that ended it.
+    Nodes,
     /// Exit code or signal.
     Exit,
     /// CPU time, user and system.
@@ -34,7 +36,7 @@ impl Shown {
                 &F::ALL[at..=at]
             }
             Self::Start => &[F::Start, F::PredictedStart],
-            Self::Where => &[F::Nodes, F::Reason, F::State],
+            Self::Where | Self::Nodes => &[F::Nodes, F::Reason, F::State],
             Self::Exit => &[F::ExitCode, F::Signal],
             Self::Cpu => &[F::UserCpu, F::SystemCpu],
         }
@@ -49,6 +51,7 @@ impl Shown {
             },
             Self::Start => Head::left("START"),
             Self::Where => Head::left("NODES OR REASON").cut(9),
+            Self::Nodes => Head::left("NODES").cut(5),
             Self::Exit => Head::right("EXIT"),
             Self::Cpu => Head::right("CPU"),
         }
@@ -59,6 +62,7 @@ impl Shown {
             Self::Field(f) | Self::Titled(f, _, _) => field_cell(table, row, f, now),
             Self::Start => start(table, row, now).into(),
             Self::Where => place(table, row).into(),
+            Self::Nodes => nodes(table, row).into(),
             Self::Exit => exit(table, row).into(),
             Self::Cpu => cpu(table, row).into(),
         }
@@ -112,7 +116,8 @@ pub fn paint(state: &str) -> Paint {
             | S::OutOfMemory
             | S::NodeFailed
             | S::Preempted
-            | S::LaunchFailed,
+            | S::LaunchFailed
+            | S::Deadline,
         ) => Paint::Red,
         Err(_) => Paint::Plain,
     }
@@ -163,7 +168,7 @@ pub fn bytes(n: i64) -> String {
 }
 
 /// CPU time: seconds with two decimals, from a minute on as a clock.
-fn micros(us: i64) -> String {
+pub fn micros(us: i64) -> String {
     let us = us.max(0);
     if us < 60_000_000 {
         format!("{}.{:02}s", us / 1_000_000, us / 10_000 % 100)
@@ -186,6 +191,16 @@ fn place(table: &Table, row: usize) -> String {
         ("", "") => String::new(),
         ("", reason) => format!("({reason})"),
         (nodes, _) => nodes.to_owned(),
+    }
+}
+
+fn nodes(table: &Table, row: usize) -> String {
+    let nodes = table.text(row, JobField::Nodes);
+    let reason = table.text(row, JobField::Reason);
+    let lost = table.text(row, JobField::State) == JobState::NodeFailed.word();
+    match lost && !reason.is_empty() {
+        true => format!("{nodes} ({reason})"),
+        false => nodes.to_owned(),
     }
 }
 
@@ -336,6 +351,24 @@ mod tests {
                     13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";
         assert_eq!(text, want);
         assert_eq!(fields_of(&[Shown::Start, Shown::Field(F::Start)]).len(), 2);
+    }
+
+    #[test]
+    fn lost_nodes_stand_beside_the_others() {
+        use JobField as F;
+        let check = |state: &str, reason: &str, want: &str| {
+            let texts = |t: &str| Column::Texts(vec![t.to_owned()]);
+            let table = Table {
+                fields: vec![F::Nodes, F::Reason, F::State],
+                columns: vec![texts("n[1-2]"), texts(reason), texts(state)],
+                rows: 1,
+            };
+            assert_eq!(nodes(&table, 0), want);
+        };
+        let why = "node n2 was lost";
+        check("node_failed", why, "n[1-2] (node n2 was lost)");
+        check("node_failed", "", "n[1-2]");
+        check("cancelled", "cancelled by ann", "n[1-2]");
     }
 
     #[test]

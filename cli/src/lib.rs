@@ -9,10 +9,12 @@
 
 pub mod account;
 pub mod admin;
+pub mod alloc;
 pub mod arg;
 pub mod broker;
 pub mod call;
 pub mod cancel;
+pub mod cast;
 pub mod change;
 pub mod cluster;
 pub mod commands;
@@ -21,14 +23,19 @@ pub mod dev;
 pub mod exit;
 pub mod generate;
 pub mod history;
+pub mod import;
 pub mod jobs;
+pub mod mpi;
 pub mod output;
 pub mod plan;
 pub mod refs;
 pub mod reservations;
 pub mod resv;
+pub mod run;
 pub mod signals;
+pub mod slurm;
 pub mod stat;
+pub mod steps;
 pub mod submit;
 pub mod table;
 pub mod wait;
@@ -91,6 +98,9 @@ pub fn main() -> u8 {
     let called = Path::new(&called).file_name().unwrap_or(OsStr::new("cosy"));
     let called = called.to_string_lossy();
     let rest: Vec<OsString> = args.collect();
+    if let Some(command) = slurm::by_name(&called) {
+        return slurm::start(command, rest);
+    }
     match commands::by_short_name(&called) {
         Some(command) => start(command, &called, rest),
         None => cosy(rest),
@@ -126,7 +136,10 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
         dev::supervisor::HIDDEN_NAME => dev::supervisor::main(&args),
         name => match commands::by_name(name) {
             Some(command) => start(command, &format!("cosy {name}"), args),
-            None => unknown(name),
+            None => match slurm::by_name(name) {
+                Some(command) => slurm::start(command, args),
+                None => unknown(name),
+            },
         },
     }
 }
@@ -173,6 +186,12 @@ fn mistake(program: &str, error: &clap::Error) -> u8 {
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
+    if let Some(refused) = error.downcast_ref::<run::talk::StepRefused>() {
+        return match refused.0.code {
+            cosy_model::RefusalCode::Unavailable => exit::UNREACHABLE,
+            _ => exit::FAILED,
+        };
+    }
     if let Some(coded) = error.downcast_ref::<exit::Coded>() {
         return coded.code;
     }

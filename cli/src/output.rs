@@ -20,7 +20,9 @@ pub fn print(text: &str) {
 /// One line on standard error: who and what. Line breaks and control characters in it
 /// become blanks, and it is cut to a readable length.
 pub fn complain(program: &str, text: &str) {
-    let _ = writeln!(io::stderr(), "{program}: {}", one_line(text));
+    // In one piece: others may write to the same place.
+    let line = format!("{program}: {}\n", one_line(text));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 fn one_line(text: &str) -> String {

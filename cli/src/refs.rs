@@ -2,7 +2,7 @@
 
 use cosy_model::api::JobRef;
 use cosy_model::limits::{DEPENDENCIES, IDS_IN_REQUEST};
-use cosy_model::{ArraySpec, Dependency, DependencyKind, JobId};
+use cosy_model::{ArraySpec, Dependency, DependencyKind, JobId, Span};
 
 /// Reads `12`, `12_3`, `12_[3-7,9]`, several with commas.
 ///
@@ -88,6 +88,7 @@ fn condition(text: &str, all: &mut Vec<Dependency>) -> Result<(), String> {
                 kind: DependencyKind::Singleton,
                 job: JobId(0),
                 task: None,
+                delay: Span::ZERO,
             });
             return Ok(());
         }
@@ -112,7 +113,12 @@ fn condition(text: &str, all: &mut Vec<Dependency>) -> Result<(), String> {
 fn ids_of(kind: DependencyKind, ids: &str, all: &mut Vec<Dependency>) -> Result<(), String> {
     for id in ids.split(':') {
         let JobRef { job, task } = id.parse()?;
-        all.push(Dependency { kind, job, task });
+        all.push(Dependency {
+            kind,
+            job,
+            task,
+            delay: Span::ZERO,
+        });
     }
     Ok(())
 }

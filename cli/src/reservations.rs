@@ -151,6 +151,7 @@ pub fn sample(id: u64, user: &str, state: ReservationState) -> ReservationInfo {
         delayed_jobs: 0,
         total_delay: Span::ZERO,
         made: noon - Span::from_minutes(60),
+        named: false,
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

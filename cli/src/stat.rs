@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, QueueState, Time};
+use cosy_model::{JobState, QueueState, Time, device};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -404,10 +404,10 @@ fn queues(all: &[QueueInfo], look: Look) -> String {
 
 fn queue_row(q: &QueueInfo) -> Vec<Cell> {
     let state = Cell {
-        text: queue_state(q.spec.state).to_owned(),
+        text: q.spec.state.word().to_owned(),
         paint: match q.spec.state {
             QueueState::Open => Paint::Green,
-            QueueState::Drained => Paint::Yellow,
+            QueueState::Drained | QueueState::Stopped => Paint::Yellow,
             QueueState::Closed => Paint::Red,
         },
     };
@@ -429,14 +429,6 @@ fn queue_row(q: &QueueInfo) -> Vec<Cell> {
     ]
 }
 
-const fn queue_state(state: QueueState) -> &'static str {
-    match state {
-        QueueState::Open => "open",
-        QueueState::Drained => "drained",
-        QueueState::Closed => "closed",
-    }
-}
-
 const fn level(level: cosy_model::AccessLevel) -> &'static str {
     use cosy_model::AccessLevel as L;
     match level {
@@ -451,7 +443,7 @@ fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
     let one = |q: &QueueInfo| {
         let s = &q.spec;
         json!({
-            "name": s.name, "default": q.default, "state": queue_state(s.state),
+            "name": s.name, "default": q.default, "state": s.state.word(),
             "priority": s.priority,
             "nodes": s.nodes.as_ref().map(|n| cosy_model::fold(n)),
             "node_count": q.nodes, "nodes_up": q.nodes_up,
@@ -501,7 +493,7 @@ fn node_row(n: &NodeInfo) -> Vec<Cell> {
         state,
         format!("{}/{}", n.used.cores, n.amounts.cores).into(),
         format!("{}/{}", n.used.memory, n.amounts.memory).into(),
-        format!("{}/{}", n.used.gpus, n.amounts.gpus).into(),
+        gpus(n).into(),
         n.jobs.to_string().into(),
         n.queues.join(",").into(),
         n.features.join(",").into(),
@@ -509,16 +501,26 @@ fn node_row(n: &NodeInfo) -> Vec<Cell> {
     ]
 }
 
+/// `1/4`, with types `1/4 a100:2,t4:2`.
+fn gpus(n: &NodeInfo) -> String {
+    let counts = n.amounts.other.iter();
+    let types = counts.filter_map(|(name, count)| Some((device::gpu_type(name)?, count)));
+    let types: Vec<String> = types.map(|(t, count)| format!("{t}:{count}")).collect();
+    let all = format!("{}/{} {}", n.used.gpus, n.amounts.gpus, types.join(","));
+    all.trim_end().to_owned()
+}
+
 fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
     let amounts = |a: &cosy_model::Amounts| {
-        let other: serde_json::Map<String, Json> = a
-            .other
-            .iter()
-            .map(|(n, v)| (n.to_owned(), v.into()))
-            .collect();
+        let counts = a.other.iter().filter(|(n, _)| !device::is_of_gpus(n));
+        let other: serde_json::Map<String, Json> =
+            counts.map(|(n, v)| (n.to_owned(), v.into())).collect();
+        let types = a.other.iter();
+        let types = types.filter_map(|(n, v)| Some((device::gpu_type(n)?.to_owned(), v.into())));
+        let types: serde_json::Map<String, Json> = types.collect();
         json!({
             "cores": a.cores, "memory_mib": a.memory.0, "disk_mib": a.disk.0, "gpus": a.gpus,
-            "other": other,
+            "gpu_types": types, "other": other,
         })
     };
     let one = |n: &NodeInfo| {
@@ -601,6 +603,7 @@ mod tests {
             jobs: 1,
             version: "0".into(),
             last_seen: Some(cosy_model::Time(0)),
+            ..NodeInfo::default()
         };
         let text = nodes(std::slice::from_ref(&node), Look::default());
         assert!(

@@ -41,7 +41,11 @@ fn line(job: &EndedJob) -> String {
         (0, code) => format!(" (exit code {code})"),
         (signal, _) => format!(" (signal {})", signals::name(signal.into())),
     };
-    format!("Job {} {}{how}\n", job.job, job.state)
+    let why = match job.note.is_empty() {
+        true => String::new(),
+        false => format!(": {}", job.note),
+    };
+    format!("Job {} {}{how}{why}\n", job.job, job.state)
 }
 
 /// Ended jobs as JSON objects.
@@ -51,7 +55,7 @@ pub fn json(ended: &[EndedJob]) -> Vec<Json> {
         .map(|j| {
             json!({
                 "ref": j.job.to_string(), "state": j.state.word(),
-                "exit_code": j.exit_code, "signal": j.signal,
+                "exit_code": j.exit_code, "signal": j.signal, "note": j.note,
             })
         })
         .collect()

@@ -104,6 +104,7 @@ fn waits_for_its_job() {
             state,
             exit_code,
             signal,
+            note: String::new(),
         };
         let controller = bench.controller(vec![submitted(5), Reply::Ended(vec![ended])]);
         let got = bench.run(&["csub", "-w", "--json", "--", "x"]);

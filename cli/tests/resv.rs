@@ -45,6 +45,7 @@ fn info(id: u64, state: ReservationState) -> ReservationInfo {
         delayed_jobs: 2,
         total_delay: Span::from_minutes(40),
         made: START - TWO_HOURS,
+        named: false,
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

@@ -47,6 +47,7 @@ fn reservation(id: u64, state: ReservationState) -> ReservationInfo {
         delayed_jobs: 2,
         total_delay: Span::from_minutes(120),
         made: Time(0),
+        named: false,
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

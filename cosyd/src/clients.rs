@@ -3,6 +3,7 @@
 //! Who asks is what the kernel says of the peer. Everything is bounded: frames, time
 //! without a byte in the middle of a frame, connections of one user.
 
+use crate::attendance::{Conversation, attends};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
@@ -32,6 +33,8 @@ const FRAME_TIME: Duration = Duration::from_secs(20);
 const CONNECTIONS_PER_USER: usize = 2000;
 /// Bytes of requests of one user that are not whole yet.
 const UNFINISHED_PER_USER: usize = 64 << 20;
+/// Most jobs whose steps are asked for at once.
+const STEP_JOBS: usize = 1000;
 /// A look-up is good for so long.
 const USER_TTL: Duration = Duration::from_secs(60);
 
@@ -156,6 +159,7 @@ impl Desk {
         decoder: &mut Decoder,
     ) -> Result<(), Refusal> {
         let mut chunk = vec![0u8; 16 << 10];
+        let talk = Conversation::default();
         loop {
             let before = decoder.buffered();
             let body = match decoder.next_frame() {
@@ -186,7 +190,7 @@ impl Desk {
             let ask: Ask = frame::decode(body).map_err(|e| Refusal::invalid(e.to_string()))?;
             let _ = self.hold(uid, before, decoder.buffered());
             decoder.shrink();
-            let reply = self.ask(stream, uid, gid, ask).await;
+            let reply = self.ask(&talk, stream, uid, gid, ask).await;
             let Some(reply) = reply else { return Ok(()) };
             if send(stream, reply).await.is_err() {
                 return Ok(());
@@ -195,16 +199,23 @@ impl Desk {
     }
 
     /// The answer; `None` when the command has gone meanwhile.
-    async fn ask(&self, stream: &UnixStream, uid: Uid, gid: Gid, ask: Ask) -> Option<Reply> {
+    async fn ask(
+        &self,
+        talk: &Conversation,
+        stream: &UnixStream,
+        uid: Uid,
+        gid: Gid,
+        ask: Ask,
+    ) -> Option<Reply> {
         let caller = self.caller(uid, gid, None).await;
         tokio::select! {
-            reply = self.answer(caller, ask) => Some(reply),
+            reply = self.answer(talk, caller, ask) => Some(reply),
             () = hung_up(stream) => None,
         }
     }
 
     /// Answers a question, also one that a node's daemon has passed on.
-    pub async fn answer(&self, caller: Caller, ask: Ask) -> Reply {
+    pub async fn answer(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Reply {
         if !cosy_proto::understands(ask.version) {
             return Reply::Refused(Refusal::new(
                 RefusalCode::Version,
@@ -219,14 +230,15 @@ impl Desk {
             Request::History { .. }
             | Request::Script { .. }
             | Request::Events { .. }
-            | Request::Ledger { .. } => {
-                if let Err(refusal) = self.may_ask(&caller).await {
+            | Request::Ledger { .. }
+            | Request::Steps { .. } => {
+                if let Err(refusal) = self.may_ask(talk, &caller).await {
                     return Reply::Refused(refusal);
                 }
                 self.out_of_store(caller, ask.request).await
             }
             request => match self
-                .decide(caller.clone(), ask.key.map(|k| k.0), request)
+                .decide(talk, caller.clone(), ask.key.map(|k| k.0), request)
                 .await
             {
                 Decided::Reply(reply) => reply,
@@ -236,28 +248,36 @@ impl Desk {
     }
 
     /// Only the controller knows for whom a node's daemon may speak.
-    async fn may_ask(&self, caller: &Caller) -> Result<(), Refusal> {
+    async fn may_ask(&self, talk: &Conversation, caller: &Caller) -> Result<(), Refusal> {
         if caller.via.is_none() {
             return Ok(());
         }
-        match self.decide(caller.clone(), None, Request::Ping).await {
+        match self.decide(talk, caller.clone(), None, Request::Ping).await {
             Decided::Reply(Reply::Refused(refusal)) => Err(refusal),
             Decided::Reply(_) | Decided::NotThere(_) => Ok(()),
         }
     }
 
-    async fn decide(&self, caller: Caller, key: Option<[u8; 16]>, request: Request) -> Decided {
+    async fn decide(
+        &self,
+        talk: &Conversation,
+        caller: Caller,
+        key: Option<[u8; 16]>,
+        request: Request,
+    ) -> Decided {
+        let attends = attends(&request);
+        if attends.is_some()
+            && let Err(refusal) = talk.may_stay()
+        {
+            return Decided::Reply(Reply::Refused(refusal));
+        }
         let explained = match &request {
             Request::Explain { job } => Some(*job),
             _ => None,
         };
         let facts = self.facts(&request).await;
         let (client, answer) = self.hub.expect_answer();
-        let waiting = Forget {
-            desk: self,
-            client,
-            armed: true,
-        };
+        let presence = talk.presence(client, self.core.clone(), self.hub.clone());
         let event = Event::Asked {
             client,
             caller: Box::new(caller),
@@ -269,7 +289,7 @@ impl Desk {
             return Decided::Reply(stopping());
         }
         let reply = answer.await.unwrap_or_else(|_| stopping());
-        waiting.done();
+        talk.answered(presence, attends, &reply);
         match (explained, &reply) {
             (Some(job), Reply::Refused(r)) if r.code == RefusalCode::NotFound => {
                 Decided::NotThere(job)
@@ -281,7 +301,11 @@ impl Desk {
     /// What the controller needs to know out of the store, or of randomness.
     async fn facts(&self, request: &Request) -> Facts {
         let refs: Vec<JobRef> = match request {
-            Request::Submit(s) => targets(&s.spec.dependencies),
+            Request::Submit(s) | Request::Allocate(s) => targets(&s.spec.dependencies),
+            Request::Attend { job, .. } => vec![JobRef {
+                job: *job,
+                task: None,
+            }],
             Request::Change { change, .. } => {
                 targets(change.dependencies.as_deref().unwrap_or(&[]))
             }
@@ -371,6 +395,15 @@ impl Desk {
                 .await
                 .map(|rows| Reply::Jobs(history_table(&fields, &rows))),
             Request::Script { job } => self.script(job, admin, uid).await,
+            Request::Steps { jobs } => match jobs.len() {
+                1..=STEP_JOBS => self
+                    .read(move |store| store.steps(&jobs, only))
+                    .await
+                    .map(Reply::Steps),
+                n => Err(Refusal::invalid(format!(
+                    "steps of {n} jobs are asked for: name between 1 and {STEP_JOBS}"
+                ))),
+            },
             Request::Events { after, most } => {
                 if admin {
                     self.read(move |store| store.events(after, most))
@@ -487,29 +520,6 @@ enum Decided {
     Reply(Reply),
     /// The job may be in the store.
     NotThere(JobRef),
-}
-
-/// Tells the controller when a command goes before its answer comes.
-struct Forget<'a> {
-    desk: &'a Desk,
-    client: cosy_control::ClientId,
-    armed: bool,
-}
-
-impl Forget<'_> {
-    fn done(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.desk.hub.forget(self.client);
-            let gone = Event::ClientGone(self.client);
-            let _ = self.desk.core.try_send(Input::Event(Box::new(gone)));
-        }
-    }
 }
 
 fn targets(dependencies: &[Dependency]) -> Vec<JobRef> {

@@ -1,6 +1,7 @@
 //! `cosy.toml`: reading it, and saying every fault with file and line.
 
 mod accounts;
+mod licenses;
 mod presets;
 mod quotas;
 mod reservations;
@@ -71,6 +72,8 @@ struct File {
     reservations: reservations::Table,
     #[serde(default)]
     account: accounts::Tables,
+    #[serde(default)]
+    licenses: licenses::Table,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +107,11 @@ struct Policy {
     max_array_tasks: Option<Spanned<u32>>,
     visibility: Option<Spanned<String>>,
     clearance: Option<Spanned<String>>,
+    interactive_per_user: Option<u32>,
+    attend_grace: Option<Spanned<String>>,
     mail_command: Option<Vec<String>>,
+    #[serde(default)]
+    end_if_never: bool,
 }
 
 #[derive(Deserialize, Default)]
@@ -157,6 +164,7 @@ struct Queue {
     default_memory_per_core: Option<Spanned<Size>>,
     #[serde(default)]
     exclusive: bool,
+    mpi: Option<Spanned<String>>,
     state: Option<Spanned<String>>,
     #[serde(default)]
     access: Access,
@@ -300,6 +308,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let cluster = ClusterConfig {
         name: cluster_name(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
+        host: nix::unistd::gethostname()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),
         nodes,
         sets,
@@ -309,6 +320,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),
+        licenses: licenses::read(&mut check, &file.licenses),
+        end_if_never: file.policy.end_if_never,
     };
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
     if check.faults.is_empty() {
@@ -524,9 +537,18 @@ fn queue(
         exclusive: table.exclusive,
         users,
         groups,
+        mpi: mpi(check, table.mpi.as_ref()),
         others: others.unwrap_or_default(),
         state: queue_state(check, table.state.as_ref()),
     }
+}
+
+fn mpi(check: &mut Check<'_>, name: Option<&Spanned<String>>) -> Option<String> {
+    let name = name?;
+    if let Err(why) = cosy_model::job::check_plugin(name.get_ref()) {
+        check.fault(name.span().start, why);
+    }
+    Some(name.get_ref().clone())
 }
 
 fn levels(
@@ -568,12 +590,13 @@ fn queue_state(check: &mut Check<'_>, text: Option<&Spanned<String>>) -> QueueSt
     match text.map(|t| t.get_ref().as_str()) {
         None | Some("open") => QueueState::Open,
         Some("drained") => QueueState::Drained,
+        Some("stopped") => QueueState::Stopped,
         Some("closed") => QueueState::Closed,
         Some(other) => {
             let at = text.map_or(0, |t| t.span().start);
             check.fault(
                 at,
-                format!("'{other}' is no queue state: use open, drained or closed"),
+                format!("'{other}' is no queue state: use open, drained, stopped or closed"),
             );
             QueueState::Closed
         }
@@ -658,6 +681,10 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
         visibility,
         clearance: check.span(table.clearance.as_ref(), grace + CLEANING),
+        interactive_per_user: table
+            .interactive_per_user
+            .unwrap_or(standard.interactive_per_user),
+        attend_grace: check.span(table.attend_grace.as_ref(), standard.attend_grace),
     };
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());

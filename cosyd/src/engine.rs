@@ -355,6 +355,27 @@ impl Writer {
                 self.complete(&mut launch, submission);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
+            Effect::Passage {
+                link,
+                number,
+                mut passage,
+                groups,
+                nodes,
+                expiry,
+            } => {
+                let claims = Claims {
+                    key: passage.key,
+                    uid: passage.uid,
+                    gid: passage.gid,
+                    groups,
+                    nodes,
+                    expiry,
+                };
+                passage.ticket = ticket::sign(&claims, &self.key);
+                let passage = Ok(passage);
+                self.hub
+                    .order(link, &NodeOrder::Passage { number, passage });
+            }
             Effect::ResolveUser(_)
             | Effect::Plan { .. }
             | Effect::Appraise { .. }

@@ -1,5 +1,6 @@
 //! Node daemons: TLS with pinned raw keys, first words, reports and orders.
 
+use crate::attendance::Conversation;
 use crate::clients::{self, Desk};
 use crate::engine::Input;
 use crate::hub::{Hub, ToLink};
@@ -7,17 +8,20 @@ use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::api::Reply;
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
-use cosy_model::{OsText, Refusal, RefusalCode};
+use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
 use cosy_proto::client::Ask;
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::sha256_hex;
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -27,6 +31,8 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 const HANDSHAKES: usize = 256;
 /// Longest answer that is passed on to a command on a node's host, in bytes.
 const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
+/// Commands on one daemon's host that talk with the controller at once.
+const RELAYED: usize = 10_000;
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
@@ -53,7 +59,8 @@ pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Swit
             Ok((stream, from)) => {
                 let (acceptor, board) = (acceptor.clone(), board.clone());
                 tokio::spawn(async move {
-                    let shaken = tokio::time::timeout(HELLO_TIME, greet(stream, acceptor)).await;
+                    let greeting = greet(stream, from.ip(), acceptor);
+                    let shaken = tokio::time::timeout(HELLO_TIME, greeting).await;
                     drop(permit);
                     match shaken {
                         Ok(Ok(greeted)) => board.talk(greeted).await,
@@ -74,10 +81,15 @@ struct Greeted {
     stream: TlsStream<TcpStream>,
     decoder: Decoder,
     peer: String,
+    address: IpAddr,
     hello: Hello,
 }
 
-async fn greet(stream: TcpStream, acceptor: TlsAcceptor) -> anyhow::Result<Greeted> {
+async fn greet(
+    stream: TcpStream,
+    address: IpAddr,
+    acceptor: TlsAcceptor,
+) -> anyhow::Result<Greeted> {
     stream.set_nodelay(true)?;
     let mut stream = acceptor.accept(stream).await?;
     let peer = tls::peer_key(stream.get_ref().1)
@@ -98,6 +110,7 @@ async fn greet(stream: TcpStream, acceptor: TlsAcceptor) -> anyhow::Result<Greet
         stream,
         decoder,
         peer,
+        address,
         hello,
     })
 }
@@ -126,7 +139,13 @@ impl Switchboard {
         }
         let (link, mut orders) = self.hub.open_link();
         let peer = greeted.peer;
-        let event = Event::LinkOpened { link, peer, hello };
+        let address = Some(greeted.address.to_canonical());
+        let event = Event::LinkOpened {
+            link,
+            peer,
+            address,
+            hello,
+        };
         if self.core.send(Input::Event(Box::new(event))).await.is_ok() {
             self.after_hello(link, reader, writer, greeted.decoder, &mut orders)
                 .await;
@@ -164,15 +183,23 @@ impl Switchboard {
             let _ = writer.shutdown().await;
             return;
         }
+        let mut relayed = Relayed::default();
         tokio::select! {
-            () = self.listen(link, reader, decoder) => {}
+            () = self.listen(link, reader, decoder, &mut relayed) => {}
             () = send_orders(&mut writer, orders) => {}
         }
+        relayed.break_off();
         let _ = writer.shutdown().await;
     }
 
     /// Reports, until the link ends.
-    async fn listen(&self, link: LinkId, mut reader: impl AsyncRead + Unpin, mut decoder: Decoder) {
+    async fn listen(
+        &self,
+        link: LinkId,
+        mut reader: impl AsyncRead + Unpin,
+        mut decoder: Decoder,
+        relayed: &mut Relayed,
+    ) {
         let mut chunk = vec![0u8; 16 << 10];
         loop {
             loop {
@@ -182,7 +209,7 @@ impl Switchboard {
                     Err(e) => Err(e),
                 };
                 match report {
-                    Ok(report) => self.take(link, report).await,
+                    Ok(report) => self.take(link, report, relayed).await,
                     Err(e) => {
                         tracing::warn!("a node sent what is no report: {e}");
                         return;
@@ -197,7 +224,7 @@ impl Switchboard {
         }
     }
 
-    async fn take(&self, link: LinkId, report: NodeReport) {
+    async fn take(&self, link: LinkId, report: NodeReport, relayed: &mut Relayed) {
         match report {
             NodeReport::RelayRequest {
                 connection,
@@ -205,7 +232,11 @@ impl Switchboard {
                 uid,
                 gid,
                 frame,
-            } => self.relay(link, connection, node, uid, gid, frame),
+            } => {
+                let from = (uid, gid, Via { node, link });
+                self.relay(connection, from, frame, relayed);
+            }
+            NodeReport::RelayClosed { connection } => relayed.close(connection),
             report => {
                 let event = Event::LinkReported { link, report };
                 let _ = self.core.send(Input::Event(Box::new(event))).await;
@@ -214,26 +245,26 @@ impl Switchboard {
     }
 
     /// A command on that node's host asks; who it is, is what that host's kernel says.
-    fn relay(
-        &self,
-        link: LinkId,
-        connection: u64,
-        node: String,
-        uid: cosy_model::Uid,
-        gid: cosy_model::Gid,
-        body: OsText,
-    ) {
-        let (desk, hub) = (self.desk.clone(), self.hub.clone());
-        tokio::spawn(async move {
+    fn relay(&self, connection: u64, from: (Uid, Gid, Via), body: OsText, relayed: &mut Relayed) {
+        let (desk, hub, link) = (self.desk.clone(), self.hub.clone(), from.2.link);
+        let Some(command) = relayed.of(connection) else {
+            let refusal = Refusal::new(
+                RefusalCode::TooMany,
+                format!("{RELAYED} commands of that host talk with the controller already"),
+            );
+            let frame = OsText(clients::encode(Reply::Refused(refusal)).split_off(frame::HEADER));
+            return hub.order(link, &NodeOrder::RelayReply { connection, frame });
+        };
+        let talk = command.talk.clone();
+        while command.questions.try_join_next().is_some() {}
+        command.questions.spawn(async move {
             let reply = match frame::decode::<Ask>(&body.0) {
                 Ok(ask) => {
-                    let via = Some(Via { node, link });
-                    let caller = desk.caller(uid, gid, via).await;
-                    desk.answer(caller, ask).await
+                    let (uid, gid, via) = from;
+                    let caller = desk.caller(uid, gid, Some(via)).await;
+                    desk.answer(&talk, caller, ask).await
                 }
-                Err(e) => {
-                    cosy_model::api::Reply::Refused(cosy_model::Refusal::invalid(e.to_string()))
-                }
+                Err(e) => Reply::Refused(Refusal::invalid(e.to_string())),
             };
             let mut frame = clients::encode(reply);
             if frame.len() > RELAYED_BYTES {
@@ -246,6 +277,34 @@ impl Switchboard {
             let frame = OsText(frame.split_off(frame::HEADER));
             hub.order(link, &NodeOrder::RelayReply { connection, frame });
         });
+    }
+}
+
+/// The commands whose words come over one link, by connection.
+#[derive(Default)]
+struct Relayed(HashMap<u64, Command>);
+
+#[derive(Default)]
+struct Command {
+    talk: Arc<Conversation>,
+    /// Questions that are not answered yet; they end with the command.
+    questions: JoinSet<()>,
+}
+
+impl Relayed {
+    /// `None` when there are too many.
+    fn of(&mut self, connection: u64) -> Option<&mut Command> {
+        let room = self.0.len() < RELAYED || self.0.contains_key(&connection);
+        room.then(|| self.0.entry(connection).or_default())
+    }
+
+    fn close(&mut self, connection: u64) {
+        self.0.remove(&connection);
+    }
+
+    /// The link broke: nobody knows whether the commands are still there.
+    fn break_off(&self) {
+        self.0.values().for_each(|command| command.talk.break_off());
     }
 }
 

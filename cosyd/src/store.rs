@@ -3,9 +3,10 @@
 //! Rows are the state, encoded as MessagePack maps so that a later release reads them;
 //! beside them are the columns that history is searched by. The event table is written
 //! in the same transactions. Knows nothing of what the rows mean. Reservations and money
-//! have a module of their own, [`bookings`].
+//! have a module of their own, [`bookings`], and so have steps.
 
 pub mod bookings;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -75,6 +76,8 @@ const MIGRATIONS: &[&str] = &[
     INSERT INTO probe VALUES (1, 0);
 ",
     bookings::TABLES,
+    steps::TABLES,
+    steps::EXITS,
 ];
 
 /// An open store.
@@ -223,6 +226,7 @@ impl Store {
             ..Loaded::default()
         };
         loaded.facts = self.facts(&submissions, &jobs)?;
+        loaded.steps = self.load_steps(&jobs)?;
         loaded.submissions = submissions;
         loaded.jobs = jobs;
         for (name, (state, amounts, features)) in self.named::<NodeRow>("nodes")? {
@@ -358,9 +362,7 @@ impl Store {
             .map(|s: &JobState| s.word().to_owned())
             .collect();
         query.one_of("j.state", &words);
-        if let Some(uid) = only {
-            query.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
-        }
+        query.only(only);
         if let Some(since) = filter.since {
             query.and("(j.ended IS NULL OR j.ended >= ?)", [Value::from(since.0)]);
         }
@@ -505,6 +507,13 @@ impl Query {
         }
     }
 
+    /// Only of that user's.
+    fn only(&mut self, uid: Option<Uid>) {
+        if let Some(uid) = uid {
+            self.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
+        }
+    }
+
     /// Users by name, or by uid in digits.
     fn users(&mut self, users: &[String]) {
         if !users.is_empty() {
@@ -581,6 +590,9 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
                 ],
             )
         }
+        Record::SubmissionLives(base) => {
+            run("UPDATE submissions SET live = 1 WHERE base = ?1", params![base.0])
+        }
         Record::SubmissionDone(base) => {
             run("UPDATE submissions SET live = 0 WHERE base = ?1", params![base.0])
         }
@@ -636,6 +648,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::ForgetFigures { before } => {
             run("DELETE FROM figures WHERE at < ?1", params![before.0])
         }
+        Record::Steps(batch) => steps::write_steps(t, batch),
         Record::HourPrice(row) => run(
             "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
             params![row.hour, encode(row)?],

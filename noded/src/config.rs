@@ -2,8 +2,13 @@
 //!
 //! Knows the file and the defaults; what the machine has is found by [`crate::detect`].
 
+mod devices;
+
+use crate::devices::Devices;
 use cosy_model::{Counted, MiB, Span};
+use cosy_plugin::Plugins;
 use cosy_proto::keys::PublicKey;
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -55,18 +60,26 @@ pub struct Config {
     pub spool_dir: PathBuf,
     /// Socket for commands on this host.
     pub socket: Option<PathBuf>,
+    /// Socket for steps; beside `socket` or in the spool without.
+    pub step_socket: Option<PathBuf>,
+    /// Where other nodes connect, `HOST:PORT`; port 0: any free one.
+    pub listen: Option<String>,
+    /// What other nodes are told instead of where this one listens.
+    pub address: Option<String>,
     /// Cores, else as many as there are.
     pub cores: Option<u32>,
     /// Memory, else what there is.
     pub memory: Option<MiB>,
     /// Disk, else what the spool's file system has.
     pub disk: Option<MiB>,
-    /// GPUs.
-    pub gpus: u32,
+    /// GPUs and other things with numbers.
+    pub devices: Devices,
     /// Other countable resources.
     pub other: Counted,
     /// Features.
     pub features: Vec<String>,
+    /// Directories of MPI plugins, the most important one first; the usual ones without.
+    pub plugins: Vec<PathBuf>,
     /// Before each job, as root.
     pub prolog: Option<HookCommand>,
     /// After each job, as root.
@@ -176,12 +189,17 @@ struct Draft {
     key: Option<PathBuf>,
     spool_dir: Option<PathBuf>,
     socket: Option<PathBuf>,
+    step_socket: Option<PathBuf>,
+    listen: Option<String>,
+    address: Option<String>,
     cores: Option<u32>,
     memory: Option<MiB>,
     disk: Option<MiB>,
     gpus: Option<u32>,
+    devices: Devices,
     other: Counted,
     features: Vec<String>,
+    plugins: Vec<PathBuf>,
     prolog: Option<HookCommand>,
     epilog: Option<HookCommand>,
     health_check: Option<HookCommand>,
@@ -200,8 +218,9 @@ struct Reader<'t> {
     draft: Draft,
 }
 
-const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, cores, memory, disk, \
-    gpus, other, features, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, log";
+const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, step_socket, \
+    listen, address, cores, memory, disk, \
+    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, log";
 
 impl Reader<'_> {
     fn fault(&mut self, span: &Range<usize>, text: String) {
@@ -215,11 +234,14 @@ impl Reader<'_> {
         let name: &str = key.get_ref();
         match name {
             "name" => self.draft.name = self.node_name(value),
-            "controller" => self.draft.controller = self.address(value),
+            "controller" => self.draft.controller = self.address(name, value),
             "controller_key" => self.draft.controller_key = self.parsed(name, value),
             "key" => self.draft.key = self.path(name, value),
             "spool_dir" => self.draft.spool_dir = self.path(name, value),
             "socket" => self.draft.socket = self.path(name, value),
+            "step_socket" => self.draft.step_socket = self.path(name, value),
+            "listen" => self.draft.listen = self.listen(value),
+            "address" => self.draft.address = self.address(name, value),
             "cores" => {
                 self.draft.cores =
                     self.number(name, value, 1, i64::from(cosy_model::limits::NODE_CORES));
@@ -227,8 +249,11 @@ impl Reader<'_> {
             "memory" => self.draft.memory = self.size(name, value),
             "disk" => self.draft.disk = self.size(name, value),
             "gpus" => self.draft.gpus = self.number(name, value, 0, 1024),
+            "gpu" => self.gpus(value),
+            "device" => self.devices(value),
             "other" => self.other(value),
             "features" => self.draft.features = self.texts(name, value).unwrap_or_default(),
+            "plugins" => self.draft.plugins = self.directories(name, value),
             "prolog" => self.draft.prolog = self.hook(name, value),
             "epilog" => self.draft.epilog = self.hook(name, value),
             "health_check" => self.draft.health_check = self.hook(name, value),
@@ -278,10 +303,24 @@ impl Reader<'_> {
         Some(name)
     }
 
-    fn address(&mut self, value: &Value<'_>) -> Option<String> {
-        let text = self.string("controller", value)?;
-        if let Err(why) = check_address(&text) {
+    fn address(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
+        let text = self.string(name, value)?;
+        if let Err(why) = check_address(name, &text) {
             self.fault(&value.span(), why);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Where to listen: an address of this host, not a name, and port 0 is allowed.
+    fn listen(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.string("listen", value)?;
+        if let Err(e) = text.parse::<std::net::SocketAddr>() {
+            let text = format!(
+                "listen '{}' is not IP:PORT (like \"[::]:7818\"): {e}",
+                text.chars().take(100).collect::<String>().escape_debug()
+            );
+            self.fault(&value.span(), text);
             return None;
         }
         Some(text)
@@ -341,6 +380,18 @@ impl Reader<'_> {
         items.iter().map(|item| self.string(name, item)).collect()
     }
 
+    fn directories(&mut self, name: &str, value: &Value<'_>) -> Vec<PathBuf> {
+        let all = self.texts(name, value).unwrap_or_default();
+        if all
+            .iter()
+            .any(|d| !d.starts_with('/') || d.contains([':', '\0']))
+        {
+            let text = format!("{name} must be absolute paths without ':'");
+            self.fault(&value.span(), text);
+        }
+        all.into_iter().map(PathBuf::from).collect()
+    }
+
     fn hook(&mut self, name: &str, value: &Value<'_>) -> Option<HookCommand> {
         let argv = self.texts(name, value)?;
         if !argv.first().is_some_and(|p| p.starts_with('/')) {
@@ -359,8 +410,11 @@ impl Reader<'_> {
             return self.fault(&value.span(), text);
         };
         for (name, amount) in table {
+            let span = name.span();
             let name: &str = name.get_ref();
-            if let Some(n) = self.number(name, amount, 0, i64::from(u32::MAX)) {
+            if let Err(why) = cosy_model::device::check_name(name) {
+                self.fault(&span, format!("other: {why}"));
+            } else if let Some(n) = self.number(name, amount, 0, i64::from(u32::MAX)) {
                 self.draft.other.set(name, n);
             }
         }
@@ -378,7 +432,13 @@ impl Reader<'_> {
         }
     }
 
+    /// A fault of the file as a whole.
+    fn whole(&mut self, text: String) {
+        self.faults.push(Fault { line: 0, text });
+    }
+
     fn finish(mut self) -> Result<Config, Vec<Fault>> {
+        self.settle_devices();
         let missing: Vec<_> = [
             ("name", self.draft.name.is_none()),
             ("controller", self.draft.controller.is_none()),
@@ -390,10 +450,7 @@ impl Reader<'_> {
         .collect();
         // A key that was there but wrong has its own fault already.
         if self.faults.is_empty() && !missing.is_empty() {
-            self.faults.push(Fault {
-                line: 0,
-                text: format!("{} must be set", missing.join(", ")),
-            });
+            self.whole(format!("{} must be set", missing.join(", ")));
         }
         let draft = self.draft;
         match (draft.name, draft.controller, draft.controller_key) {
@@ -405,12 +462,16 @@ impl Reader<'_> {
                     key: draft.key.unwrap_or_else(|| DEFAULT_KEY.into()),
                     spool_dir: draft.spool_dir.unwrap_or_else(|| DEFAULT_SPOOL.into()),
                     socket: draft.socket,
+                    step_socket: draft.step_socket,
+                    listen: draft.listen,
+                    address: draft.address,
                     cores: draft.cores,
                     memory: draft.memory,
                     disk: draft.disk,
-                    gpus: draft.gpus.unwrap_or(0),
+                    devices: draft.devices,
                     other: draft.other,
                     features: draft.features,
+                    plugins: draft.plugins,
                     prolog: draft.prolog,
                     epilog: draft.epilog,
                     health_check: draft.health_check,
@@ -447,17 +508,50 @@ pub fn check_name(name: &str) -> Result<(), String> {
     })
 }
 
-/// Checks `HOST:PORT`.
+impl Config {
+    /// Where jobs on this node find MPI plugins, as [`cosy_plugin::PATH_VARIABLE`] holds
+    /// it: as configured, else as this daemon's own environment says, else the usual
+    /// places.
+    pub fn plugin_path(&self) -> OsString {
+        if !self.plugins.is_empty() {
+            return Plugins::new(self.plugins.clone()).path();
+        }
+        let variable = std::env::var_os(cosy_plugin::PATH_VARIABLE);
+        let program = std::env::current_exe().ok();
+        Plugins::search(variable.as_deref(), program.as_deref()).path()
+    }
+
+    /// Where the socket for steps is: as configured, else beside the socket for commands,
+    /// else in the spool, so that there is always one.
+    pub fn step_socket(&self) -> PathBuf {
+        match (&self.step_socket, &self.socket) {
+            (Some(path), _) => path.clone(),
+            (None, Some(socket)) => beside(socket),
+            (None, None) => self.spool_dir.join(&self.name).join("steps.sock"),
+        }
+    }
+}
+
+/// `/run/cosy/noded.sock` gives `/run/cosy/noded.steps.sock`.
+fn beside(socket: &Path) -> PathBuf {
+    let extension = match socket.extension() {
+        Some(old) => format!("steps.{}", old.to_string_lossy()),
+        None => "steps".to_owned(),
+    };
+    socket.with_extension(extension)
+}
+
+/// Checks `HOST:PORT`, the value of `key`.
 ///
 /// # Errors
 /// In one line.
-pub fn check_address(text: &str) -> Result<(), String> {
+pub fn check_address(key: &str, text: &str) -> Result<(), String> {
     let good = text
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|p| p > 0));
     good.then_some(()).ok_or_else(|| {
         let shown: String = text.chars().take(100).collect();
-        format!("controller '{}' is not HOST:PORT", shown.escape_debug())
+        format!("{key} '{}' is not HOST:PORT", shown.escape_debug())
     })
 }
 
@@ -501,6 +595,37 @@ mod tests {
             faults("name = 'n1'"),
             [(0, "controller, controller_key must be set".to_owned())]
         );
+    }
+
+    #[test]
+    fn there_is_always_a_socket_for_steps() {
+        let check = |extra: &str, expected: &str| {
+            let text = format!(
+                "name = 'n1'\ncontroller = 'h:1'\ncontroller_key = '{KEY}'\nspool_dir = '/s'\n{extra}"
+            );
+            let config = parse(&text, Path::new("/etc")).unwrap();
+            assert_eq!(config.step_socket(), Path::new(expected), "{extra}");
+        };
+        check(
+            "socket = '/run/cosy/noded.sock'",
+            "/run/cosy/noded.steps.sock",
+        );
+        check("socket = '/run/a'", "/run/a.steps");
+        check("socket = '/run/a'\nstep_socket = '/run/b'", "/run/b");
+        check("", "/s/n1/steps.sock");
+        assert_eq!(faults("listen = 'host:1'\naddress = 'x'")[0].0, 1);
+        assert_eq!(faults("listen = '127.0.0.1:0'\naddress = 'x'")[0].0, 2);
+    }
+
+    #[test]
+    fn directories_of_plugins() {
+        let text = format!(
+            "name = 'n1'\ncontroller = 'h:1'\ncontroller_key = '{KEY}'\nplugins = ['/a', '/b']"
+        );
+        let config = parse(&text, Path::new("/etc")).unwrap();
+        assert_eq!(config.plugin_path(), "/a:/b");
+        assert_eq!(faults("\nplugins = ['a']")[0].0, 2);
+        assert_eq!(faults("plugins = ['/a:/b']")[0].0, 1);
     }
 
     #[test]

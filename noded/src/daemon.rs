@@ -8,14 +8,17 @@ use crate::hooks::{Hook, Reaper};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
 use crate::nursery::{Nursery, NurseryEvent};
+use crate::peer::{pool::Pool, serve};
 use crate::relay::{Relay, RelayEvent};
 use crate::spool::{self, Outcome, Spool};
+use crate::steps::serve::StepSocket;
+use crate::steps::table::{Setup, StepEvent, Steps};
 use crate::sys::{self, Reap};
 use crate::virtual_nodes::VirtualNodes;
 use crate::{cgroup, detect, link};
 use anyhow::Context;
 use cosy_model::node::{AttemptKey, NodeOrder, NodeReport, NodeSelf};
-use cosy_model::{Span, limits};
+use cosy_model::{RefusalCode, Span, limits};
 use cosy_proto::frame;
 use std::fs::File;
 use std::io::Write;
@@ -54,6 +57,8 @@ pub enum Event {
     Hook(HookEnd),
     /// The periodic health check ended.
     Health(Result<(), String>),
+    /// Concerns steps.
+    Step(Box<StepEvent>),
 }
 
 impl From<LinkEvent> for Event {
@@ -101,6 +106,9 @@ struct Daemon {
     events: mpsc::Sender<Event>,
     link: Option<mpsc::UnboundedSender<Vec<u8>>>,
     relay: Option<Relay>,
+    step_socket: Option<StepSocket>,
+    /// What the controller is told: where other nodes connect; empty: nowhere.
+    reached_at: String,
     out: Vec<u8>,
     heartbeat: Duration,
     problem: Option<String>,
@@ -133,6 +141,7 @@ pub fn run(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<
 async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
     sys::become_subreaper().context("cannot become a child subreaper")?;
+    sys::raise_file_limit();
     // Before any child: none may end unseen.
     let mut signals = Signals::new()?;
     let key = link::read_key(&config.key)?;
@@ -141,14 +150,24 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     let (events, mut queue) = mpsc::channel(QUEUE);
     let config = Arc::new(config);
     let reaper = Reaper::default();
-    let nodes = match options.virtual_nodes {
-        Some(count) => Nodes::Virtual(VirtualNodes::new(
-            &config.name,
-            count,
-            config.controller_key,
-        )),
-        None => Nodes::Real(Box::new(real_node(&config, &options, &events, &reaper)?)),
+    let (nodes, reached_at) = match options.virtual_nodes {
+        Some(count) => {
+            let nodes = VirtualNodes::new(&config.name, count, config.controller_key);
+            (Nodes::Virtual(nodes), String::new())
+        }
+        None => {
+            let pool = Arc::new(Pool::new(Arc::clone(&key)));
+            let node = real_node(&config, &options, &events, &reaper, pool)?;
+            let listen = config.listen.as_deref();
+            let memory = config.spool_dir.join(&config.name).join("port");
+            let (listener, told) = serve::open(listen, &memory)
+                .with_context(|| format!("listen {}", listen.unwrap_or(serve::DEFAULT_LISTEN)))?;
+            serve::serve(listener, &key, events.clone())?;
+            let told = config.address.clone().unwrap_or(told);
+            (Nodes::Real(Box::new(node)), told)
+        }
     };
+    let step_socket = listen_for_steps(&config, &events)?;
     let relay = match &config.socket {
         Some(path) => Some(
             Relay::listen(path, events.clone())
@@ -165,6 +184,8 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
         events: events.clone(),
         link: None,
         relay,
+        step_socket,
+        reached_at,
         out: Vec::new(),
         heartbeat: HEARTBEAT,
         problem: None,
@@ -177,11 +198,70 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     Ok(())
 }
 
+/// The socket for steps. One that was not configured may fail: the path of a spool can be
+/// longer than a socket's may be.
+fn listen_for_steps(
+    config: &Config,
+    events: &mpsc::Sender<Event>,
+) -> anyhow::Result<Option<StepSocket>> {
+    let path = config.step_socket();
+    match StepSocket::listen(&path, events.clone()) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(e) if config.step_socket.is_some() => {
+            Err(e).with_context(|| format!("step_socket {}", path.display()))
+        }
+        Err(e) => {
+            tracing::warn!(
+                "no steps can be started here: socket {}: {e}",
+                path.display()
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// What the steps of a node need to know.
+fn steps_setup(
+    config: &Config,
+    events: &mpsc::Sender<Event>,
+    spool: &Spool,
+    cgroups: &Arc<cgroup::Cgroups>,
+    pool: Arc<Pool>,
+) -> Setup {
+    let mut variables = vec![
+        format!("COSY_NODENAME={}", config.name),
+        format!("COSY_STEP_SOCKET={}", config.step_socket().display()),
+    ];
+    if let Some(socket) = &config.socket {
+        variables.push(format!("COSY_SOCKET={}", socket.display()));
+    }
+    let processors = detect::processors();
+    let real = detect::amounts(config).cores as usize <= processors.len();
+    let shared = config.cgroups == CgroupUse::Memory;
+    Setup {
+        name: config.name.clone(),
+        directory: spool.directory().to_owned(),
+        instance: spool::instance(spool.directory(), &config.name),
+        controller: config.controller_key,
+        cgroups: Arc::clone(cgroups),
+        devices: Arc::new(config.devices.clone()),
+        processors: match real && !shared {
+            true => processors,
+            false => Vec::new(),
+        },
+        variables,
+        pool,
+        events: events.clone(),
+        protected: detect::protected_from_oom(),
+    }
+}
+
 fn real_node(
     config: &Arc<Config>,
     options: &Options,
     events: &mpsc::Sender<Event>,
     reaper: &Reaper,
+    pool: Arc<Pool>,
 ) -> anyhow::Result<Node> {
     let spool = Spool::open(&config.spool_dir, &config.name)?;
     if sys::own_uid().0 != 0 {
@@ -196,10 +276,12 @@ fn real_node(
         );
     }
     let instance = spool::instance(spool.directory(), &config.name);
-    let groups = groups(config, &instance);
+    let groups = Arc::new(groups(config, &instance));
     let lifeline = options.lifeline.as_ref().map(AsRawFd::as_raw_fd);
     let nursery = Nursery::start(spool.directory(), lifeline, events.clone())
         .context("cannot start the nursery of shepherds")?;
+    let setup = steps_setup(config, events, &spool, &groups, pool);
+    let steps = Steps::new(setup, &nursery);
     let fixed = Fixed {
         name: config.name.clone(),
         spool,
@@ -209,7 +291,7 @@ fn real_node(
         instance,
         events: events.clone(),
     };
-    let mut node = Node::new(fixed, nursery, Arc::clone(config), reaper.clone());
+    let mut node = Node::new(fixed, nursery, Arc::clone(config), reaper.clone(), steps);
     node.adopt(&detect::boot_id())
         .with_context(|| format!("spool {}", config.spool_dir.display()))?;
     if node.count() > 0 {
@@ -219,8 +301,14 @@ fn real_node(
 }
 
 fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
+    for file in config.devices.bad_files() {
+        let file = file.display();
+        tracing::warn!("{file} is no device, or not there: nobody can be kept from it");
+    }
     if config.cgroups == CgroupUse::Nothing {
-        tracing::info!("no control groups, as configured: memory limits are not enforced");
+        tracing::info!(
+            "no control groups, as configured: limits of memory and devices are not enforced"
+        );
         return cgroup::Cgroups::none();
     }
     let cores = detect::amounts(config).cores;
@@ -229,6 +317,7 @@ fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
         cores,
         config.cgroups == CgroupUse::Everything,
         detect::processors(),
+        config.devices.have_files(),
     );
     for text in missing {
         tracing::warn!("{text}");
@@ -345,12 +434,24 @@ impl Daemon {
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
             Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
             Event::Hook(end) => self.real(|node| node.hook_ended(end)),
+            Event::Step(event) => self.step_event(*event),
         }
     }
 
     fn real(&mut self, act: impl FnOnce(&mut Node)) {
         if let Nodes::Real(node) = &mut self.nodes {
             act(node);
+        }
+    }
+
+    fn step_event(&mut self, event: StepEvent) {
+        match (&mut self.nodes, event) {
+            (Nodes::Real(node), event) => node.step_event(event),
+            (Nodes::Virtual(_), StepEvent::Asked(asked)) => asked.connection.refuse(
+                RefusalCode::WrongState,
+                "the nodes of this daemon are virtual: they run nothing, and no steps either",
+            ),
+            (Nodes::Virtual(_), _) => {}
         }
     }
 
@@ -391,17 +492,30 @@ impl Daemon {
         let own = sys::own_uid();
         let amounts = detect::amounts(&self.config);
         let boot_id = detect::boot_id();
+        let machine = detect::machine();
         names
             .iter()
             .map(|name| NodeSelf {
                 name: name.clone(),
                 amounts: amounts.clone(),
+                gpu_types: self.config.devices.gpu_types(),
+                devices: self.config.devices.others.keys().cloned().collect(),
                 features: self.config.features.clone(),
                 boot_id: boot_id.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 only_uid: (real && own.0 != 0).then_some(own),
+                listen: self.reached_at.clone(),
+                step_socket: self.step_socket_path(),
+                machine: machine.clone(),
             })
             .collect()
+    }
+
+    fn step_socket_path(&self) -> String {
+        match &self.step_socket {
+            Some(_) => self.config.step_socket().display().to_string(),
+            None => String::new(),
+        }
     }
 
     fn link_down(&mut self) {
@@ -512,6 +626,7 @@ impl Daemon {
         if now >= timers.sync {
             timers.sync = now + SYNC_INTERVAL;
             self.real(Node::sync_old_outcomes);
+            self.real(Node::tell_of_steps);
         }
         if now >= timers.health {
             timers.health = now + self.config.health_interval;
@@ -581,10 +696,13 @@ impl Daemon {
             && old.key == new.key
             && old.spool_dir == new.spool_dir
             && old.socket == new.socket
+            && old.step_socket == new.step_socket
+            && old.listen == new.listen
+            && old.address == new.address
             && old.cgroups == new.cgroups;
         if !same {
             tracing::warn!(
-                "name, controller, keys, spool, socket and cgroup change only with a restart"
+                "name, controller, keys, spool, sockets, addresses and cgroup change only with a restart"
             );
         }
         let merged = Config {
@@ -594,6 +712,9 @@ impl Daemon {
             key: old.key.clone(),
             spool_dir: old.spool_dir.clone(),
             socket: old.socket.clone(),
+            step_socket: old.step_socket.clone(),
+            listen: old.listen.clone(),
+            address: old.address.clone(),
             cgroups: old.cgroups,
             ..new
         };
@@ -620,6 +741,9 @@ impl Daemon {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
         if let Some(relay) = &self.relay {
             relay.close();
+        }
+        if let Some(socket) = &self.step_socket {
+            socket.close();
         }
         match (why, &self.nodes) {
             (_, Nodes::Virtual(_)) => {}
@@ -650,6 +774,7 @@ impl Daemon {
                 Some(event) = queue.recv() => match event {
                     // No new work any more.
                     Event::Link(_) | Event::Relay(_) => {}
+                    Event::Step(event) if event.is_new_work() => {}
                     event => self.take(event),
                 },
                 () = sleep_until(until) => return,
@@ -667,10 +792,17 @@ fn obey_real(node: &mut Node, order: NodeOrder) {
             key,
             signal,
             script_only,
+            steps_only,
             ..
-        } => node.order_signal(key, signal, script_only),
+        } => node.order_signal(key, signal, script_only, steps_only),
+        NodeOrder::Suspend { key, .. } => node.order_suspend(key),
+        NodeOrder::Resume { key, .. } => node.order_resume(key),
+        NodeOrder::Limit { key, limit, .. } => node.order_limit(key, limit),
         NodeOrder::Release { key, .. } => node.order_release(key),
         NodeOrder::Forget { key, .. } => node.order_forget(key),
+        NodeOrder::StepsTaken { key, count, .. } => node.order_steps_taken(key, count),
+        NodeOrder::Passage { number, passage } => node.order_passage(number, passage),
+        NodeOrder::Moved { peer, .. } => node.order_moved(peer),
         NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
     }
 }
@@ -686,6 +818,9 @@ fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
         } => nodes.order_signal(key, &node, signal, now),
         NodeOrder::Release { key, node } => nodes.order_release(key, &node, now),
         NodeOrder::Forget { key, node } => nodes.order_forget(key, &node),
+        // Programs that are only imagined run on, to the end that they began with.
+        NodeOrder::Suspend { .. } | NodeOrder::Resume { .. } | NodeOrder::Limit { .. } => {}
+        NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
         NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
     }
 }

@@ -1,8 +1,10 @@
 //! What this machine has: processors, memory, disk, and since when it runs.
 
 use crate::config::Config;
-use cosy_model::{Amounts, MiB};
+use cosy_model::node::Machine;
+use cosy_model::{Amounts, MiB, Time};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The processors that this process may use, by number.
 pub fn processors() -> Vec<u32> {
@@ -49,12 +51,14 @@ pub fn boot_id() -> String {
 
 /// What a node has: as configured, else as found.
 pub fn amounts(config: &Config) -> Amounts {
+    let mut other = config.other.clone();
+    config.devices.count_others(&mut other);
     Amounts {
         cores: config.cores.unwrap_or_else(|| processors().len() as u32),
         memory: config.memory.unwrap_or_else(memory),
         disk: config.disk.unwrap_or_else(|| disk(&config.spool_dir)),
-        gpus: config.gpus,
-        other: config.other.clone(),
+        gpus: config.devices.gpu_count(),
+        other,
     }
 }
 
@@ -63,6 +67,30 @@ pub fn amounts(config: &Config) -> Amounts {
 pub fn protected_from_oom() -> bool {
     std::fs::read_to_string("/proc/self/oom_score_adj")
         .is_ok_and(|t| t.trim().parse::<i32>().is_ok_and(|n| n < 0))
+}
+
+/// The machine as the system tells it. Load and free memory change all the time and are not
+/// told: nobody would hear of the next figure.
+pub fn machine() -> Machine {
+    static STARTED: OnceLock<Time> = OnceLock::new();
+    let text = |t: &std::ffi::OsStr| t.to_string_lossy().into_owned();
+    let names = nix::sys::utsname::uname().ok();
+    let names = names.as_ref();
+    let os = names.map(|n| [n.sysname(), n.release(), n.version()].map(text).join(" "));
+    Machine {
+        host: names.map(|n| text(n.nodename())).unwrap_or_default(),
+        arch: names.map(|n| text(n.machine())).unwrap_or_default(),
+        os: os.unwrap_or_default(),
+        boot: boot(&std::fs::read_to_string("/proc/stat").unwrap_or_default()),
+        daemon_start: Some(*STARTED.get_or_init(crate::sys::now)),
+        ..Machine::default()
+    }
+}
+
+/// When the machine was started, out of `/proc/stat`.
+fn boot(stat: &str) -> Option<Time> {
+    let line = stat.lines().find_map(|l| l.strip_prefix("btime "))?;
+    line.trim().parse().ok().map(Time::from_secs)
 }
 
 #[cfg(test)]
@@ -75,6 +103,18 @@ mod tests {
         assert!(memory().0 > 0);
         assert!(disk(Path::new("/")).0 > 0);
         assert_eq!(boot_id(), boot_id());
+        let (first, again) = (machine(), machine());
+        assert_eq!(first, again, "its start does not change");
+        assert!(!first.arch.is_empty() && first.boot.is_some());
+    }
+
+    #[test]
+    fn boots() {
+        assert_eq!(
+            boot("cpu 1 2\nbtime 1795223369\n"),
+            Some(Time(1_795_223_369_000))
+        );
+        assert_eq!(boot("cpu 1 2\n"), None);
     }
 
     #[test]

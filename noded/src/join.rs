@@ -38,7 +38,7 @@ pub fn run(join: &Join) -> anyhow::Result<String> {
         .parse()
         .map_err(|why: String| anyhow::anyhow!(why))?;
     config::check_name(&join.name).map_err(anyhow::Error::msg)?;
-    config::check_address(&join.controller).map_err(anyhow::Error::msg)?;
+    config::check_address("controller", &join.controller).map_err(anyhow::Error::msg)?;
     if join.config.exists() {
         bail!(
             "{} is there already: remove it first if this host is to join anew",

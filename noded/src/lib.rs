@@ -7,19 +7,25 @@
 //!
 //! Knows nothing of queues, priorities or other nodes.
 
+pub mod bind;
 pub mod cgroup;
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod detect;
+pub mod devices;
 pub mod hooks;
 pub mod join;
 pub mod link;
 pub mod node;
 pub mod nursery;
+pub mod peer;
+pub mod pmi;
+pub mod pmix;
 pub mod relay;
 pub mod shepherd;
 pub mod spool;
+pub mod steps;
 pub mod sweep;
 pub mod sys;
 pub mod virtual_nodes;

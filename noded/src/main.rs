@@ -1,17 +1,23 @@
-//! The program `noded`: the node daemon, and in its other role the nursery of shepherds.
+//! The program `noded`: the node daemon, and in its other roles the nursery of shepherds
+//! and the PMIx helper of a step.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
+    let role = args.next().unwrap_or_default();
     // First of all: a nursery and its shepherds have nothing that they do not need.
-    if args.next().is_some_and(|first| first == "--nursery") {
+    if role == "--nursery" {
         let Some(directory) = args.next() else {
             return ExitCode::from(2);
         };
         let lifeline = args.next().is_some_and(|a| a == "--lifeline");
         noded::shepherd::nursery::run_and_exit(Path::new(&directory), lifeline);
+    }
+    if role == "--pmix" {
+        let fd = args.next().and_then(|fd| fd.to_str()?.parse().ok());
+        noded::pmix::serve::run_and_exit(fd.unwrap_or(-1));
     }
     ExitCode::from(noded::cli::main())
 }

@@ -2,28 +2,34 @@
 //! forgotten.
 //!
 //! ```text
-//! Launch --> Preparing --> Running --> [Cleaning] --> Epilog --> Ended --> forgotten
-//! Prepare -> Preparing --> Prepared ----------------> Epilog --> released
+//! Launch --> Preparing --> Running --> [Cleaning] --> [Winding] --> Epilog --> Ended --> forgotten
+//! Prepare -> Preparing --> Prepared ----------------> [Winding] --> Epilog --> released
 //! ```
+//!
+//! Steps ([`crate::steps`]) may run while it is Prepared or Running; they are ended before
+//! its epilog begins (Winding).
 //!
 //! Without hooks Preparing and Epilog take no time at all. Every order may come twice;
 //! the second time only the report is repeated. What is reported is what the spool says,
 //! so an end of this daemon at any point loses nothing.
 
 use crate::cgroup::{Cgroups, Group, Wanted};
-use crate::config::Config;
+use crate::config::{CgroupUse, Config};
 use crate::daemon::Event;
+use crate::devices::{DeviceNumber, Held};
 use crate::hooks::{Hook, Reaper};
 use crate::nursery::{Nursery, NurseryEvent};
-use crate::shepherd::nursery::Told;
-use crate::shepherd::signals::Order;
+use crate::shepherd::nursery::{Birth, Told};
+use crate::shepherd::signals::{self, Order};
 use crate::spool::{self, Kept, Outcome, Phase, Spool, Task, Work};
+use crate::steps::table::{StepEvent, Steps};
 use crate::{sweep, sys};
 use cosy_model::node::{
     Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeReport,
     PrepareFailure,
 };
-use cosy_model::{End, EndCause, OsText, Time};
+use cosy_model::step::{Passage, Peer};
+use cosy_model::{End, EndCause, OsText, Refusal, Span, Time};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
@@ -59,6 +65,17 @@ enum Next {
     Release,
 }
 
+/// What is to follow when the last step is gone.
+#[derive(Debug)]
+enum Wind {
+    /// It ended so.
+    End(Outcome),
+    /// It held an allocation and was ended.
+    Unstarted(EndCause),
+    /// Its allocation is over.
+    Release,
+}
+
 #[derive(Debug)]
 enum Stage {
     /// Health check and prolog run.
@@ -69,6 +86,8 @@ enum Stage {
     Running { since: Time, reach: Reach },
     /// Its shepherd was lost; what is left is being killed.
     Cleaning { since: Time },
+    /// Its program is over, its steps are being ended. Without a start it had no program.
+    Winding { since: Option<Time>, then: Wind },
     /// The epilog runs.
     Epilog { outcome: Option<Outcome> },
     /// Over, not yet forgotten.
@@ -86,6 +105,8 @@ struct Attempt {
     stage: Stage,
     user: String,
     uid: u32,
+    /// As ordered; without one after a restart of the machine.
+    allocation: Option<Arc<Allocation>>,
     tries: u32,
     /// The end of the allocation was ordered and not yet answered.
     release: bool,
@@ -107,7 +128,7 @@ pub struct Fixed {
     /// Its attempts.
     pub spool: Spool,
     /// Control groups.
-    pub cgroups: Cgroups,
+    pub cgroups: Arc<Cgroups>,
     /// Handed on to shepherds.
     pub lifeline: Option<RawFd>,
     /// Whose tickets are good.
@@ -125,6 +146,7 @@ pub struct Node {
     nursery: Nursery,
     reaper: Reaper,
     attempts: BTreeMap<AttemptKey, Attempt>,
+    steps: Steps,
     children: HashMap<i32, AttemptKey>,
     reports: Vec<NodeReport>,
     protected: bool,
@@ -132,8 +154,15 @@ pub struct Node {
 
 impl Node {
     /// A node without attempts; [`Node::adopt`] finds those in the spool.
-    pub fn new(fixed: Fixed, nursery: Nursery, config: Arc<Config>, reaper: Reaper) -> Self {
+    pub fn new(
+        fixed: Fixed,
+        nursery: Nursery,
+        config: Arc<Config>,
+        reaper: Reaper,
+        steps: Steps,
+    ) -> Self {
         Self {
+            steps,
             fixed,
             config,
             nursery,
@@ -147,11 +176,13 @@ impl Node {
 
     /// Takes a new configuration for the hooks.
     pub fn reconfigure(&mut self, config: Arc<Config>) {
+        self.steps.reconfigure(Arc::new(config.devices.clone()));
         self.config = config;
     }
 
     /// The reports that came up since this was asked last.
     pub fn take_reports(&mut self) -> Vec<NodeReport> {
+        self.reports.extend(self.steps.take_reports());
         std::mem::take(&mut self.reports)
     }
 
@@ -175,6 +206,7 @@ impl Node {
                 self.adopt_after_restart(key);
             }
         }
+        self.steps.adopt_left_over();
         self.fixed.spool.set_boot(boot)?;
         let alive: Vec<String> = self
             .attempts
@@ -195,22 +227,24 @@ impl Node {
             self.keep_outcome(key, &outcome);
             outcome
         });
-        self.insert(key, "", 0, Stage::Prepared);
+        self.steps.discard(key);
+        self.insert(key, None, Stage::Prepared);
         self.settle(key, outcome);
     }
 
     fn adopt_one(&mut self, key: AttemptKey) {
-        let kept = self
-            .fixed
-            .spool
-            .open_launch(key)
-            .and_then(|file| Ok((spool::read_launch(&file)?, sys::lock_holder(&file)?)));
+        let kept =
+            self.fixed.spool.open_launch(key).and_then(|file| {
+                Ok((spool::read_launch::<Work>(&file)?, sys::lock_holder(&file)?))
+            });
         let outcome = self.fixed.spool.outcome(key);
         match (kept, outcome) {
             (kept, Some(outcome)) => {
                 let who = kept.as_ref().ok().map(|(k, _)| k.work.allocation());
-                let (user, uid) = who.map_or((String::new(), 0), |a| (a.user.clone(), a.uid.0));
-                self.insert(key, &user, uid, Stage::Prepared);
+                self.insert(key, who, Stage::Prepared);
+                if let Some(allocation) = who {
+                    self.steps.adopt(allocation);
+                }
                 self.end(key, outcome);
             }
             (Ok((kept, holder)), None) => self.adopt_unended(key, kept, holder),
@@ -224,10 +258,13 @@ impl Node {
 
     fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<Pid>) {
         let allocation = kept.work.allocation();
-        self.insert(key, &allocation.user, allocation.uid.0, Stage::Prepared);
+        self.insert(key, Some(allocation), Stage::Prepared);
+        self.steps.adopt(allocation);
         match (&kept.work, kept.phase, holder) {
             (Work::Hold(_), Phase::Received, _) => self.prepare(key, Next::Report),
-            (Work::Hold(_), Phase::Prepared | Phase::Started, _) => {}
+            (Work::Hold(_), Phase::Prepared | Phase::Started, _) => {
+                self.open_for_steps(key, or_now(kept.start));
+            }
             (Work::Run(_), _, Some(pid)) => self.follow(key, pid, kept.start),
             (Work::Run(_), Phase::Received, None) => self.prepare(key, Next::Run),
             (Work::Run(_), Phase::Prepared, None) => self.start(key),
@@ -246,13 +283,10 @@ impl Node {
         let Some(pidfd) = held.map(Arc::new) else {
             return self.shepherd_gone(key);
         };
-        let since = if since == Time::EPOCH {
-            sys::now()
-        } else {
-            since
-        };
+        let since = or_now(since);
         let reach = Reach::Adopted(Arc::clone(&pidfd));
         self.set(key, Stage::Running { since, reach });
+        self.open_for_steps(key, since);
         let events = self.fixed.events.clone();
         tokio::spawn(async move {
             if let Ok(fd) = pidfd.try_clone().and_then(sys::watch) {
@@ -274,10 +308,14 @@ impl Node {
                         Next::Report | Next::Release | Next::Run => AttemptPhase::Prepared,
                         Next::End => return None,
                     },
-                    Stage::Prepared | Stage::Epilog { outcome: None } => AttemptPhase::Prepared,
-                    Stage::Running { since, .. } | Stage::Cleaning { since } => {
-                        AttemptPhase::Running { since: *since }
-                    }
+                    Stage::Prepared
+                    | Stage::Epilog { outcome: None }
+                    | Stage::Winding { since: None, .. } => AttemptPhase::Prepared,
+                    Stage::Running { since, .. }
+                    | Stage::Cleaning { since }
+                    | Stage::Winding {
+                        since: Some(since), ..
+                    } => AttemptPhase::Running { since: *since },
                     Stage::Epilog {
                         outcome: Some(outcome),
                     } => AttemptPhase::Running {
@@ -298,6 +336,7 @@ impl Node {
     /// Reports again what an inventory does not say: why a node is to be drained, what
     /// could not be prepared.
     pub fn repeat_reports(&mut self) {
+        self.steps.new_link();
         let keys: Vec<AttemptKey> = self.attempts.keys().copied().collect();
         for key in keys {
             let stage = self.attempts.get(&key).map(|a| &a.stage);
@@ -307,8 +346,17 @@ impl Node {
         }
     }
 
+    /// What is left to tell of its steps comes before anything about the attempt.
+    fn tell_steps(&mut self, key: AttemptKey) {
+        self.steps.flush(key);
+        self.reports.extend(self.steps.take_reports());
+    }
+
     fn report_again(&mut self, key: AttemptKey) {
         let node = self.fixed.name.clone();
+        if let Some(Stage::Ended { .. }) = self.attempts.get(&key).map(|a| &a.stage) {
+            self.tell_steps(key);
+        }
         let Some(attempt) = self.attempts.get(&key) else {
             return;
         };
@@ -335,7 +383,7 @@ impl Node {
                 drain: outcome.drain.clone(),
             },
             // These report by themselves when they are through.
-            Stage::Preparing { .. } | Stage::Epilog { .. } => return,
+            Stage::Preparing { .. } | Stage::Epilog { .. } | Stage::Winding { .. } => return,
         };
         self.reports.push(report);
     }
@@ -351,11 +399,11 @@ impl Node {
         if let Err(reason) = self.admit(&allocation) {
             return self.refuse(key, reason, false);
         }
-        let (user, uid) = (allocation.user.clone(), allocation.uid.0);
-        match self.fixed.spool.create(key, &Work::Hold(allocation), None) {
+        let work = Work::Hold(allocation);
+        match self.fixed.spool.create(key, &work, None) {
             Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
             Ok(()) => {
-                self.insert(key, &user, uid, Stage::Prepared);
+                self.insert(key, Some(work.allocation()), Stage::Prepared);
                 self.prepare(key, Next::Report);
             }
         }
@@ -379,11 +427,11 @@ impl Node {
         if let Err(reason) = self.admit(&launch.allocation) {
             return self.refuse(key, reason, false);
         }
-        let (work, script, user, uid) = self.task(launch);
+        let (work, script) = self.task(launch);
         match self.fixed.spool.create(key, &work, script.as_deref()) {
             Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
             Ok(()) => {
-                self.insert(key, &user, uid, Stage::Prepared);
+                self.insert(key, Some(work.allocation()), Stage::Prepared);
                 self.prepare(key, Next::Run);
             }
         }
@@ -394,7 +442,11 @@ impl Node {
         if let Err(reason) = self.admit(&launch.allocation) {
             return self.refuse(key, reason, false);
         }
-        let (work, script, ..) = self.task(launch);
+        let (work, script) = self.task(launch);
+        self.steps.forget(key);
+        if let Some(attempt) = self.attempts.get_mut(&key) {
+            attempt.allocation = Some(Arc::new(work.allocation().clone()));
+        }
         let spool = &mut self.fixed.spool;
         let kept = match prepared {
             true => spool.replace(key, &work, script.as_deref()),
@@ -424,10 +476,18 @@ impl Node {
             return self.report_ended(key, end, None);
         };
         match &mut attempt.stage {
-            Stage::Running { .. } => self.tell_shepherd(key, Order::Kill(cause)),
+            Stage::Running { .. } => {
+                self.tell_shepherd(key, Order::Kill(cause));
+                self.steps.close(key, cause);
+            }
+            Stage::Winding { .. } => drop(self.steps.close(key, cause)),
             Stage::Preparing { cancel, next } => {
                 *next = Next::End;
                 cancel.notify_one();
+            }
+            Stage::Prepared if self.steps.close(key, cause) => {
+                let then = Wind::Unstarted(end_cause);
+                self.set(key, Stage::Winding { since: None, then });
             }
             Stage::Prepared | Stage::Failed(_) => self.end_unstarted(key, end_cause),
             Stage::Ended { .. } => self.report_again(key),
@@ -442,17 +502,44 @@ impl Node {
     }
 
     /// A signal for a running attempt.
-    pub fn order_signal(&mut self, key: AttemptKey, signal: i32, script_only: bool) {
+    pub fn order_signal(
+        &mut self,
+        key: AttemptKey,
+        signal: i32,
+        script_only: bool,
+        steps_only: bool,
+    ) {
         if !(1..=64).contains(&signal) {
             return;
         }
-        self.tell_shepherd(
-            key,
-            Order::Signal {
-                signal,
-                script_only,
-            },
-        );
+        let order = Order::Signal {
+            signal,
+            script_only,
+        };
+        if !steps_only {
+            self.tell_shepherd(key, order);
+        }
+        if !script_only {
+            self.steps.signal_all(key, signal);
+        }
+    }
+
+    /// Everything of an attempt stands still from now on.
+    pub fn order_suspend(&mut self, key: AttemptKey) {
+        self.tell_shepherd(key, Order::Suspend);
+        self.steps.stand_still(key);
+    }
+
+    /// Everything of an attempt goes on.
+    pub fn order_resume(&mut self, key: AttemptKey) {
+        self.tell_shepherd(key, Order::Resume);
+        self.steps.go_on(key);
+    }
+
+    /// An attempt has another time limit.
+    pub fn order_limit(&mut self, key: AttemptKey, limit: Span) {
+        self.tell_shepherd(key, Order::Limit(signals::seconds(limit)));
+        self.steps.limit(key, limit);
     }
 
     /// The allocation is over on this node.
@@ -469,10 +556,12 @@ impl Node {
                 };
                 cancel.notify_one();
             }
-            Stage::Prepared => self.begin_epilog(key, None),
+            Stage::Prepared => self.release_held(key),
             Stage::Running { .. } => {
                 self.tell_shepherd(key, Order::Kill(KillCause::Superseded));
+                self.steps.close(key, KillCause::Superseded);
             }
+            Stage::Winding { .. } => drop(self.steps.close(key, KillCause::Superseded)),
             Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
             Stage::Ended { outcome, .. } => {
                 let drain = outcome.drain.clone();
@@ -480,6 +569,75 @@ impl Node {
                 self.report_released(key, drain);
             }
             Stage::Failed(_) => self.released(key, None),
+        }
+    }
+
+    fn release_held(&mut self, key: AttemptKey) {
+        if self.steps.close(key, KillCause::Superseded) {
+            let then = Wind::Release;
+            return self.set(key, Stage::Winding { since: None, then });
+        }
+        self.begin_epilog(key, None);
+    }
+
+    // ---- steps
+
+    /// Steps may run in it from now on; it began then.
+    fn open_for_steps(&mut self, key: AttemptKey, since: Time) {
+        let allocation = self.attempts.get(&key).and_then(|a| a.allocation.clone());
+        if let Some(allocation) = allocation {
+            self.steps.open(&allocation, since);
+        }
+    }
+
+    /// Something happened that concerns steps.
+    pub fn step_event(&mut self, event: StepEvent) {
+        self.steps.event(event);
+        self.look_at_quiet();
+    }
+
+    /// The controller's answer: where a job is.
+    pub fn order_passage(&mut self, number: u64, passage: Result<Box<Passage>, Refusal>) {
+        self.steps.passage(number, passage);
+    }
+
+    /// Another node of a job here is reached elsewhere.
+    pub fn order_moved(&mut self, peer: Peer) {
+        self.steps.moved(peer);
+    }
+
+    /// The controller has these records of steps.
+    pub fn order_steps_taken(&mut self, key: AttemptKey, count: u64) {
+        self.steps.records_taken(key, count);
+    }
+
+    /// About once a second.
+    pub fn tell_of_steps(&mut self) {
+        self.steps.on_tick();
+    }
+
+    /// The last step of these is gone.
+    fn look_at_quiet(&mut self) {
+        for key in self.steps.take_quiet() {
+            self.wound_up(key);
+        }
+    }
+
+    fn wound_up(&mut self, key: AttemptKey) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return;
+        };
+        let Stage::Winding { .. } = attempt.stage else {
+            return;
+        };
+        let Stage::Winding { then, .. } = std::mem::replace(&mut attempt.stage, Stage::Prepared)
+        else {
+            return;
+        };
+        match then {
+            Wind::End(outcome) => self.end(key, outcome),
+            Wind::Unstarted(cause) => self.end_unstarted(key, cause),
+            Wind::Release => self.begin_epilog(key, None),
         }
     }
 
@@ -545,18 +703,18 @@ impl Node {
     }
 
     /// What the shepherd needs to know, and the script's text apart from it.
-    fn task(&self, mut launch: Box<Launch>) -> (Work, Option<Vec<u8>>, String, u32) {
+    fn task(&self, mut launch: Box<Launch>) -> (Work, Option<Vec<u8>>) {
         let script = match launch.program {
             cosy_model::Program::Script { .. } => Some(std::mem::take(&mut launch.script.0)),
-            cosy_model::Program::Command { .. } => None,
+            cosy_model::Program::Command { .. } | cosy_model::Program::Allocation => None,
         };
         let allocation = &launch.allocation;
-        let (user, uid) = (allocation.user.clone(), allocation.uid.0);
         let name = spool::name_of(allocation.key);
         let groups = self.fixed.cgroups.groups_for(Wanted {
             name: &name,
             memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
             cores: &allocation.cores,
+            denied: &self.denied(Held::of(allocation)),
         });
         let work = Work::Run(Box::new(Task {
             groups,
@@ -564,11 +722,19 @@ impl Node {
             reset_oom_score: self.protected,
             launch: *launch,
         }));
-        (work, script, user, uid)
+        (work, script)
     }
 
-    /// The variables that only the node knows. `CUDA_VISIBLE_DEVICES` is set wherever the
-    /// node has GPUs: to those of the job, or to nothing when it asked for none.
+    /// The devices that somebody who has `held` must not open.
+    fn denied(&self, held: Held<'_>) -> Vec<DeviceNumber> {
+        if self.fixed.cgroups.limits_devices() {
+            self.config.devices.denied(held)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The variables that only the node knows.
     fn variables(&self, launch: &Launch) -> Vec<OsText> {
         let allocation = &launch.allocation;
         let mut all = vec![
@@ -578,10 +744,18 @@ impl Node {
         if let Some(socket) = &self.config.socket {
             all.push(OsText::from(format!("COSY_SOCKET={}", socket.display())));
         }
-        if self.config.gpus > 0 || !allocation.gpus.is_empty() {
-            let list: Vec<String> = allocation.gpus.iter().map(u32::to_string).collect();
-            let list = list.join(",");
-            all.push(OsText::from(format!("CUDA_VISIBLE_DEVICES={list}")));
+        all.push(OsText::from(format!(
+            "COSY_STEP_SOCKET={}",
+            self.config.step_socket().display()
+        )));
+        let kept = self.fixed.cgroups.limits_devices();
+        all.extend(self.config.devices.variables(Held::of(allocation), kept));
+        let path = self.config.plugin_path();
+        all.push(OsText(
+            [b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat(),
+        ));
+        if self.config.cgroups == CgroupUse::Memory {
+            all.push("COSY_MACHINE_SHARED=1".into());
         }
         for (name, value) in [
             ("COSY_JOB_ID", allocation.key.job.to_string()),
@@ -658,12 +832,14 @@ impl Node {
         };
         match (*next, result) {
             (Next::End, _) => self.end_unstarted(key, EndCause::Cancelled),
-            (Next::Release, _) => self.begin_epilog(key, None),
+            (Next::Release, _) => self.release_held(key),
             (Next::Report | Next::Run, Err(reason)) => self.failed(key, reason),
             (Next::Report, Ok(())) => {
-                let _ = self.fixed.spool.mark_prepared(key);
+                let now = sys::now();
+                let _ = self.fixed.spool.mark_prepared(key, now);
                 self.set(key, Stage::Prepared);
                 self.report_again(key);
+                self.open_for_steps(key, now);
             }
             (Next::Run, Ok(())) => self.start(key),
         }
@@ -672,6 +848,7 @@ impl Node {
     /// The node is at fault: the job goes elsewhere, nothing of it stays here.
     fn failed(&mut self, key: AttemptKey, reason: String) {
         tracing::error!(job = %key.job, "not prepared: {reason}");
+        self.steps.forget(key);
         if let Err(e) = self.fixed.spool.remove(key) {
             tracing::warn!(job = %key.job, "spool: {e}");
         }
@@ -687,7 +864,7 @@ impl Node {
 
     fn start(&mut self, key: AttemptKey) {
         let hooks = self.config.prolog.is_some() || self.config.health_check.is_some();
-        if hooks && let Err(e) = self.fixed.spool.mark_prepared(key) {
+        if hooks && let Err(e) = self.fixed.spool.mark_prepared(key, Time::EPOCH) {
             return self.failed(key, format!("cannot keep the job in the spool: {e}"));
         }
         self.ask_for_shepherd(key);
@@ -698,7 +875,12 @@ impl Node {
         let since = sys::now();
         let reach = Reach::Expected(Vec::new());
         self.set(key, Stage::Running { since, reach });
-        self.nursery.ask(key);
+        self.open_for_steps(key, since);
+        let birth = Birth {
+            attempt: key,
+            step: None,
+        };
+        self.nursery.asking().ask(birth, None);
     }
 
     /// Something came from the nursery.
@@ -715,15 +897,21 @@ impl Node {
 
     fn nursery_told(&mut self, told: Told) {
         match told {
-            Told::Born(key, pid) => self.born(key, Pid::from_raw(pid)),
+            Told::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
+            Told::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
+            Told::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
             Told::Ended(pid) => {
                 if let Some(key) = self.children.remove(&pid) {
                     self.shepherd_gone(key);
                 }
             }
-            Told::Failed(key, errno) => {
+            Told::Failed(birth, errno) if birth.step.is_some() => {
+                self.steps.not_born(birth, errno);
+                self.look_at_quiet();
+            }
+            Told::Failed(birth, errno) => {
                 let why = sys::errno_text(errno);
-                self.failed(key, format!("cannot make a shepherd: {why}"));
+                self.failed(birth.attempt, format!("cannot make a shepherd: {why}"));
             }
         }
     }
@@ -762,6 +950,8 @@ impl Node {
             }
         }
         self.children.clear();
+        self.steps.nursery_replaced(&self.nursery);
+        self.look_at_quiet();
         let lost: Vec<AttemptKey> = self
             .attempts
             .iter()
@@ -785,7 +975,7 @@ impl Node {
             .fixed
             .spool
             .open_launch(key)
-            .and_then(|f| Ok((spool::read_launch(&f)?, sys::lock_holder(&f)?)));
+            .and_then(|f| Ok((spool::read_launch::<Work>(&f)?, sys::lock_holder(&f)?)));
         match kept {
             // Another shepherd was quicker.
             Ok((kept, Some(pid))) => self.follow(key, pid, kept.start),
@@ -850,8 +1040,14 @@ impl Node {
         }
     }
 
-    /// Nothing of it runs any more: the epilog, once, then the end.
+    /// Nothing of it runs any more but steps, which are ended: then the epilog, once, then
+    /// the end.
     fn end(&mut self, key: AttemptKey, mut outcome: Outcome) {
+        if self.steps.close(key, KillCause::Superseded) {
+            let since = outcome.end.start;
+            let then = Wind::End(outcome);
+            return self.set(key, Stage::Winding { since, then });
+        }
         if self.config.epilog.is_none() {
             return self.settle(key, outcome);
         }
@@ -910,7 +1106,9 @@ impl Node {
         }
     }
 
-    fn settle(&mut self, key: AttemptKey, outcome: Outcome) {
+    fn settle(&mut self, key: AttemptKey, mut outcome: Outcome) {
+        outcome.drain = outcome.drain.or_else(|| self.steps.take_drain(key));
+        self.tell_steps(key);
         let drain = outcome.drain.clone();
         self.report_ended(key, outcome.end.clone(), drain.clone());
         let stage = Stage::Ended {
@@ -929,12 +1127,17 @@ impl Node {
     }
 
     fn released(&mut self, key: AttemptKey, drain: Option<String>) {
+        let drain = drain.or_else(|| self.steps.take_drain(key));
+        self.tell_steps(key);
         self.drop_attempt(key);
         self.report_released(key, drain);
     }
 
     fn drop_attempt(&mut self, key: AttemptKey) {
         self.attempts.remove(&key);
+        self.steps.forget(key);
+        // Its shepherds have removed theirs; steps leave the job's own.
+        self.fixed.cgroups.remove_job(&spool::name_of(key));
         if let Err(e) = self.fixed.spool.remove(key) {
             tracing::warn!(job = %key.job, "spool: {e}");
         }
@@ -955,11 +1158,12 @@ impl Node {
         self.reports.push(NodeReport::Released { key, node, drain });
     }
 
-    fn insert(&mut self, key: AttemptKey, user: &str, uid: u32, stage: Stage) {
+    fn insert(&mut self, key: AttemptKey, allocation: Option<&Allocation>, stage: Stage) {
         let attempt = Attempt {
             stage,
-            user: user.to_owned(),
-            uid,
+            user: allocation.map_or_else(String::new, |a| a.user.clone()),
+            uid: allocation.map_or(0, |a| a.uid.0),
+            allocation: allocation.map(|a| Arc::new(a.clone())),
             tries: 0,
             release: false,
         };
@@ -999,9 +1203,11 @@ impl Node {
 
     /// True while some job's processes are known to run.
     pub fn is_busy(&self) -> bool {
-        self.attempts
-            .values()
-            .any(|a| matches!(a.stage, Stage::Running { .. } | Stage::Cleaning { .. }))
+        self.steps.is_busy()
+            || self
+                .attempts
+                .values()
+                .any(|a| matches!(a.stage, Stage::Running { .. } | Stage::Cleaning { .. }))
     }
 
     /// Removes what this node has on the machine: after the lifeline's end.
@@ -1019,12 +1225,20 @@ impl Node {
 
 /// The process is held before it is told; that it is the nursery's child says that the
 /// number was not used again.
-fn tell_child(pid: Pid, nursery: i32, order: Order) -> std::io::Result<()> {
+pub(crate) fn tell_child(pid: Pid, nursery: i32, order: Order) -> std::io::Result<()> {
     let pidfd = sys::pidfd_open(pid)?;
     if crate::shepherd::parent_of(pid.as_raw()) != Some(nursery) {
         return Err(std::io::Error::other("it has just ended"));
     }
     sys::queue_by_pidfd(&pidfd, order.encode())
+}
+
+/// When something began; now, where that was not kept.
+fn or_now(since: Time) -> Time {
+    match since {
+        Time::EPOCH => sys::now(),
+        known => known,
+    }
 }
 
 fn ended_now(cause: EndCause) -> Outcome {

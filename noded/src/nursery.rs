@@ -2,14 +2,13 @@
 //! When the nursery is lost, the daemon is told once, and starts another.
 
 use crate::daemon::Event;
-use crate::shepherd::nursery::{ANSWER, Told, encode_request};
+use crate::shepherd::nursery::{ANSWER, Birth, Told};
 use crate::sys;
-use cosy_model::node::AttemptKey;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
@@ -23,11 +22,30 @@ pub enum NurseryEvent {
     Lost(i32),
 }
 
+/// A shepherd to be born, and a step's way up.
+#[derive(Debug)]
+struct Request {
+    birth: Birth,
+    up: Option<OwnedFd>,
+}
+
+/// How shepherds are asked for, also from elsewhere than the daemon's loop. When the
+/// nursery is being lost, that event answers.
+#[derive(Clone, Debug)]
+pub struct Asking(mpsc::UnboundedSender<Request>);
+
+impl Asking {
+    /// For an attempt's own program without a way up, for a step with one.
+    pub fn ask(&self, birth: Birth, up: Option<OwnedFd>) {
+        let _ = self.0.send(Request { birth, up });
+    }
+}
+
 /// A running nursery.
 #[derive(Debug)]
 pub struct Nursery {
     pid: i32,
-    requests: mpsc::UnboundedSender<AttemptKey>,
+    asking: Asking,
 }
 
 impl Nursery {
@@ -47,7 +65,10 @@ impl Nursery {
         let (requests, queue) = mpsc::unbounded_channel();
         tokio::spawn(write(writing, queue));
         tokio::spawn(read(reading, pid, events));
-        Ok(Self { pid, requests })
+        Ok(Self {
+            pid,
+            asking: Asking(requests),
+        })
     }
 
     /// Its process number: the parent of its shepherds.
@@ -55,22 +76,37 @@ impl Nursery {
         self.pid
     }
 
-    /// Asks for a shepherd. When the nursery is being lost, that event answers.
-    pub fn ask(&self, key: AttemptKey) {
-        let _ = self.requests.send(key);
+    /// How it is asked.
+    pub fn asking(&self) -> Asking {
+        self.asking.clone()
     }
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<AttemptKey>) {
-    while let Some(key) = queue.recv().await {
-        let mut bytes = encode_request(key).to_vec();
-        while let Ok(key) = queue.try_recv() {
-            bytes.extend(encode_request(key));
-        }
-        if socket.write_all(&bytes).await.is_err() {
+async fn write(socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<Request>) {
+    while let Some(request) = queue.recv().await {
+        if send(&socket, &request).await.is_err() {
             return;
         }
     }
+}
+
+async fn send(socket: &OwnedWriteHalf, request: &Request) -> io::Result<()> {
+    let bytes = request.birth.encode();
+    let mut sent = 0;
+    while sent < bytes.len() {
+        socket.writable().await?;
+        let up = request.up.as_ref().filter(|_| sent == 0);
+        let stream = socket.as_ref();
+        let done = stream.try_io(Interest::WRITABLE, || {
+            sys::send_with(stream, &bytes[sent..], up)
+        });
+        match done {
+            Ok(n) => sent += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 async fn read(mut socket: OwnedReadHalf, pid: i32, events: mpsc::Sender<Event>) {

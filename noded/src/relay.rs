@@ -126,7 +126,7 @@ fn refusal_frame(refusal: Refusal) -> Vec<u8> {
 
 /// Binds beside the place and moves the socket there, so that it is never there without
 /// its mode or without a listener.
-fn bind(path: &Path) -> std::io::Result<UnixListener> {
+pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }

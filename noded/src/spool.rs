@@ -7,6 +7,7 @@
 //!     launch               phase, start time, then the work as MessagePack (0600)
 //!     script               the job's script, owned by its user (0500)
 //!     outcome              how it ended: written by the shepherd before anyone is told
+//!     plugins/             files of its MPI plugins, owned by its user (0700)
 //!     epilog               the epilog has run; holds why it failed
 //! SPOOL/NODE/spare.N/      a forgotten attempt's directory, for the next one
 //! ```
@@ -41,9 +42,10 @@
 
 use crate::cgroup::Group;
 use cosy_model::node::{Allocation, AttemptKey, Launch};
-use cosy_model::{Attempt, End, JobId, OsText, Time};
+use cosy_model::{Attempt, Dialect, End, JobId, OsText, Time};
+use cosy_plugin::remove_files;
 use nix::fcntl::{Flock, FlockArg};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -51,17 +53,22 @@ use std::path::{Path, PathBuf};
 
 /// Name of the file with phase and work.
 pub const LAUNCH: &str = "launch";
-/// Name of the job's script.
-pub const SCRIPT: &str = "script";
+/// Names of the job's script.
+const SCRIPT: &str = "script";
+const SLURM_SCRIPT: &str = "slurm_script";
 /// Name of the file that says how it ended.
 pub const OUTCOME: &str = "outcome";
+/// Name of the directory with the files of a job's MPI plugins, its user's own.
+pub const PLUGINS: &str = "plugins";
 const EPILOG: &str = "epilog";
-const OUTCOME_NEW: &str = "outcome.new";
+pub(crate) const OUTCOME_NEW: &str = "outcome.new";
 const SPARE: &str = "spare.";
+/// The same for directories of steps.
+pub(crate) const STEP_SPARE: &str = "spare.s";
 /// Most spare directories.
 const SPARES: usize = 64;
 const MAGIC: &[u8; 8] = b"COSYATT1";
-const HEADER: usize = 24;
+pub(crate) const HEADER: usize = 24;
 const CHECKSUM: usize = 8;
 
 /// How far an attempt got.
@@ -87,6 +94,13 @@ pub enum Work {
 }
 
 impl Work {
+    fn dialect(&self) -> Dialect {
+        match self {
+            Self::Hold(_) => Dialect::default(),
+            Self::Run(task) => task.launch.dialect,
+        }
+    }
+
     /// The allocation.
     pub fn allocation(&self) -> &Allocation {
         match self {
@@ -94,6 +108,15 @@ impl Work {
             Self::Run(task) => &task.launch.allocation,
         }
     }
+}
+
+/// The file of the job's script. Scripts look for `slurm_script` in `$0` to learn whether
+/// Slurm runs them.
+pub fn script(directory: &Path, dialect: Dialect) -> PathBuf {
+    directory.join(match dialect {
+        Dialect::Cosy => SCRIPT,
+        Dialect::Slurm => SLURM_SCRIPT,
+    })
 }
 
 /// A program and what only the node knows about running it.
@@ -112,15 +135,15 @@ pub struct Task {
     pub reset_oom_score: bool,
 }
 
-/// An attempt as read back.
+/// An attempt (or a step of it) as read back.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Kept<W = Work> {
     /// How far.
     pub phase: Phase,
-    /// When its shepherd took it on.
+    /// When its shepherd took it on, or, while it is only held, since when it is ready.
     pub start: Time,
     /// What it is.
-    pub work: Work,
+    pub work: W,
 }
 
 /// How an attempt ended.
@@ -278,18 +301,15 @@ impl Spool {
     ) -> io::Result<()> {
         self.remove(key)?;
         self.create(key, work, script)?;
-        self.mark_prepared(key)
+        self.mark_prepared(key, Time::EPOCH)
     }
 
     fn fill(&self, directory: &Path, work: &Work, script: Option<&[u8]>) -> io::Result<()> {
         if let Some(text) = script {
-            self.write_script(&directory.join(SCRIPT), work.allocation(), text)?;
+            let script = self::script(directory, work.dialect());
+            self.write_script(&script, work.allocation(), text)?;
         }
-        let mut bytes = vec![0; HEADER];
-        bytes[..8].copy_from_slice(MAGIC);
-        rmp_serde::encode::write_named(&mut bytes, work).map_err(io::Error::other)?;
-        seal(&mut bytes, HEADER);
-        write_over(&directory.join(LAUNCH), &bytes)
+        write_launch(directory, work)
     }
 
     /// The file belongs to its user and has its final mode before a byte is in it.
@@ -317,15 +337,16 @@ impl Spool {
         Ok(keys)
     }
 
-    /// Notes that hooks have run.
+    /// Notes that hooks have run, and since when an allocation that is only held is ready
+    /// (the epoch for others: their shepherd says when they start).
     ///
     /// # Errors
     /// The file system's.
-    pub fn mark_prepared(&self, key: AttemptKey) -> io::Result<()> {
+    pub fn mark_prepared(&self, key: AttemptKey, ready: Time) -> io::Result<()> {
         let file = OpenOptions::new()
             .write(true)
             .open(self.path(key).join(LAUNCH))?;
-        file.write_all_at(&[Phase::Prepared as u8], 8)
+        mark(&file, Phase::Prepared, ready)
     }
 
     /// Opens the file that a shepherd locks.
@@ -378,13 +399,19 @@ impl Spool {
         let file = match open_launch(&directory) {
             Ok(file) if crate::sys::try_lock(&file)? => file,
             Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
-            Err(_) => return absent_is_fine(fs::remove_dir_all(directory)),
+            Err(_) => {
+                remove_files(&directory.join(PLUGINS))?;
+                return absent_is_fine(fs::remove_dir_all(directory));
+            }
         };
+        remove_files(&directory.join(PLUGINS))?;
         if self.spares.len() >= SPARES {
             return fs::remove_dir_all(directory);
         }
         file.write_all_at(&[0; HEADER], 0)?;
-        absent_is_fine(fs::remove_file(directory.join(SCRIPT)))?;
+        for script in [SCRIPT, SLURM_SCRIPT] {
+            absent_is_fine(fs::remove_file(directory.join(script)))?;
+        }
         absent_is_fine(fs::remove_file(directory.join(EPILOG)))?;
         let outcome = directory.join(OUTCOME);
         absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
@@ -403,7 +430,7 @@ impl Spool {
     }
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+pub(crate) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -423,6 +450,18 @@ fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
+/// Writes the file that a shepherd locks and reads, with nothing done yet.
+///
+/// # Errors
+/// The file system's.
+pub fn write_launch<W: Serialize>(directory: &Path, work: &W) -> io::Result<()> {
+    let mut bytes = vec![0; HEADER];
+    bytes[..8].copy_from_slice(MAGIC);
+    rmp_serde::encode::write_named(&mut bytes, work).map_err(io::Error::other)?;
+    seal(&mut bytes, HEADER);
+    write_over(&directory.join(LAUNCH), &bytes)
+}
+
 /// Opens the file that a shepherd locks, in an attempt's directory.
 ///
 /// # Errors
@@ -438,7 +477,7 @@ pub fn open_launch(directory: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The file system's, or a file that is not whole.
-pub fn read_launch(file: &File) -> io::Result<Kept> {
+pub fn read_launch<W: DeserializeOwned>(file: &File) -> io::Result<Kept<W>> {
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "the launch file is not whole");
     let length = file.metadata()?.len();
     // A frame's limit bounds what was ever written here, with room for the node's part.
@@ -478,17 +517,21 @@ pub fn still_there(file: &File, directory: &Path) -> io::Result<bool> {
 /// # Errors
 /// The file system's.
 pub fn mark_started(file: &File, start: Time) -> io::Result<()> {
+    mark(file, Phase::Started, start)
+}
+
+fn mark(file: &File, phase: Phase, start: Time) -> io::Result<()> {
     let mut bytes = [0; HEADER - 8];
-    bytes[0] = Phase::Started as u8;
+    bytes[0] = phase as u8;
     bytes[8..].copy_from_slice(&start.0.to_le_bytes());
     file.write_all_at(&bytes, 8)
 }
 
-/// Writes an outcome in an attempt's directory: whole or not at all.
+/// Writes the outcome of an attempt or a step in its directory: whole or not at all.
 ///
 /// # Errors
 /// The file system's.
-pub fn write_outcome(directory: &Path, outcome: &Outcome) -> io::Result<()> {
+pub fn write_outcome<T: Serialize>(directory: &Path, outcome: &T) -> io::Result<()> {
     let mut bytes = rmp_serde::to_vec_named(outcome).map_err(io::Error::other)?;
     seal(&mut bytes, 0);
     let new = directory.join(OUTCOME_NEW);
@@ -497,7 +540,7 @@ pub fn write_outcome(directory: &Path, outcome: &Outcome) -> io::Result<()> {
 }
 
 /// Reads an outcome; `None` without a whole one.
-pub fn read_outcome(directory: &Path) -> Option<Outcome> {
+pub fn read_outcome<T: DeserializeOwned>(directory: &Path) -> Option<T> {
     let bytes = fs::read(directory.join(OUTCOME)).ok()?;
     rmp_serde::from_slice(unseal(&bytes, 0)?).ok()
 }
@@ -600,11 +643,11 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() {
             fs::write(&path, &whole[..at]).unwrap();
-            assert_eq!(read_outcome(dir.path()), None);
+            assert_eq!(read_outcome::<Outcome>(dir.path()), None);
             let mut bytes = whole.clone();
             bytes[at] ^= 0x20;
             fs::write(&path, bytes).unwrap();
-            assert_eq!(read_outcome(dir.path()), None);
+            assert_eq!(read_outcome::<Outcome>(dir.path()), None);
         }
     }
 
@@ -627,9 +670,13 @@ mod tests {
                 memory: None,
                 cores: Vec::new(),
                 gpus: Vec::new(),
+                devices: Default::default(),
                 tasks: 1,
                 limit: cosy_model::Span(1),
+                cores_per_task: 1,
+                parts: Vec::new(),
                 ticket: OsText::default(),
+                warn_steps: None,
             })
         };
         let (first, second) = (key_of("7.1").unwrap(), key_of("8.1").unwrap());
@@ -641,15 +688,18 @@ mod tests {
         assert!(still_there(&late, &path).unwrap());
         spool.remove(first).unwrap();
         assert!(spool.list().unwrap().is_empty());
-        assert!(read_launch(&late).is_err() && !still_there(&late, &path).unwrap());
+        assert!(read_launch::<Work>(&late).is_err() && !still_there(&late, &path).unwrap());
         let short = Work::Hold(allocation("short"));
         spool.create(second, &short, None).unwrap();
         assert!(!still_there(&late, &path).unwrap());
         assert!(still_there(&late, &spool.path(second)).unwrap());
         assert_eq!(spool.outcome(second), None);
-        let kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
+        let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!(kept.phase, Phase::Received);
         assert_eq!(kept.work.allocation().nodes, "short");
+        spool.mark_prepared(second, Time(77)).unwrap();
+        let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
+        assert_eq!((kept.phase, kept.start), (Phase::Prepared, Time(77)));
     }
 
     #[test]

@@ -24,6 +24,27 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A moment in the zone of this machine: `2026-11-21T02:16:55`.
+pub fn local_time(at: Time) -> String {
+    let seconds: libc::time_t = at.0.div_euclid(1000);
+    // SAFETY: both are plain values of this frame; the C library reads the first and writes
+    // the second. All bytes of the second may be zero.
+    let broken = unsafe {
+        let mut broken: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const seconds, &raw mut broken);
+        broken
+    };
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        i64::from(broken.tm_year) + 1900,
+        broken.tm_mon + 1,
+        broken.tm_mday,
+        broken.tm_hour,
+        broken.tm_min,
+        broken.tm_sec
+    )
+}
+
 /// The user this process acts as.
 pub fn own_uid() -> Uid {
     Uid(nix::unistd::geteuid().as_raw())
@@ -180,6 +201,37 @@ pub const SHEPHERD_LIFELINE: RawFd = 3;
 /// Descriptor at which the nursery finds its daemon.
 pub const NURSERY_SOCKET: RawFd = 4;
 
+/// Most files that this daemon wants to have open.
+const FILES: libc::rlim_t = 16_384;
+/// The limit on open files that this process was started with, which its jobs get.
+static FIRST_FILE_LIMIT: std::sync::OnceLock<libc::rlimit> = std::sync::OnceLock::new();
+
+fn set_file_limit(limit: &libc::rlimit) {
+    // SAFETY: a pointer to a live structure of the right type.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) };
+}
+
+/// Lets this process have more files open, as far as it may: each waiting command is one.
+pub fn raise_file_limit() {
+    let mut first = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a pointer to a live structure of the right type.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut first) } != 0 {
+        return;
+    }
+    let first = FIRST_FILE_LIMIT.get_or_init(|| first);
+    set_file_limit(&raised(first));
+}
+
+fn raised(first: &libc::rlimit) -> libc::rlimit {
+    libc::rlimit {
+        rlim_cur: FILES.min(first.rlim_max).max(first.rlim_cur),
+        rlim_max: first.rlim_max,
+    }
+}
+
 /// Executes this program once more, as the nursery of shepherds for `directory`, in a
 /// session of its own and with the signals blocked that shepherds wait for.
 ///
@@ -229,8 +281,14 @@ pub fn spawn_nursery(directory: &Path, socket: RawFd, lifeline: Option<RawFd>) -
     let environment: [CString; 0] = [];
     // Also right when the file was replaced meanwhile.
     let program = c"/proc/self/exe";
-    let pid = nix::spawn::posix_spawn(program, &actions, &attributes, &argv, &environment)?;
-    Ok(pid)
+    // Jobs get the limit that the daemon was started with.
+    let first = FIRST_FILE_LIMIT.get();
+    first.into_iter().for_each(set_file_limit);
+    let pid = nix::spawn::posix_spawn(program, &actions, &attributes, &argv, &environment);
+    first
+        .into_iter()
+        .for_each(|first| set_file_limit(&raised(first)));
+    Ok(pid?)
 }
 
 /// A path for the C library.
@@ -387,6 +445,111 @@ pub fn set_uid(uid: u32) -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) }).map(drop)
 }
 
+/// Lets this process, which has one thread, run only on the processors whose bits are set.
+///
+/// # Errors
+/// The system call's; `EINVAL` when it may use none of them.
+pub fn set_affinity(processors: &[u64]) -> Result<(), Errno> {
+    // SAFETY: pointer and length are of one slice; 0 is the caller.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            0,
+            size_of_val(processors),
+            processors.as_ptr(),
+        )
+    };
+    Errno::result(r).map(drop)
+}
+
+/// Memory of this process comes first of all from the NUMA nodes whose bits are set.
+///
+/// # Errors
+/// The system call's; `EINVAL` for several nodes before Linux 5.15, `ENOSYS` without NUMA.
+pub fn prefer_memory_of(nodes: &[u64], several: bool) -> Result<(), Errno> {
+    /// Not named by the library.
+    const MPOL_PREFERRED_MANY: libc::c_int = 5;
+    let policy = if several {
+        MPOL_PREFERRED_MANY
+    } else {
+        libc::MPOL_PREFERRED
+    };
+    // The kernel takes one bit less than it is told of.
+    let bits = nodes.len() * 64 + 1;
+    // SAFETY: the kernel reads as many bits as the slice has.
+    let r = unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, nodes.as_ptr(), bits) };
+    Errno::result(r).map(drop)
+}
+
+/// A kernel call about programs that it runs itself.
+fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_long> {
+    // SAFETY: each caller hands in the structure that its command reads, with its size;
+    // what it points to lives until the call returns.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_ref(attributes),
+            size_of::<T>(),
+        )
+    };
+    if r < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(r)
+}
+
+/// Has the kernel check a program that decides about the opening of devices.
+///
+/// # Errors
+/// `EPERM`, `EINVAL`, `ENOSYS`: the kernel takes none, not from this process, or not this.
+pub fn load_device_program(instructions: &[u64]) -> io::Result<OwnedFd> {
+    const LOAD: libc::c_int = 5;
+    const KIND_CGROUP_DEVICE: u32 = 15;
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        instructions: u64,
+        license: u64,
+    }
+    let attributes = Load {
+        kind: KIND_CGROUP_DEVICE,
+        count: u32::try_from(instructions.len()).map_err(io::Error::other)?,
+        instructions: instructions.as_ptr() as u64,
+        license: c"".as_ptr() as u64,
+    };
+    let fd = bpf(LOAD, &attributes)?;
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the kernel ask a program whenever a process in a version 2 control group opens a
+/// device, beside those of the groups around it.
+///
+/// # Errors
+/// `EPERM`: a group around it forbids further programs.
+pub fn attach_device_program(group: &File, program: &OwnedFd) -> io::Result<()> {
+    const ATTACH: libc::c_int = 8;
+    const AT_CGROUP_DEVICE: u32 = 6;
+    const WITH_OTHERS: u32 = 2;
+    #[repr(C)]
+    struct Attach {
+        target: u32,
+        program: u32,
+        at: u32,
+        flags: u32,
+    }
+    let attributes = Attach {
+        target: group.as_raw_fd().cast_unsigned(),
+        program: program.as_raw_fd().cast_unsigned(),
+        at: AT_CGROUP_DEVICE,
+        flags: WITH_OTHERS,
+    };
+    bpf(ATTACH, &attributes).map(drop)
+}
+
 /// All signals back to their default action.
 pub fn default_actions() {
     // SAFETY: zero is SIG_DFL with an empty mask; signals that cannot be set give an
@@ -419,6 +582,137 @@ pub unsafe fn close_from(first: RawFd) {
             0,
         );
     }
+}
+
+/// In a process that was just forked from the nursery: closes everything but the first
+/// three, the lifeline's place and `keep`, which is given back at a place of its own.
+///
+/// # Safety
+/// Nothing that owns one of the others may be used or dropped any more, and nobody owns
+/// `keep`.
+pub unsafe fn keep_only(keep: Option<RawFd>) -> Option<OwnedFd> {
+    let Some(keep) = keep else {
+        // SAFETY: the caller's promise.
+        unsafe { close_from(NURSERY_SOCKET) };
+        return None;
+    };
+    // SAFETY: the nursery's socket, whose place this takes, is used by nobody any more.
+    let moved = unsafe {
+        let moved = libc::dup3(keep, NURSERY_SOCKET, libc::O_CLOEXEC);
+        close_from(NURSERY_SOCKET + 1);
+        moved
+    };
+    // SAFETY: dup3 has just made it, and it was not closed.
+    (moved == NURSERY_SOCKET).then(|| unsafe { OwnedFd::from_raw_fd(moved) })
+}
+
+/// Sends bytes with a descriptor beside them; gives how many bytes were taken (the
+/// descriptor goes with the first).
+///
+/// # Errors
+/// The system call's.
+pub fn send_with(
+    socket: &impl std::os::fd::AsFd,
+    bytes: &[u8],
+    descriptor: Option<&OwnedFd>,
+) -> io::Result<usize> {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::AsFd;
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|fd| [fd.as_fd()]);
+    if let Some(descriptors) = &descriptors {
+        beside.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let parts = [io::IoSlice::new(bytes)];
+    Ok(sendmsg(socket, &parts, &mut beside, SendFlags::NOSIGNAL)?)
+}
+
+/// Receives bytes, and the descriptors that came with them.
+///
+/// # Errors
+/// The system call's.
+pub fn receive(
+    socket: &impl std::os::fd::AsFd,
+    bytes: &mut [u8],
+    descriptors: &mut std::collections::VecDeque<OwnedFd>,
+) -> io::Result<usize> {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [io::IoSliceMut::new(bytes)];
+    let got = recvmsg(socket, &mut parts, &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            descriptors.extend(fds);
+        }
+    }
+    Ok(got.bytes)
+}
+
+/// Closes every descriptor from 3 on but those in `keep`, ascending, in a process that
+/// was just forked and will only use these.
+pub fn close_all_but(keep: &[RawFd]) {
+    let mut first = 3;
+    for fd in keep.iter().copied().chain([RawFd::MAX]) {
+        if fd > first {
+            // SAFETY: the process neither uses nor drops what owns these any more: it
+            // ends without running destructors.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_close_range,
+                    first as libc::c_uint,
+                    (fd - 1) as libc::c_uint,
+                    0,
+                );
+            }
+        }
+        first = fd.saturating_add(1);
+    }
+}
+
+/// Writing to what nobody reads any more is an error instead of this process's end.
+pub fn block_pipe_signal() {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGPIPE);
+    let _ = set.thread_block();
+}
+
+/// Makes a terminal (which is open as `fd`) that of this session, whose leader this
+/// process is.
+///
+/// # Errors
+/// The system call's.
+pub fn take_terminal(fd: RawFd) -> Result<(), Errno> {
+    // SAFETY: this request takes a number and touches no memory of this process.
+    Errno::result(unsafe { libc::ioctl(fd, libc::TIOCSCTTY, 0) }).map(drop)
+}
+
+/// Tells a terminal its size; who works on it gets SIGWINCH.
+///
+/// # Errors
+/// The system call's.
+pub fn set_window(terminal: &OwnedFd, rows: u16, columns: u16) -> Result<(), Errno> {
+    let size = libc::winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the structure is of the type that the request reads, and lives until then.
+    let r = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+    Errno::result(r).map(drop)
+}
+
+/// Lets a descriptor stay open at exec, in a process that is about to do that.
+pub fn keep_at_exec(fd: RawFd) {
+    // SAFETY: only a flag of a descriptor changes.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+}
+
+/// This process ends when its parent does.
+pub fn end_with_parent() {
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
 
 /// Marks every descriptor from `first` on to be closed at exec.

@@ -125,3 +125,54 @@ fn figures() {
     jobs("", false);
     jobs("", true);
 }
+
+/// Steps one after another as seen by a command: at the half, the slowest, how many a
+/// second.
+fn row(what: &str, count: usize, mut step: impl FnMut()) {
+    let mut times: Vec<Duration> = (0..count)
+        .map(|_| {
+            let begun = Instant::now();
+            step();
+            begun.elapsed()
+        })
+        .collect();
+    let all: Duration = times.iter().sum();
+    times.sort_unstable();
+    eprintln!(
+        "{what:30} p50 {:?}, p99 {:?}; {:.0}/s",
+        times[count / 2],
+        times[count * 99 / 100],
+        count as f64 / all.as_secs_f64()
+    );
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn steps() {
+    use common::steps::*;
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 1);
+    bench.hold(&allocation);
+    let pid = bench.daemon().pid();
+    let before = cpu(pid);
+    let one = spec(&["/bin/true"]);
+    row("one task, one node", 1000, || {
+        let mut client = Client::start(&bench, 1, &one);
+        client.created();
+        assert_eq!(client.end().tasks[&0].exit_code, 0);
+    });
+    eprintln!("    CPU in noded {:?} each", (cpu(pid).0 - before.0) / 1000);
+    for count in [4, 8] {
+        let mut nodes = Nodes::started(count);
+        let allocations = nodes.allocations(1, 2);
+        nodes.hold(&allocations);
+        let mut wide = spec(&["/bin/true"]);
+        wide.tasks = Some(2 * count as u32);
+        let what = format!("{} tasks, {count} nodes", 2 * count);
+        row(&what, 100, || {
+            let mut client = Client::start(&nodes.benches[0], 1, &wide);
+            client.created();
+            assert_eq!(client.end().tasks.len(), 2 * count);
+        });
+    }
+}

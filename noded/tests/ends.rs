@@ -10,6 +10,7 @@ use cosy_model::job::WarnSignal;
 use cosy_model::node::*;
 use cosy_model::{EndCause, Span};
 use nix::libc;
+use std::fs;
 
 /// A process in a session of its own, forked twice, that ignores SIGTERM; then one that
 /// only left the process group.
@@ -123,6 +124,7 @@ fn a_signal_by_order() {
         node: bench.name.clone(),
         signal: libc::SIGUSR2,
         script_only: true,
+        steps_only: false,
     });
     let got = bench.path("got");
     wait_for("signal", || got.exists().then_some(()));
@@ -131,6 +133,7 @@ fn a_signal_by_order() {
         node: bench.name.clone(),
         signal: libc::SIGKILL,
         script_only: false,
+        steps_only: false,
     });
     let end = bench.ended(1);
     assert_eq!((end.cause, end.signal), (EndCause::Exited, libc::SIGKILL));
@@ -249,4 +252,104 @@ fn the_end_of_the_lifeline_leaves_nothing() {
         assert!(!spooled.exists());
         assert!(bench.groups().is_empty(), "{:?}", bench.groups());
     }
+}
+
+#[test]
+fn a_suspended_job_stands_still_and_so_does_its_clock() {
+    let mut bench = Bench::started();
+    let mut job = bench.job(1, "echo $$ > pid\nsleep 1000 & wait");
+    job.allocation.limit = Span::from_secs(5);
+    bench.launch(&job);
+    let pid = bench.path("pid");
+    let pid = wait_for("its pid", || {
+        let text = fs::read_to_string(&pid).ok()?;
+        text.trim().parse::<u32>().ok()
+    });
+    let (key, node) = (job.allocation.key, bench.name.clone());
+    bench.order(NodeOrder::Suspend {
+        key,
+        node: node.clone(),
+    });
+    // Comes again when a link was lost.
+    bench.order(NodeOrder::Suspend {
+        key,
+        node: node.clone(),
+    });
+    wait_for("it stands still", || {
+        (state_of(pid) == Some('T')).then_some(())
+    });
+    // Another job is over in the meantime, so longer than the limit has passed.
+    let other = bench.job(2, "sleep 5.5");
+    assert_eq!(bench.run(other).cause, EndCause::Exited);
+    assert_eq!(state_of(pid), Some('T'));
+    bench.order(NodeOrder::Resume { key, node });
+    wait_for("it goes on", || (state_of(pid) == Some('S')).then_some(()));
+    let end = bench.ended(1);
+    assert_eq!(end.cause, EndCause::TimeLimit);
+    let ran = end.end.since(end.start.unwrap());
+    assert!(ran >= Span::from_secs(10), "it ran and stood for {ran}");
+}
+
+/// The letter in `/proc/PID/stat`.
+fn state_of(pid: u32) -> Option<char> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after = text.rsplit(')').next()?;
+    after.trim_start().chars().next()
+}
+
+#[test]
+fn a_suspended_job_can_be_ended() {
+    let mut bench = Bench::started();
+    let job = bench.job(
+        1,
+        "trap 'echo term; exit 5' TERM\ntouch up\nsleep 1000 & wait",
+    );
+    bench.launch(&job);
+    let up = bench.path("up");
+    wait_for("trap", || up.exists().then_some(()));
+    let (key, node) = (job.allocation.key, bench.name.clone());
+    bench.order(NodeOrder::Suspend { key, node });
+    bench.kill(&job, KillCause::Cancelled);
+    let end = bench.ended(1);
+    assert_eq!((end.cause, end.exit_code), (EndCause::Cancelled, 5));
+    assert_eq!(bench.output(1), "term\n");
+}
+
+#[test]
+fn another_limit_for_a_running_job() {
+    let mut bench = Bench::started();
+    for (id, first, then) in [(1, 600, 1), (2, 2, 600)] {
+        let mut job = bench.job(id, "sleep 4");
+        job.allocation.limit = Span::from_secs(first);
+        bench.launch(&job);
+        bench.wait_started(id);
+        bench.order(NodeOrder::Limit {
+            key: job.allocation.key,
+            node: bench.name.clone(),
+            limit: Span::from_secs(then),
+        });
+        let want = match then {
+            1 => EndCause::TimeLimit,
+            _ => EndCause::Exited,
+        };
+        assert_eq!(bench.ended(id).cause, want, "from {first} s to {then} s");
+    }
+}
+
+#[test]
+fn a_signal_for_steps_does_not_reach_the_script() {
+    let mut bench = Bench::started();
+    let job = bench.job(1, "trap 'echo usr1' USR1\ntouch up\nsleep 1 & wait\nwait");
+    bench.launch(&job);
+    let up = bench.path("up");
+    wait_for("trap", || up.exists().then_some(()));
+    bench.order(NodeOrder::Signal {
+        key: job.allocation.key,
+        node: bench.name.clone(),
+        signal: libc::SIGUSR1,
+        script_only: false,
+        steps_only: true,
+    });
+    assert_eq!(bench.ended(1).cause, EndCause::Exited);
+    assert_eq!(bench.output(1), "");
 }

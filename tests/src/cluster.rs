@@ -21,8 +21,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Short names of the one program of the commands.
-const COMMANDS: [&str; 7] = ["cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm"];
+/// Names of the one program of the commands: its own short ones and Slurm's.
+const COMMANDS: [&str; 26] = [
+    "cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast", "sacct",
+    "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "seff",
+    "sinfo", "sprio", "squeue", "srun", "sshare", "sstat", "strigger",
+];
 
 /// How a cluster is configured.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub struct Options {
     pub entry: fn(usize) -> String,
     /// Lines of a node's `noded.toml`; `DIR` stands for the cluster's directory.
     pub noded: fn(usize) -> String,
+    /// Where the controller listens for nodes.
+    pub host: &'static str,
     /// Variables of cosyd.
     pub variables: Vec<(String, String)>,
     /// Whether node daemons play virtual nodes, and how many each.
@@ -62,6 +68,7 @@ impl Default for Options {
             queues: None,
             entry: |_| String::new(),
             noded: |_| String::new(),
+            host: "127.0.0.1",
             variables: Vec::new(),
             virtual_nodes: 0,
             state_dir: None,
@@ -91,13 +98,21 @@ impl Cluster {
     /// # Panics
     /// When it cannot be started.
     pub fn start(nodes: usize, options: Options) -> Self {
-        let mut cluster = Self::prepare(nodes, options);
-        cluster.start_cosyd();
-        for at in 0..nodes {
-            cluster.start_noded(at);
+        Self::prepare(nodes, options).start_prepared()
+    }
+
+    /// Starts what [`Self::prepare`] has made and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_prepared(mut self) -> Self {
+        self.start_cosyd();
+        for at in 0..self.nodes.len() {
+            self.start_noded(at);
         }
-        cluster.nodes.iter_mut().for_each(Daemon::await_ready);
-        cluster
+        self.nodes.iter_mut().for_each(Daemon::await_ready);
+        self
     }
 
     /// Writes all files, starts nothing.
@@ -194,11 +209,12 @@ impl Cluster {
         let state = self.state_dir();
         let mut text = format!(
             "[cluster]\nname = \"test\"\n{}\n[controller]\nstate_dir = \"{}\"\n\
-             key = \"{dir}/cosyd.key\"\nsocket = \"{}\"\nlisten = \"127.0.0.1:{}\"\n{}\n\
+             key = \"{dir}/cosyd.key\"\nsocket = \"{}\"\nlisten = \"{}:{}\"\n{}\n\
              [policy]\n{}\n",
             o.head,
             state.display(),
             self.socket().display(),
+            o.host,
             self.port,
             o.controller,
             o.policy,
@@ -230,14 +246,21 @@ impl Cluster {
         };
         let key = fs::read(self.dir().join("cosyd.key")).expect("the controller's key");
         let key = KeyPair::from_pkcs8(&key).expect("a key").public();
+        let more = (o.noded)(at + 1);
         let text = format!(
-            "name = \"{name}\"\ncontroller = \"127.0.0.1:{}\"\ncontroller_key = \"{key}\"\n\
+            "name = \"{name}\"\ncontroller = \"{}:{}\"\ncontroller_key = \"{key}\"\n\
              key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\ncores = {}\n\
-             memory = \"{}\"\n{}\n",
+             memory = \"{}\"\n{}{}\n",
+            o.host,
             self.port,
             o.cores,
             o.memory,
-            (o.noded)(at + 1),
+            // Any free port, unless a test names one.
+            match more.contains("listen = ") {
+                true => "",
+                false => "listen = \"127.0.0.1:0\"\n",
+            },
+            more,
         );
         text.replace("DIR", &self.dir().display().to_string())
     }
@@ -294,7 +317,7 @@ impl Cluster {
 
     /// Where the controller listens for nodes.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("{}:{}", self.options.host, self.port)
     }
 
     /// The controller's key.
@@ -334,8 +357,15 @@ impl Cluster {
         command
             .args(&words[1..])
             .current_dir(self.work())
-            .env("COSY_SOCKET", self.socket());
+            .env("COSY_SOCKET", self.socket())
+            .env("PATH", self.path_variable());
         command
+    }
+
+    /// The commands first.
+    fn path_variable(&self) -> String {
+        let usual = std::env::var("PATH").unwrap_or_default();
+        format!("{}/bin:{usual}", self.dir().display())
     }
 
     /// Runs a command line.
@@ -390,6 +420,7 @@ impl Cluster {
             filter: only(job),
             signal: None,
             script_only: false,
+            steps_only: false,
         });
         assert!(
             matches!(&reply, Reply::Done { changed: 1, .. }),

@@ -22,6 +22,8 @@ pub struct Daemon {
     program: PathBuf,
     config: PathBuf,
     log: PathBuf,
+    /// A program and its arguments that start the daemon; nothing: it is started as it is.
+    pub before: Vec<String>,
     /// More arguments.
     pub args: Vec<String>,
     /// More variables.
@@ -39,6 +41,7 @@ impl Daemon {
             program: program.to_owned(),
             config: config.to_owned(),
             log: log.to_owned(),
+            before: Vec::new(),
             args: Vec::new(),
             variables: Vec::new(),
             ignore_file_size_signal: false,
@@ -62,7 +65,14 @@ impl Daemon {
         keep_private(&read);
         keep_private(&write);
         let handed = [lifeline.as_raw_fd(), write.as_raw_fd()];
-        let mut command = Command::new(&self.program);
+        let mut command = match &self.before[..] {
+            [] => Command::new(&self.program),
+            [first, more @ ..] => {
+                let mut command = Command::new(first);
+                command.args(more).arg(&self.program);
+                command
+            }
+        };
         command
             .arg("--config")
             .arg(&self.config)

@@ -1,7 +1,6 @@
 //! Jobs to submit, and jobs as they are.
 
 use cosy_model::api::{JobField, Submission, Table};
-use cosy_model::job::{MailRequest, OpenMode, ResourceRequest};
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program, Span};
 use std::path::Path;
 
@@ -24,31 +23,12 @@ pub fn command(workdir: &Path, argv: &[&str]) -> Submission {
 }
 
 fn submission(workdir: &Path, program: Program, script: OsText) -> Submission {
+    let workdir = workdir.to_string_lossy().into_owned().into();
     let spec = JobSpec {
-        name: "test".into(),
-        queue: None,
-        account: None,
-        reservation: None,
-        comment: String::new(),
-        program,
-        request: ResourceRequest::default(),
         time_limit: Some(Span::from_minutes(60)),
-        begin: None,
-        hold: false,
-        nice: 0,
-        dependencies: Vec::new(),
         requeue: true,
-        workdir: workdir.to_string_lossy().into_owned().into(),
-        stdout: None,
-        stderr: None,
-        stdin: None,
-        open_mode: OpenMode::Truncate,
         environment: "PATH=/usr/local/bin:/usr/bin:/bin".into(),
-        login_environment: false,
-        umask: 0o022,
-        rlimits: Vec::new(),
-        warn: None,
-        mail: MailRequest::default(),
+        ..JobSpec::plain("test", program, workdir)
     };
     Submission {
         spec,

@@ -9,13 +9,18 @@
 //! a deadline. What a machine cannot show (no root, no control groups) is skipped with a
 //! line on standard error ([`system::skip`]).
 
+pub mod bench;
 pub mod chance;
 pub mod client;
 pub mod cluster;
 pub mod daemon;
 pub mod job;
+pub mod mpi;
+pub mod mpi_jobs;
+pub mod namespaces;
 pub mod people;
 pub mod programs;
+pub mod python;
 pub mod resv;
 pub mod run;
 pub mod system;

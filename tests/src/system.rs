@@ -69,6 +69,13 @@ pub fn processes_with(text: &str) -> Vec<Process> {
         .collect()
 }
 
+/// The process that started it; `None` when it has gone.
+pub fn parent_of(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
 /// Resident memory of a process in KiB; 0 when it has gone.
 pub fn resident_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -348,10 +348,15 @@ impl Link {
                 memory: cosy_model::MiB(2048),
                 ..Default::default()
             },
+            gpu_types: Vec::new(),
+            devices: Vec::new(),
             features: Vec::new(),
             boot_id: "b".into(),
             version: "0".into(),
             only_uid: None,
+            listen: String::new(),
+            step_socket: String::new(),
+            machine: cosy_model::node::Machine::default(),
         });
         self.say(&NodeReport::Register {
             nodes: nodes.collect(),
@@ -406,6 +411,7 @@ fn a_node_speaks_only_for_itself() {
             filter: only(job),
             signal: None,
             script_only: false,
+            steps_only: false,
         };
         for request in [Request::Ping, cancel] {
             match link.relay(node, 0, request.clone()) {

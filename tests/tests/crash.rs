@@ -151,6 +151,7 @@ fn cancel(connection: &mut Option<Client>, socket: &Path, id: JobId) -> bool {
         filter: only(id),
         signal: None,
         script_only: false,
+        steps_only: false,
     };
     match insist(connection, socket, request) {
         Reply::Done { changed, .. } => changed > 0,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::api::JobRef;
+use cosy_model::device::GpuRequest;
 use cosy_model::job::{ArraySpec, MemoryRequest, WarnSignal};
 use cosy_model::{Dependency, DependencyKind, JobId, JobState, MiB, Span};
 use cosy_tests::{Cluster, Options, Row, script, system, wait};
@@ -32,6 +33,7 @@ fn depends(kind: DependencyKind, job: JobId) -> Dependency {
         kind,
         job,
         task: None,
+        delay: cosy_model::Span::ZERO,
     }
 }
 
@@ -205,6 +207,38 @@ fn gpus() {
         ["", "unset"].contains(&none.trim()),
         "no GPU was asked for: {none}"
     );
+}
+
+#[test]
+fn gpus_by_type() {
+    let options = Options {
+        noded: |at| {
+            let second = if at == 1 { "a" } else { "b" };
+            format!(
+                "[[gpu]]\ntype = 'a'\n[[gpu]]\ntype = '{second}'\n\
+                 [[device]]\nname = 'fpga'\ncount = 2\n"
+            )
+        },
+        ..Options::default()
+    };
+    let c = Cluster::start(2, options);
+    let text = "echo $COSY_NODENAME $CUDA_VISIBLE_DEVICES $COSY_DEVICES_FPGA > gpus.$COSY_JOB_ID";
+    let check = |gpus: &str, fpgas: u32, want: &str| {
+        let mut submission = script(&c.work(), text);
+        let asked: GpuRequest = gpus.parse().unwrap();
+        let request = &mut submission.spec.request;
+        (request.gpus_per_node, request.gpu_types) = (asked.count, asked.types);
+        request.other_per_node.set("fpga", fpgas);
+        let job = c.submit(&submission);
+        c.until_end(job);
+        let said = read(&c.work().join(format!("gpus.{job}")));
+        assert_eq!(said.trim(), want, "{gpus}");
+    };
+    check("b", 0, "n2 1");
+    check("a:2", 1, "n1 0,1 0");
+    // Of no certain type: where all are alike.
+    check("1", 2, "n1 0 0,1");
+    check("a,b", 0, "n2 0,1");
 }
 
 #[test]

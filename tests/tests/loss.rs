@@ -92,6 +92,14 @@ fn job_that_is_not_to_run_again() {
         (JobState::NodeFailed, 1),
         "{row:?}"
     );
+    for command in [
+        &["chist", &job.to_string()][..],
+        &["cstat", "job", &job.to_string()],
+        &["cosy", "wait", &job.to_string()],
+    ] {
+        let said = c.run(command).out;
+        assert!(said.contains("node n1 was lost"), "{command:?}: {said}");
+    }
     c.start_noded(0);
     wait::until_true("what it left is killed", || !system::is_alive(pid));
     c.until_node("n1", "in service", |n| n.state == "idle");

@@ -12,8 +12,8 @@ use cosy_tests::{Cluster, Options, Row, script};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Version by version; all hold the same jobs.
-const FIXTURES: [&str; 1] = ["cosy-0.1.0.db"];
+/// Schema by schema; all hold the same jobs.
+const FIXTURES: [&str; 2] = ["cosy-0.1.0.db", "cosy-0.1.0-schema-2.db"];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -42,6 +42,7 @@ fn fill(c: &Cluster) {
         kind: DependencyKind::AfterOk,
         job: held,
         task: None,
+        delay: cosy_model::Span::ZERO,
     }];
     c.submit(&after);
     let mut cancelled = script(&work, "exit 0");

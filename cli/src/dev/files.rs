@@ -53,7 +53,7 @@ fn folder(path: &Path, mode: u32) -> anyhow::Result<()> {
 
 fn links(plan: &Plan) -> anyhow::Result<()> {
     let bin = plan.dir.join("bin");
-    for name in crate::commands::short_names().chain(["cosy"]) {
+    for name in crate::commands::link_names().chain(["cosy"]) {
         symlink(&plan.programs.cosy, bin.join(name))?;
     }
     symlink(&plan.programs.cosyd, bin.join("cosyd"))?;
@@ -180,6 +180,9 @@ pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result
         ("controller_key", key.to_string().into()),
         ("key", path("key")?),
         ("spool_dir", path("spool")?),
+        // Other nodes of this cluster are on this machine, too.
+        ("listen", "127.0.0.1:0".into()),
+        ("step_socket", path("steps.sock")?),
         ("cores", i64::from(plan.cores).into()),
         ("memory", format!("{}M", plan.memory_mib).into()),
         // All nodes share this machine's cores: numbers of cores mean nothing.

@@ -11,7 +11,7 @@ use clap::ArgMatches;
 use cosy_model::api::{JobRef, Reply, Request, Submission};
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
 use cosy_model::resources::Counted;
-use cosy_model::{JobId, JobSpec, OsText, Program};
+use cosy_model::{JobId, JobSpec, OsText, Program, Time};
 use options::Options;
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -141,24 +141,14 @@ fn shown(file: Option<&OsStr>) -> String {
 
 fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
     let default_name = default_name(&target);
-    let begin = options
-        .begin
-        .as_ref()
-        .map(|text| when::parse(text, &when::now(), when::Lean::Ahead))
-        .transpose()
-        .map_err(|e| {
-            exit::usage(format!(
-                "--begin: '{}' is {e}",
-                options.begin.as_deref().unwrap_or_default()
-            ))
-        })?;
+    let begin = begin(options)?;
+    let name = options.name.clone().unwrap_or(default_name);
+    let workdir = surroundings::workdir(options.chdir.as_deref()).map_err(|e| anyhow!(e))?;
     Ok(JobSpec {
-        name: options.name.clone().unwrap_or(default_name),
         queue: options.queue.clone(),
         account: options.account.clone(),
         reservation: options.reservation,
         comment: options.comment.clone().unwrap_or_default(),
-        program: program(target)?,
         request: request(options),
         time_limit: options.time,
         begin,
@@ -166,7 +156,6 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         nice: options.nice.unwrap_or(0),
         dependencies: options.depend.clone(),
         requeue: options.requeue.unwrap_or(true),
-        workdir: surroundings::workdir(options.chdir.as_deref()).map_err(|e| anyhow!(e))?,
         stdout: options.output.clone(),
         stderr: options.error.clone(),
         stdin: options.input.clone(),
@@ -177,8 +166,23 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         umask: surroundings::mask(),
         rlimits: surroundings::limits(),
         warn: options.signal,
+        mpi: options.mpi.clone(),
         mail: options.mail(),
+        ..JobSpec::plain(name, program(target)?, workdir)
     })
+}
+
+/// The time that `--begin` names.
+///
+/// # Errors
+/// It is no time.
+pub fn begin(options: &Options) -> anyhow::Result<Option<Time>> {
+    let Some(text) = &options.begin else {
+        return Ok(None);
+    };
+    let time = when::parse(text, &when::now(), when::Lean::Ahead);
+    time.map(Some)
+        .map_err(|e| exit::usage(format!("--begin: '{text}' is {e}")))
 }
 
 /// The resources and places that the options ask for.
@@ -187,6 +191,7 @@ pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
     for (name, amount) in &options.other {
         other_per_node.set(name, *amount);
     }
+    let gpus = options.gpus.clone().unwrap_or_default();
     cosy_model::job::ResourceRequest {
         nodes: options.nodes,
         tasks: options.tasks,
@@ -194,7 +199,8 @@ pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
         cores_per_task: options.cores_per_task.unwrap_or(1),
         memory: options.memory.unwrap_or_default(),
         disk_per_node: options.disk.unwrap_or_default(),
-        gpus_per_node: options.gpus.unwrap_or(0),
+        gpus_per_node: gpus.count,
+        gpu_types: gpus.types,
         other_per_node,
         exclusive: options.exclusive,
         features: options.features.clone(),
@@ -202,6 +208,7 @@ pub fn request(options: &Options) -> cosy_model::job::ResourceRequest {
         avoid: options.avoid.clone(),
         prefer: options.prefer.clone(),
         sets: options.sets.clone(),
+        ..cosy_model::job::ResourceRequest::default()
     }
 }
 
@@ -284,7 +291,7 @@ mod tests {
             "--disk",
             "10G",
             "--gpus",
-            "1",
+            "a100:1",
             "--other",
             "fpga=2",
             "-t",
@@ -347,6 +354,7 @@ mod tests {
             (Some(2), Some(8), Some(4))
         );
         assert_eq!((r.cores_per_task, r.gpus_per_node), (2, 1));
+        assert_eq!(r.gpu_types.iter().collect::<Vec<_>>(), [("a100", 1)]);
         assert_eq!(r.memory, MemoryRequest::PerNode(MiB(2048)));
         assert_eq!(r.disk_per_node, MiB(10 << 10));
         assert_eq!(r.other_per_node.get("fpga"), 2);
@@ -407,11 +415,17 @@ mod tests {
             assert!(error.contains(want), "{args:?}: {error}");
             assert!(!error.contains('\n'), "{error}");
         };
-        for option in ["-N", "-n", "-c", "--tasks-per-node", "--gpus"] {
+        for option in ["-N", "-n", "-c", "--tasks-per-node"] {
             for value in ["x", "-1", "", "1.5", "99999999999999999999", "0x10", "é"] {
                 check(&[option, value], "a whole number");
             }
         }
+        for value in ["-1", "", "1.5", "99999999999999999999", "1025"] {
+            check(&["--gpus", value], "a whole number");
+        }
+        check(&["--gpus", "a100:x"], "'x' is no whole number");
+        check(&["--gpus", "é"], "no name of a type");
+        check(&["--gpus", "a,a:2"], "asked for once");
         check(&["-N", "0"], "from 1 to");
         for value in ["", "x", "-1", "0", "1.5G", "9999999999999999999T"] {
             check(&["--mem", value], "size");

@@ -6,6 +6,7 @@
 use crate::arg::{flag, json, number, parse_limit, parse_name, parse_reservation, value, values};
 use crate::{refs, signals};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use cosy_model::device::{DeviceError, GpuRequest};
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
 use cosy_model::{ArraySpec, Dependency, MiB, OsText, ReservationId, Span};
@@ -43,7 +44,7 @@ pub struct Options {
     /// `--disk`.
     pub disk: Option<MiB>,
     /// `--gpus`.
-    pub gpus: Option<u32>,
+    pub gpus: Option<GpuRequest>,
     /// `--other`.
     pub other: Vec<(String, u32)>,
     /// `--time`.
@@ -94,6 +95,8 @@ pub struct Options {
     pub reservation: Option<ReservationId>,
     /// `--comment`.
     pub comment: Option<String>,
+    /// `--mpi`.
+    pub mpi: Option<String>,
     /// `--signal`.
     pub signal: Option<WarnSignal>,
     /// `--mail-type`.
@@ -168,7 +171,12 @@ fn resource_args() -> [Arg; 11] {
         .value_parser(size),
         value("mem-per-core", "SIZE", "Memory for each core").value_parser(size),
         value("disk", "SIZE", "Scratch disk on each node").value_parser(size),
-        value("gpus", "N", "GPUs on each node").value_parser(number(0, 1024)),
+        value(
+            "gpus",
+            "N|TYPE:N[,...]",
+            "GPUs on each node, of any one type or by type (a100:2)",
+        )
+        .value_parser(gpus),
         value(
             "other",
             "NAME=N[,...]",
@@ -280,12 +288,18 @@ fn file_args() -> [Arg; 7] {
     ]
 }
 
-fn other_args() -> [Arg; 8] {
+fn other_args() -> [Arg; 9] {
     [
         value("name", "NAME", "Name of the job")
             .short('J')
             .value_parser(parse_name),
         value("comment", "TEXT", "Any text").value_parser(comment),
+        value(
+            "mpi",
+            "NAME",
+            "MPI plugin of what it starts; its queue's, else found out, without",
+        )
+        .value_parser(crate::run::mpi::parse),
         value(
             "mail-type",
             "LIST",
@@ -342,6 +356,7 @@ impl Options {
         take(&mut self.account, m, "account");
         take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
+        take(&mut self.mpi, m, "mpi");
         take(&mut self.signal, m, "signal");
         take(&mut self.mail_type, m, "mail-type");
         take(&mut self.mail_user, m, "mail-user");
@@ -452,6 +467,19 @@ fn size(text: &str) -> Result<MiB, String> {
 /// Not a host list, or too many names.
 pub fn hosts(text: &str) -> Result<Vec<String>, String> {
     cosy_model::expand(text).map_err(|e| e.to_string())
+}
+
+/// A number of GPUs, or numbers by type.
+///
+/// # Errors
+/// In one line.
+pub fn gpus(text: &str) -> Result<GpuRequest, String> {
+    if text.bytes().all(|b| b.is_ascii_digit()) || !text.contains(|c: char| c.is_alphabetic()) {
+        let count = number(0, 1024)(text)?;
+        let types = cosy_model::Counted::default();
+        return Ok(GpuRequest { count, types });
+    }
+    text.parse().map_err(|e: DeviceError| e.to_string())
 }
 
 fn other(text: &str) -> Result<Vec<(String, u32)>, String> {

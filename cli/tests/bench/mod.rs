@@ -37,7 +37,8 @@ impl Bench {
         fs::create_dir(root.path().join("bin")).unwrap();
         fs::create_dir(root.path().join("run")).unwrap();
         for name in [
-            "cosy", "csub", "cresv", "cstat", "ccancel", "chist", "cadm", "ctop",
+            "cosy", "csub", "cresv", "cstat", "ccancel", "chist", "cadm", "ctop", "calloc",
+            "cbcast",
         ] {
             let link = root.path().join("bin").join(name);
             symlink(env!("CARGO_BIN_EXE_cosy"), link).unwrap();

@@ -37,54 +37,57 @@ pub(super) fn switchable<T>(
     read(check, value).map(Some)
 }
 
+/// What was read, or the fault that the value is not what it should be.
+fn or_fault<T>(check: &mut Check<'_>, value: &Raw, read: Option<T>, is_no: &str) -> Option<T> {
+    if read.is_none() {
+        check.fault(value.span().start, format!("{} {is_no}", shown(value)));
+    }
+    read
+}
+
 /// A sum of service units.
 pub(super) fn sum(check: &mut Check<'_>, value: &Raw) -> Option<Su> {
     let read = decimal(value.get_ref()).and_then(|text| text.parse().ok());
-    if read.is_none() {
-        let what = format!(
-            "{} is no sum of service units: use a number like 250 or 12.5, at most 6 decimals",
-            shown(value)
-        );
-        check.fault(value.span().start, what);
-    }
-    read
+    or_fault(
+        check,
+        value,
+        read,
+        "is no sum of service units: use a number like 250 or 12.5, at most 6 decimals",
+    )
 }
 
 /// Per cent from 0 to 100, in millionths of the whole.
 pub(super) fn share(check: &mut Check<'_>, value: &Raw) -> Option<u32> {
     let millionths = scaled(value.get_ref(), 10_000, 1_000_000);
-    if millionths.is_none() {
-        let what = format!(
-            "{} is no share: use per cent from 0 to 100, like 15 or 7.5, at most 4 decimals",
-            shown(value)
-        );
-        check.fault(value.span().start, what);
-    }
-    millionths
+    or_fault(
+        check,
+        value,
+        millionths,
+        "is no share: use per cent from 0 to 100, like 15 or 7.5, at most 4 decimals",
+    )
 }
 
 /// A weight in thousandths: 1 is 1000.
 pub(super) fn weight(check: &mut Check<'_>, value: &Raw) -> Option<u32> {
     let thousandths = scaled(value.get_ref(), 1000, u32::MAX);
-    if thousandths.is_none() {
-        let what = format!(
-            "{} is no weight: use a number like 1 or 2.5, not below 0, at most 3 decimals",
-            shown(value)
-        );
-        check.fault(value.span().start, what);
-    }
-    thousandths
+    or_fault(
+        check,
+        value,
+        thousandths,
+        "is no weight: use a number like 1 or 2.5, not below 0, at most 3 decimals",
+    )
 }
 
 /// A number from 0 on.
 pub(super) fn count(check: &mut Check<'_>, value: &Raw) -> Option<u32> {
     let read = value.get_ref().as_integer();
     let read = read.and_then(|n| u32::try_from(n).ok());
-    if read.is_none() {
-        let what = format!("{} is no number of things: use 0, 1, 2, ...", shown(value));
-        check.fault(value.span().start, what);
-    }
-    read
+    or_fault(
+        check,
+        value,
+        read,
+        "is no number of things: use 0, 1, 2, ...",
+    )
 }
 
 /// A length of time with an end.

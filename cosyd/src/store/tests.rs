@@ -1,12 +1,16 @@
-//! Reservations and money: what is saved is what is loaded.
+//! Reservations, money and steps: what is saved is what is loaded.
 
 use super::bookings::{LedgerQuery, Reader};
 use super::{MIGRATIONS, Store};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
-use cosy_model::api::HistoryEvent;
+use cosy_control::{JobRow, StepBatch, StepUse, SubmissionRow};
+use cosy_model::api::{HistoryEvent, JobRef, StepRow};
 use cosy_model::job::ResourceRequest;
+use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
+use cosy_model::step::{StepId, StepRecord};
 use cosy_model::{Amounts, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
+use cosy_model::{Attempt, End, EndCause, JobState, OsText};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -367,11 +371,182 @@ fn a_database_of_the_first_schema_is_migrated() {
             .pragma_query_value(None, "user_version", |r| r.get(0));
         found.unwrap()
     };
-    assert_eq!(version(&store), 2);
+    assert_eq!(version(&store), 4);
     store
         .connection
-        .pragma_update(None, "user_version", 3)
+        .pragma_update(None, "user_version", 5)
         .unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
-    assert!(newer.to_string().contains("schema 3"), "{newer}");
+    assert!(newer.to_string().contains("schema 5"), "{newer}");
+}
+
+// --- steps
+
+fn key(job: u64, attempt: u32) -> AttemptKey {
+    AttemptKey {
+        job: JobId(job),
+        attempt: Attempt(attempt),
+    }
+}
+
+/// A running job of that user.
+fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
+    let submitted = Record::Submitted {
+        row: Box::new(SubmissionRow {
+            base: JobId(job),
+            indices: index.map(|i| vec![i]),
+            at_once: None,
+            uid: Uid(uid),
+            gid: Gid(uid),
+            user: format!("u{uid}"),
+            queue: "day".into(),
+            submit: Time(1),
+            spec: serde_json::from_str(SPEC).unwrap(),
+        }),
+        script: OsText::default(),
+        environment: OsText::default(),
+    };
+    let run = serde_json::json!({"allocated": 1, "started": 1, "parts": [], "after": null, "killed": null});
+    let row = Record::Job(Box::new(JobRow {
+        id: JobId(job),
+        base: JobId(job),
+        index,
+        state: JobState::Running,
+        attempt: Attempt(2),
+        held: None,
+        changed: None,
+        queue: None,
+        eligible: None,
+        run: serde_json::from_value(run).unwrap(),
+        end: None,
+        note: String::new(),
+        derived: (0, 0),
+    }));
+    vec![submitted, row]
+}
+
+const SPEC: &str = r#"{"name": "x", "program": "allocation", "request": {"cores_per_task": 1},
+    "workdir": "/", "environment": "", "umask": 18}"#;
+
+fn steps(key: AttemptKey, before: u64, upto: u64) -> Record {
+    let record = |step: u64| StepRecord {
+        step: StepId(step as u32),
+        name: "true".into(),
+        nodes: "n1".into(),
+        tasks: 1,
+        cores: 1,
+        end: End {
+            user_cpu_us: 10,
+            system_cpu_us: 1,
+            peak_memory_bytes: step,
+            ..End::never_ran(EndCause::Exited, Time(9))
+        },
+    };
+    Record::Steps(Box::new(StepBatch {
+        key,
+        before,
+        records: (before..upto).map(record).collect(),
+    }))
+}
+
+#[test]
+fn each_step_is_there_once_by_job_attempt_and_number() {
+    let bench = Bench::new();
+    let mut records = running(1, 1000, None);
+    records.extend(running(2, 1001, Some(7)));
+    records.push(steps(key(1, 2), 3, 5));
+    records.push(steps(key(1, 2), 0, 3));
+    records.push(steps(key(1, 1), 0, 2));
+    records.push(steps(key(2, 2), 0, 1));
+    // Again, with more behind them; and again without.
+    records.push(steps(key(1, 2), 3, 8));
+    records.push(steps(key(1, 2), 3, 4));
+    let store = bench.saved(&records);
+    let name = |job, task| JobRef {
+        job: JobId(job),
+        task,
+    };
+    let check = |jobs: &[JobRef], only: Option<u32>, want: &str| {
+        let rows = store.steps(jobs, only.map(Uid)).unwrap();
+        let row = |r: &StepRow| format!("{}:{}.{}", r.job, r.attempt, r.record.step);
+        let rows: Vec<String> = rows.iter().map(row).collect();
+        assert_eq!(rows.join(" "), want, "{jobs:?} {only:?}");
+    };
+    let all = "1:1.0 1:1.1 1:2.0 1:2.1 1:2.2 1:2.3 1:2.4 1:2.5 1:2.6 1:2.7";
+    check(&[name(1, None)], None, all);
+    check(&[name(1, None)], Some(1000), all);
+    check(&[name(1, None)], Some(1001), "");
+    check(&[name(2, None)], Some(1001), "2_7:2.0");
+    check(&[name(2, Some(7))], None, "2_7:2.0");
+    check(&[name(2, Some(8))], None, "");
+    check(&[name(3, None)], None, "");
+    let mut used = store.load().unwrap().steps;
+    used.sort_by_key(|(key, _)| *key);
+    let sum = StepUse {
+        count: 8,
+        user_cpu_us: 80,
+        system_cpu_us: 8,
+        peak_memory_bytes: 7,
+        exit_code: 0,
+        signal: 0,
+    };
+    assert_eq!(used[0], (key(1, 2), sum));
+    assert_eq!(used.len(), 2);
+}
+
+#[test]
+fn a_database_of_the_second_schema_is_migrated() {
+    let bench = Bench::new();
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    old.execute_batch(&MIGRATIONS[..2].concat()).unwrap();
+    old.execute_batch(
+        "INSERT INTO events VALUES (5, 77, 'started', 'controller', 'job 1', '');
+         INSERT INTO ledger VALUES (1, 1, 'grants', 'lab', NULL, 'lab', 5, NULL, 'x', 'root');
+         PRAGMA user_version = 2;",
+    )
+    .unwrap();
+    drop(old);
+    let mut records = running(1, 1000, None);
+    records.push(steps(key(1, 2), 0, 4));
+    let store = bench.saved(&records);
+    let loaded = store.load().unwrap();
+    assert_eq!((loaded.last_event, loaded.last_entry), (5, 1));
+    assert_eq!(loaded.steps[0].1.count, 4);
+}
+
+#[test]
+fn a_database_of_the_third_schema_is_migrated() {
+    let bench = Bench::new();
+    let mut records = running(1, 1000, None);
+    records.push(steps(key(1, 2), 0, 4));
+    drop(bench.saved(&records));
+    // As the third schema had it: without the columns of the fourth.
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    old.execute_batch(
+        "ALTER TABLE steps DROP COLUMN exit_code;
+         ALTER TABLE steps DROP COLUMN signal;
+         PRAGMA user_version = 3;",
+    )
+    .unwrap();
+    drop(old);
+    let mut end = End::never_ran(EndCause::Exited, Time(1));
+    end.exit_code = 7;
+    let Record::Steps(mut batch) = steps(key(1, 2), 4, 6) else {
+        panic!("no steps")
+    };
+    batch.records[0].end = end;
+    let store = bench.saved(&[Record::Steps(batch)]);
+    let loaded = store.load().unwrap();
+    let used = loaded.steps[0].1;
+    assert_eq!((used.count, used.exit_code, used.signal), (6, 7, 0));
+}
+
+#[test]
+fn a_submission_that_was_done_lives_again() {
+    let bench = Bench::new();
+    let mut records = running(1, 1000, None);
+    records.push(Record::SubmissionDone(JobId(1)));
+    assert!(bench.saved(&records).load().unwrap().submissions.is_empty());
+    let store = bench.saved(&[Record::SubmissionLives(JobId(1))]);
+    assert_eq!(store.load().unwrap().submissions.len(), 1);
 }

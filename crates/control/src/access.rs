@@ -2,9 +2,9 @@
 
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
-use crate::event::{Caller, Via};
+use crate::event::{Caller, LinkId, Via};
 use crate::job::Submitted;
-use cosy_model::{AccessLevel, QueueSpec, Refusal, RefusalCode, User};
+use cosy_model::{AccessLevel, NodeId, QueueSpec, Refusal, RefusalCode, Uid, User};
 
 /// A user's level in a queue: the user's own entry if there is one; else the best of
 /// the groups' entries, but a deny of any group counts more; else that of the others.
@@ -82,30 +82,71 @@ impl Controller {
             return Ok(());
         }
         let id = self.node_ids.get(node.as_str());
-        let has_job = id.is_some_and(|id| {
-            self.nodes[id.index()]
-                .jobs
-                .iter()
-                .filter_map(|job| self.jobs.get(job))
-                .any(|job| job.submitted.uid == caller.user.uid)
-        });
-        if has_job {
+        if id.is_some_and(|id| self.has_job_on(*id, caller.user.uid)) {
             return Ok(());
         }
-        Err(Refusal::new(
-            RefusalCode::Forbidden,
-            format!(
-                "user {} has no job on node {node}, and {node} is no login host: use the commands on a login host",
-                caller.user.name
-            ),
-        ))
+        Err(no_job_there(&caller.user.name, node))
     }
+
+    fn has_job_on(&self, id: NodeId, uid: Uid) -> bool {
+        let jobs = self.nodes[id.index()].jobs.iter();
+        jobs.filter_map(|job| self.jobs.get(job))
+            .any(|job| job.submitted.uid == uid)
+    }
+
+    /// The same for what a daemon asks on a user's behalf, on any of its nodes.
+    pub(crate) fn may_pass(&self, link: LinkId, uid: Uid) -> Result<(), Refusal> {
+        let nodes = self.nodes_on(link);
+        let passes = |id: &NodeId| self.nodes[id.index()].spec.login || self.has_job_on(*id, uid);
+        if nodes.iter().any(passes) {
+            return Ok(());
+        }
+        let first = nodes.first().map(|id| &self.nodes[id.index()].spec.name);
+        let name = first.map_or("of that daemon", String::as_str);
+        Err(no_job_there(&uid.to_string(), name))
+    }
+
+    fn nodes_on(&self, link: LinkId) -> Vec<NodeId> {
+        let nodes = self.links.get(&link).map_or(&[][..], |l| &l.nodes);
+        let there = |id: &NodeId| self.nodes[id.index()].link == Some(link);
+        nodes.iter().copied().filter(there).collect()
+    }
+
+    /// Whether a user on a login host with that link is an administrator.
+    pub(crate) fn is_admin_there(&self, link: LinkId, uid: Uid) -> bool {
+        let nodes = self.nodes_on(link);
+        let mut login = nodes.iter().map(|id| &self.nodes[id.index()].spec);
+        let Some(login) = login.find(|node| node.login) else {
+            return false;
+        };
+        let known = self.users.get(&uid).map(|known| known.user.clone());
+        self.is_admin(&Caller {
+            resolved: known.is_some(),
+            user: known.unwrap_or_else(|| User {
+                uid,
+                ..User::default()
+            }),
+            via: Some(Via {
+                node: login.name.clone(),
+                link,
+            }),
+        })
+    }
+}
+
+fn no_job_there(user: &str, node: &str) -> Refusal {
+    Refusal::new(
+        RefusalCode::Forbidden,
+        format!(
+            "user {user} has no job on node {node}, and {node} is no login host: use the commands on a login host"
+        ),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::{Gid, Group, Uid};
+    use cosy_model::{Gid, Group};
 
     #[test]
     fn levels() {

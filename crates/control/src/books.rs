@@ -179,12 +179,7 @@ impl Books {
         if used > Su::MOST {
             return Err(too_much(account, "held and charged", used));
         }
-        let cause = Cause {
-            now,
-            reservation: Some(reservation),
-            why: "hold",
-            who,
-        };
+        let cause = Cause::of(now, reservation, "hold", who);
         Ok(self.carry(account, Way::Hold, sum, cause))
     }
 
@@ -199,12 +194,7 @@ impl Books {
         why: &str,
         who: &str,
     ) -> Vec<Record> {
-        let cause = Cause {
-            now,
-            reservation: Some(reservation),
-            why,
-            who,
-        };
+        let cause = Cause::of(now, reservation, why, who);
         self.carry(account, Way::Charge, sum, cause)
     }
 
@@ -217,12 +207,7 @@ impl Books {
         sum: Su,
         who: &str,
     ) -> Vec<Record> {
-        let cause = Cause {
-            now,
-            reservation: Some(reservation),
-            why: "return",
-            who,
-        };
+        let cause = Cause::of(now, reservation, "return", who);
         self.carry(account, Way::Release, sum, cause)
     }
 
@@ -235,12 +220,7 @@ impl Books {
         sum: Su,
         who: &str,
     ) -> Vec<Record> {
-        let cause = Cause {
-            now,
-            reservation: Some(reservation),
-            why: "return",
-            who,
-        };
+        let cause = Cause::of(now, reservation, "return", who);
         self.carry(account, Way::GiveBack, sum, cause)
     }
 

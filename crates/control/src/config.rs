@@ -41,6 +41,12 @@ pub struct PolicyConfig {
     /// Nodes are counted on so long after a job's limit: until then it has been ended with
     /// force and its nodes are clean. What makes exact starts exact.
     pub clearance: Span,
+    /// Most interactive jobs of one user that run at once (COSY, section 3.1); 0 is no
+    /// limit.
+    pub interactive_per_user: u32,
+    /// A command that stays with a job may come again within so long when its connection
+    /// broke without its doing.
+    pub attend_grace: Span,
 }
 
 /// How requests are weighed in the shares and waits of the notice rule.
@@ -178,6 +184,13 @@ pub struct ReservationPolicy {
     pub gap: Span,
 }
 
+impl ReservationPolicy {
+    /// True when that rule is in force, alone or beside others.
+    pub fn asks(&self, rule: Rule) -> bool {
+        self.all_of.contains(&rule) || self.any_of.contains(&rule)
+    }
+}
+
 impl Default for ReservationPolicy {
     fn default() -> Self {
         Self {
@@ -231,6 +244,8 @@ impl Default for PolicyConfig {
             user_ttl: Span::from_minutes(5),
             visibility: Visibility::Own,
             clearance: Span::ZERO,
+            interactive_per_user: 1,
+            attend_grace: Span::from_secs(60),
         }
     }
 }
@@ -240,6 +255,8 @@ impl Default for PolicyConfig {
 pub struct ClusterConfig {
     /// Name of the cluster.
     pub name: String,
+    /// Name of the controller's host, to be told.
+    pub host: String,
     /// User names, and groups as `@group`, that may do everything.
     pub admins: Vec<String>,
     /// The user that the controller runs as: an administrator too.
@@ -260,4 +277,9 @@ pub struct ClusterConfig {
     pub queue_reservations: BTreeMap<String, ReservationPolicy>,
     /// Accounts by name.
     pub accounts: BTreeMap<String, AccountConfig>,
+    /// Licences and how many of each there are.
+    pub licenses: cosy_model::Counted,
+    /// Whether a job is ended when what it waits for can no longer happen, unless it says
+    /// otherwise itself.
+    pub end_if_never: bool,
 }

@@ -1,7 +1,9 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
+use crate::attend::Attending;
 use crate::config::ClusterConfig;
-use crate::event::{Batch, Effect, Event, LinkId};
+use crate::event::{Batch, ClientId, Effect, Event, LinkId};
+use crate::interactive::Allocating;
 use crate::job::{Group, Job};
 use crate::nodes::{Link, Node};
 use crate::queues::Queue;
@@ -70,6 +72,24 @@ pub struct Controller {
     pub(crate) unordered: BTreeSet<(JobId, NodeId)>,
     /// Jobs whose row is to be written at the end of the turn, once.
     pub(crate) dirty: BTreeSet<JobId>,
+    /// Ends of jobs in which nothing is launched: the controller itself ends those.
+    pub(crate) held_ends: BTreeSet<(Time, JobId)>,
+    /// Live interactive jobs by user.
+    pub(crate) interactive: BTreeMap<Uid, BTreeSet<JobId>>,
+    /// Who stays with which job.
+    pub(crate) attending: BTreeMap<JobId, Attending>,
+    /// The same by command.
+    pub(crate) attendants: BTreeMap<ClientId, JobId>,
+    /// Jobs whose command may come again, by the time until which.
+    pub(crate) lonely: BTreeSet<(Time, JobId)>,
+    /// Requests for allocations that are answered at the end of the turn.
+    pub(crate) allocating: Vec<Allocating>,
+    /// Licences that jobs hold.
+    pub(crate) licenses_used: cosy_model::Counted,
+    /// Jobs that wait and have a choice between groups of nodes.
+    pub(crate) choosers: BTreeSet<JobId>,
+    /// Jobs that wait for licences.
+    pub(crate) unlicensed: BTreeSet<JobId>,
     pub(crate) reservations: Reservations,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
@@ -109,6 +129,15 @@ impl Controller {
             unsaved_starts: BTreeSet::new(),
             unordered: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            held_ends: BTreeSet::new(),
+            interactive: BTreeMap::new(),
+            attending: BTreeMap::new(),
+            attendants: BTreeMap::new(),
+            lonely: BTreeSet::new(),
+            allocating: Vec::new(),
+            licenses_used: cosy_model::Counted::default(),
+            choosers: BTreeSet::new(),
+            unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),
             inside: BTreeMap::new(),
             started_at: now,
@@ -128,8 +157,14 @@ impl Controller {
                 request,
                 facts,
             } => self.asked(now, client, &caller, key, request, &facts),
-            Event::ClientGone(client) => self.waits.retain(|w| w.client != client),
-            Event::LinkOpened { link, peer, hello } => self.link_opened(now, link, peer, hello),
+            Event::ClientGone(client) => self.client_gone(now, client),
+            Event::ClientLost(client) => self.client_lost(now, client),
+            Event::LinkOpened {
+                link,
+                peer,
+                address,
+                hello,
+            } => self.link_opened(now, link, peer, address, hello),
             Event::LinkReported { link, report } => self.link_reported(now, link, report),
             Event::LinkClosed(link) => self.link_closed(link),
             Event::UserResolved { uid, result } => self.user_resolved(now, uid, result),
@@ -149,7 +184,10 @@ impl Controller {
         }
         self.begin_due(now);
         self.reservations_due(now);
+        self.held_due(now);
+        self.lonely_due(now);
         self.start_jobs(now);
+        self.answer_allocations();
         for id in std::mem::take(&mut self.dirty) {
             self.save_job(id);
         }
@@ -167,7 +205,9 @@ impl Controller {
     /// now and then depends on time but silent nodes, limits and what is forgotten.
     pub fn next_due(&self) -> Option<Time> {
         let begin = self.begins.first().map(|(begin, _)| *begin);
-        let next = [begin, self.reservations.next_due()];
+        let held = self.held_ends.first().map(|(end, _)| *end);
+        let lonely = self.lonely.first().map(|(until, _)| *until);
+        let next = [begin, held, lonely, self.reservations.next_due()];
         next.into_iter().flatten().min()
     }
 
@@ -187,6 +227,7 @@ impl Controller {
         self.check_nodes(now);
         self.check_limits(now);
         self.check_users(now);
+        self.choose_again(now);
         self.check_reservations(now);
         self.save_starts();
         self.forget_old(now);

@@ -5,8 +5,10 @@ use crate::controller::Controller;
 use crate::job::Place;
 use crate::queues::Queue;
 use cosy_model::job::{MemoryRequest, ResourceRequest};
-use cosy_model::{Amounts, JobSpec, MiB, QueueId, Refusal, RefusalCode, Span, User, limits};
-use cosy_sched::{Demand, NodeMask};
+use cosy_model::{About, Amounts, JobSpec, MiB, NodeId, QueueId, Refusal, RefusalCode, Span, User};
+use cosy_model::{device, limits};
+use cosy_sched::{Demand, NodeMask, Shortage};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Controller {
@@ -40,11 +42,10 @@ impl Controller {
         if let (Some(max), Some(asked)) = (queue.spec.max_nodes, nodes)
             && asked > max
         {
-            return Err(over(
-                queue,
-                &format!("{asked} nodes"),
-                &format!("{max} nodes"),
-            ));
+            return Err(
+                over(queue, &format!("{asked} nodes"), &format!("{max} nodes"))
+                    .about(About::NodeCount),
+            );
         }
         let (per_task, per_node) = amounts(request, queue)?;
         let demand = Demand {
@@ -77,18 +78,43 @@ impl Controller {
                     "node {} is required, but it is avoided, lacks a feature asked for, or is not in queue {name}",
                     self.nodes[node.index()].spec.name
                 ),
-            ));
+            )
+            .about(About::Node));
         }
-        let unknown = demand.allowed.iter().any(|n| !self.nodes[n.index()].known);
-        if unknown {
+        let typed = demand.per_node.other.iter();
+        let typed = typed.filter_map(|(name, _)| device::gpu_type(name)).count() > 0;
+        let unknown = |n: NodeId| {
+            let node = &self.nodes[n.index()];
+            !node.known || typed && node.amounts.gpus > 0 && !node.devices.counted
+        };
+        if demand.allowed.iter().any(unknown) {
             return Ok(());
         }
         self.sched.could_ever_run(demand).map_err(|shortage| {
+            let types = self.types_to_name(demand, &shortage);
             Refusal::new(
                 RefusalCode::NeverFits,
-                format!("queue {name} can never run this job: {shortage}"),
+                format!("queue {name} can never run this job: {shortage}{types}"),
             )
+            .about(about(demand, &shortage))
         })
+    }
+
+    /// Help for who asked for GPUs of any type where nodes have several.
+    fn types_to_name(&self, demand: &Demand, shortage: &Shortage) -> String {
+        let several = matches!(shortage, Shortage::OneNode { what, .. }
+            if *what == device::words(device::ANY_GPU));
+        if !several {
+            return String::new();
+        }
+        let nodes = demand.allowed.iter().map(|n| &self.nodes[n.index()]);
+        let names = nodes.flat_map(|n| n.amounts.other.iter());
+        let types: BTreeSet<&str> = names.filter_map(|(n, _)| device::gpu_type(n)).collect();
+        let types: Vec<&str> = types.into_iter().collect();
+        format!(
+            "; nodes with several types of GPUs give them by type only: {}",
+            types.join(", ")
+        )
     }
 
     fn allowed(&self, request: &ResourceRequest, queue: &Queue) -> Result<NodeMask, Refusal> {
@@ -96,15 +122,7 @@ impl Controller {
         for node in self.mask(&request.avoid)?.iter() {
             allowed.remove(node);
         }
-        if !request.features.is_empty() {
-            let lacking: Vec<_> = allowed
-                .iter()
-                .filter(|n| !self.nodes[n.index()].has_features(&request.features))
-                .collect();
-            for node in lacking {
-                allowed.remove(node);
-            }
-        }
+        let allowed = self.with_features(request, allowed)?;
         if allowed.count() == 0 {
             return Err(Refusal::new(
                 RefusalCode::NeverFits,
@@ -117,7 +135,8 @@ impl Controller {
                         request.features.join(",")
                     }
                 ),
-            ));
+            )
+            .about(About::Node));
         }
         Ok(allowed)
     }
@@ -148,7 +167,8 @@ impl Controller {
         let mut mask = NodeMask::new(self.nodes.len());
         for name in names {
             let id = self.node_ids.get(name).ok_or_else(|| {
-                Refusal::new(RefusalCode::NotFound, format!("there is no node '{name}'"))
+                let why = format!("there is no node '{name}'");
+                Refusal::new(RefusalCode::NotFound, why).about(About::Node)
             })?;
             mask.insert(*id);
         }
@@ -212,6 +232,7 @@ fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts
         other: request.other_per_node.clone(),
         ..Amounts::default()
     };
+    crate::devices::count(request, &mut per_node)?;
     let per_core = match request.memory {
         MemoryRequest::QueueDefault => queue.spec.default_memory_per_core,
         MemoryRequest::PerCore(m) => Some(m),
@@ -230,7 +251,8 @@ fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts
                 queue,
                 &format!("{least} of memory per node"),
                 &max.to_string(),
-            ));
+            )
+            .about(About::Memory));
         }
     }
     if let Some(max) = queue.spec.max_disk
@@ -240,7 +262,8 @@ fn amounts(request: &ResourceRequest, queue: &Queue) -> Result<(Amounts, Amounts
             queue,
             &format!("{} of disk per node", per_node.disk),
             &max.to_string(),
-        ));
+        )
+        .about(About::Disk));
     }
     Ok((per_task, per_node))
 }
@@ -272,13 +295,31 @@ fn time_limit(spec: &JobSpec, queue: &Queue) -> Result<Span, Refusal> {
         return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
     }
     if asked > max {
-        return Err(over(
-            queue,
-            &format!("a time limit of {asked}"),
-            &max.to_string(),
-        ));
+        return Err(
+            over(queue, &format!("a time limit of {asked}"), &max.to_string())
+                .about(About::TimeLimit),
+        );
     }
     Ok(asked)
+}
+
+/// What there is too little of.
+fn about(demand: &Demand, shortage: &Shortage) -> About {
+    match shortage {
+        Shortage::FewerTasksThanNodes { .. } => About::Tasks,
+        Shortage::RequiredNodes { .. } => About::NodeCount,
+        Shortage::RequiredNode { .. } => About::Node,
+        Shortage::Nodes { .. } => About::NodeCount,
+        // As many nodes as it takes would do.
+        Shortage::Tasks { .. } if demand.nodes.is_none() => About::NodeCount,
+        Shortage::Tasks { .. } => About::Tasks,
+        Shortage::LargeNodes { what, .. } | Shortage::OneNode { what, .. } => match what {
+            what if what.ends_with("cores") => About::Cores,
+            what if what.ends_with("memory") => About::Memory,
+            what if what.ends_with("disk") => About::Disk,
+            _ => About::Gres,
+        },
+    }
 }
 
 fn over(queue: &Queue, asked: &str, max: &str) -> Refusal {

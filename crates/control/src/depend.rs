@@ -5,11 +5,15 @@ use crate::event::{Caller, Facts};
 use crate::job::{Fate, Job, Phase, Place};
 use crate::request::no_job;
 use cosy_model::api::JobRef;
-use cosy_model::{Dependency, DependencyKind, JobId, QueueId, Refusal, Time, WaitReason};
+use cosy_model::job::NEVER_NOTE;
+use cosy_model::{
+    Dependency, DependencyKind, Dialect, End, EndCause, JobId, JobSpec, QueueId, Refusal, Span,
+    Time, WaitReason,
+};
 use cosy_sched::{OrderKey, WaitingJob};
 
 /// How a dependency stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     Yes,
     NotYet,
@@ -69,12 +73,21 @@ impl Controller {
         if !job.is_waiting() {
             return;
         }
+        if let Some((cause, note)) = self.hopeless(now, job) {
+            return self.end_hopeless(now, id, cause, note);
+        }
         let reason = self.blocker(now, job);
+        let next_look = self.next_look(now, job);
         let throttled = reason == Some(WaitReason::ArrayLimit);
         let eligible = match reason {
-            None | Some(WaitReason::ArrayLimit | WaitReason::Directory | WaitReason::NeverFits) => {
-                Some(job.eligible.unwrap_or(now))
-            }
+            None
+            | Some(
+                WaitReason::ArrayLimit
+                | WaitReason::InteractiveLimit
+                | WaitReason::Directory
+                | WaitReason::Licenses
+                | WaitReason::NeverFits,
+            ) => Some(job.eligible.unwrap_or(now)),
             Some(_) => None,
         };
         let base = job.submitted.base;
@@ -85,6 +98,11 @@ impl Controller {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());
+        }
+        self.begins.extend(next_look.map(|at| (at, id)));
+        match reason {
+            Some(WaitReason::Licenses) => drop(self.unlicensed.insert(id)),
+            Some(_) | None => drop(self.unlicensed.remove(&id)),
         }
         if let Some(group) = self.groups.get_mut(&base) {
             if throttled {
@@ -103,6 +121,7 @@ impl Controller {
             self.planner_of(id).dequeue(id);
             self.inside.remove(&id);
             self.count_queued(base, false);
+            self.refill_interactive(now, id);
         }
     }
 
@@ -111,18 +130,22 @@ impl Controller {
         match job.held {
             Some(HeldBy::User) => return Some(WaitReason::HeldByUser),
             Some(HeldBy::Admin) => return Some(WaitReason::HeldByAdmin),
+            Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
             None => {}
         }
-        match self.dependencies_met(job) {
+        match self.dependencies_met(now, job) {
             Met::Yes => {}
             Met::NotYet => return Some(WaitReason::Dependency),
             Met::Never => return Some(WaitReason::DependencyNever),
         }
-        if job.spec().begin.is_some_and(|begin| begin > now) {
+        let begin = job.spec().begin.max(job.not_before);
+        if begin.is_some_and(|begin| begin > now) {
             return Some(WaitReason::BeginTime);
         }
-        if matches!(job.submitted.place, Place::Lost) {
-            return Some(WaitReason::NeverFits);
+        match &job.submitted.place {
+            Place::Good { .. } => {}
+            Place::Lost => return Some(WaitReason::NeverFits),
+            Place::Beyond { reason, .. } => return Some(reason.clone()),
         }
         if let Some(reservation) = job.spec().reservation
             && let Some(reason) = self.reservation_blocks(reservation)
@@ -132,22 +155,59 @@ impl Controller {
         if self.array_is_full(job) {
             return Some(WaitReason::ArrayLimit);
         }
-        job.needs_user.then_some(WaitReason::Directory)
-    }
-
-    fn dependencies_met(&self, job: &Job) -> Met {
-        let mut met = Met::Yes;
-        for dependency in &job.spec().dependencies {
-            match self.dependency_met(job, dependency) {
-                Met::Yes => {}
-                Met::NotYet => met = Met::NotYet,
-                Met::Never => return Met::Never,
-            }
+        if self.interactive_is_full(job) {
+            return Some(WaitReason::InteractiveLimit);
         }
-        met
+        if job.needs_user {
+            return Some(WaitReason::Directory);
+        }
+        let short = !self.is_queued(job.id) && self.lacks_licenses(job.spec());
+        short.then_some(WaitReason::Licenses)
     }
 
-    fn dependency_met(&self, job: &Job, dependency: &Dependency) -> Met {
+    /// Why a waiting job is given up.
+    fn hopeless(&self, now: Time, job: &Job) -> Option<(EndCause, &'static str)> {
+        if latest_start(job.spec()).is_some_and(|latest| latest < now) {
+            return Some((EndCause::Deadline, ""));
+        }
+        let gives_up = job.spec().end_if_never.unwrap_or(self.config.end_if_never);
+        let never = gives_up && self.dependencies_met(now, job) == Met::Never;
+        never.then_some((EndCause::Cancelled, NEVER_NOTE))
+    }
+
+    fn end_hopeless(&mut self, now: Time, id: JobId, cause: EndCause, note: &str) {
+        self.uncount_job(now, id);
+        self.end_job(now, id, &End::never_ran(cause, now), note);
+    }
+
+    /// When a waiting job is to be looked at again although nothing happens.
+    fn next_look(&self, now: Time, job: &Job) -> Option<Time> {
+        let latest = latest_start(job.spec()).map(|latest| latest + Span(1));
+        let delayed = job
+            .spec()
+            .dependencies
+            .iter()
+            .filter_map(|d| self.delayed_until(job, d));
+        let all = latest.into_iter().chain(delayed);
+        all.filter(|at| *at > now).min()
+    }
+
+    fn dependencies_met(&self, now: Time, job: &Job) -> Met {
+        let spec = job.spec();
+        let each = spec.dependencies.iter();
+        let mut each = each.map(|dependency| self.dependency_met(now, job, dependency));
+        if spec.any_dependency && !spec.dependencies.is_empty() {
+            // The best of them counts.
+            return each.min().unwrap_or(Met::Yes);
+        }
+        let mut all = Met::Yes;
+        for met in each.by_ref() {
+            all = all.max(met);
+        }
+        all
+    }
+
+    fn dependency_met(&self, now: Time, job: &Job, dependency: &Dependency) -> Met {
         if dependency.kind == DependencyKind::Singleton {
             let key = (job.submitted.uid, job.spec().name.clone());
             let earlier = self.names.get(&key).and_then(|bases| bases.first());
@@ -157,14 +217,64 @@ impl Controller {
                 Met::Yes
             };
         }
-        let target = JobRef {
-            job: dependency.job,
-            task: dependency.task,
-        };
-        match self.standing(target) {
-            Some(standing) => met(dependency.kind, standing),
+        match self.standing(target_of(job, dependency)) {
+            Some(standing) => {
+                let until = self.delayed_until(job, dependency);
+                met(
+                    dependency.kind,
+                    standing,
+                    until.is_some_and(|until| until > now),
+                )
+            }
             None => Met::Never, // nothing is known of it any more
         }
+    }
+
+    /// What a waiting job still waits for: `afterok:12_*(unfulfilled),singleton(failed)`.
+    pub(crate) fn dependency_text(&self, now: Time, job: &Job) -> String {
+        let spec = job.spec();
+        let open = spec.dependencies.iter().filter_map(|dependency| {
+            let word = match self.dependency_met(now, job, dependency) {
+                Met::Yes => return None,
+                Met::NotYet => "unfulfilled",
+                Met::Never => "failed",
+            };
+            Some(format!("{}({word})", self.dependency_name(dependency)))
+        });
+        let open: Vec<String> = open.collect();
+        open.join(if spec.any_dependency { "?" } else { "," })
+    }
+
+    /// `afterok:12`, `after:12+5`, and `afterok:12_*` for a whole array.
+    pub(crate) fn dependency_name(&self, dependency: &Dependency) -> String {
+        let whole = dependency.task.is_none() && self.is_array(dependency.job);
+        crate::show::dependency(dependency, whole)
+    }
+
+    fn is_array(&self, job: JobId) -> bool {
+        let live = self.groups.get(&job).map(|group| group.indices.is_some());
+        let ended = || {
+            let ended = self.ended.get(&job);
+            ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)
+        };
+        live.unwrap_or_else(ended)
+    }
+
+    /// In Slurm's words what nobody knows any more has happened.
+    pub(crate) fn forget_unknown(&self, spec: &mut JobSpec, facts: &Facts) {
+        if spec.dialect != Dialect::Slurm {
+            return;
+        }
+        spec.dependencies.retain(|dependency| {
+            let job = JobRef {
+                job: dependency.job,
+                task: dependency.task,
+            };
+            let old = facts.old_jobs.iter().find(|o| o.job == job);
+            dependency.kind == DependencyKind::Singleton
+                || !self.ids_of(job).is_empty()
+                || old.is_some_and(|o| o.ok.is_some())
+        });
     }
 
     /// How far a job, a task or a whole array is; `None` when it is not in memory.
@@ -211,20 +321,37 @@ impl Controller {
         })
     }
 
+    /// The latest start of a job or of an array's tasks, as far as known.
+    fn last_start(&self, target: JobRef) -> Option<Time> {
+        let start = |id: JobId| {
+            let run = self.jobs.get(&id).and_then(Job::run);
+            let live = run.map(|run| run.started.unwrap_or(run.allocated));
+            live.or_else(|| self.ended.get(&id)?.row.end.as_ref()?.start)
+        };
+        self.ids_of(target).into_iter().filter_map(start).max()
+    }
+
+    /// When what a job waits for is long enough ago.
+    fn delayed_until(&self, job: &Job, dependency: &Dependency) -> Option<Time> {
+        if dependency.delay <= Span::ZERO || dependency.kind != DependencyKind::After {
+            return None;
+        }
+        let target = target_of(job, dependency);
+        self.standing(target).filter(|standing| standing.started)?;
+        self.last_start(target)
+            .map(|start| start + dependency.delay)
+    }
+
     /// Keeps how the jobs ended that others wait for, before they leave memory.
     pub(crate) fn keep_facts(&mut self, base: JobId) {
         let Some(waiting) = self.dependents.get(&base) else {
             return;
         };
-        let targets: Vec<JobRef> = waiting
-            .iter()
-            .filter_map(|id| self.jobs.get(id))
-            .flat_map(|job| &job.spec().dependencies)
-            .filter(|d| d.kind != DependencyKind::Singleton && self.base_of(d.job) == base)
-            .map(|d| JobRef {
-                job: d.job,
-                task: d.task,
-            })
+        let jobs = waiting.iter().filter_map(|id| self.jobs.get(id));
+        let targets: Vec<JobRef> = jobs
+            .flat_map(|job| job.spec().dependencies.iter().map(move |d| (job, d)))
+            .filter(|(_, d)| d.kind != DependencyKind::Singleton && self.base_of(d.job) == base)
+            .map(|(job, d)| target_of(job, d))
             .collect();
         for target in targets {
             if let Some(standing) = self.standing(target)
@@ -280,7 +407,7 @@ impl Controller {
             key: OrderKey {
                 queue_priority: self.queues[queue.index()].spec.priority,
                 level: *level,
-                nice: job.spec().nice,
+                nice: crate::columns::nice(job.spec(), job.submitted.base),
                 submit: job.submitted.submit,
                 job: job.id,
             },
@@ -307,17 +434,33 @@ struct Standing {
     ok: bool,
 }
 
-fn met(kind: DependencyKind, standing: Standing) -> Met {
+/// The job, or the task of an array that belongs to this one.
+fn target_of(job: &Job, dependency: &Dependency) -> JobRef {
+    let own = job.member.map(|member| member.index);
+    let own = own.filter(|_| dependency.kind == DependencyKind::AfterCorr);
+    JobRef {
+        job: dependency.job,
+        task: dependency.task.or(own),
+    }
+}
+
+/// The last moment at which a job can start and still be over at its deadline.
+pub(crate) fn latest_start(spec: &JobSpec) -> Option<Time> {
+    let least = spec.time_min.or(spec.time_limit).unwrap_or(Span::ZERO);
+    spec.deadline.map(|deadline| deadline - least)
+}
+
+fn met(kind: DependencyKind, standing: Standing, early: bool) -> Met {
     let after_end = |good: bool| match (standing.ended, good) {
         (false, _) => Met::NotYet,
         (true, true) => Met::Yes,
         (true, false) => Met::Never,
     };
     match kind {
-        DependencyKind::After if standing.started => Met::Yes,
+        DependencyKind::After if standing.started && !early => Met::Yes,
         DependencyKind::After => Met::NotYet,
         DependencyKind::AfterAny => after_end(true),
-        DependencyKind::AfterOk => after_end(standing.ok),
+        DependencyKind::AfterOk | DependencyKind::AfterCorr => after_end(standing.ok),
         DependencyKind::AfterNotOk => after_end(!standing.ok),
         DependencyKind::Singleton => Met::Yes,
     }

@@ -4,9 +4,11 @@ use crate::config::ClusterConfig;
 use crate::record::Record;
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport};
-use cosy_model::{JobId, Time, Uid, User};
+use cosy_model::step::Passage;
+use cosy_model::{Gid, JobId, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::{Prediction, Scheduler};
+use std::net::IpAddr;
 
 /// A command's connection, numbered by the shell around the controller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -113,14 +115,19 @@ pub enum Event {
         /// Found out beforehand.
         facts: Facts,
     },
-    /// A command has gone; answers for it are dropped.
+    /// A command has gone; answers for it are dropped. For a request that attends to a
+    /// job this comes when its connection ends, also long after the answer.
     ClientGone(ClientId),
+    /// The way to a command broke, so that nobody knows whether it has gone.
+    ClientLost(ClientId),
     /// A node daemon has connected and proved to hold a key.
     LinkOpened {
         /// The connection.
         link: LinkId,
         /// Its public key in hexadecimal.
         peer: String,
+        /// Where it comes from; `None` when that is not known.
+        address: Option<IpAddr>,
         /// Its first word.
         hello: LinkHello,
     },
@@ -204,6 +211,21 @@ pub enum Effect {
         launch: Box<Launch>,
         /// First id of the submission that has script and variables.
         submission: JobId,
+        /// Until when the ticket is good.
+        expiry: Time,
+    },
+    /// Send [`NodeOrder::Passage`] with the allocation's ticket.
+    Passage {
+        /// The connection.
+        link: LinkId,
+        /// As asked.
+        number: u64,
+        /// The way, without its ticket.
+        passage: Box<Passage>,
+        /// Groups that the ticket names.
+        groups: Vec<Gid>,
+        /// Nodes that the ticket names, as a host list.
+        nodes: String,
         /// Until when the ticket is good.
         expiry: Time,
     },

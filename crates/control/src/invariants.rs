@@ -1,10 +1,10 @@
 //! What always holds between two events. Checked in tests and simulation.
 
 use crate::controller::Controller;
-use crate::job::{Fate, PartStep};
+use crate::job::{Fate, Part, PartStep};
 use cosy_model::reservation::ReservationState;
-use cosy_model::{Amounts, NodeId, Su};
-use std::collections::BTreeMap;
+use cosy_model::{Amounts, JobId, NodeId, Su, Uid};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks every invariant of the controller's state.
 ///
@@ -16,6 +16,10 @@ pub fn check(it: &Controller) -> Result<(), String> {
     queues_count_their_jobs(it)?;
     planner_and_jobs_agree(it)?;
     reservations_agree(it)?;
+    held_jobs_have_an_end(it)?;
+    licenses_are_held_once(it)?;
+    interactive_jobs_are_attended(it)?;
+    interactive_jobs_keep_to_their_limit(it)?;
     money_agrees(it)?;
     it.reservations.books.check()
 }
@@ -92,18 +96,103 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
     Ok(())
 }
 
+/// What is counted as held is what jobs that have nodes hold.
+fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
+    let held = it.count_licenses();
+    if it.licenses_used != held {
+        return Err(format!(
+            "{:?} licences are counted as held, jobs hold {held:?}",
+            it.licenses_used
+        ));
+    }
+    Ok(())
+}
+
+/// The controller itself ends each job in which nothing is launched, at its limit.
+fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
+    let end = |job: &crate::job::Job| {
+        let run = job.run().filter(|r| r.after.is_none())?;
+        let end = run.ends_at().filter(|_| job.submitted.is_held())?;
+        Some((end, job.id))
+    };
+    let want: BTreeSet<_> = it.jobs.values().filter_map(end).collect();
+    if it.held_ends != want {
+        return Err(format!(
+            "jobs that the controller ends are {:?}, not {want:?}",
+            it.held_ends
+        ));
+    }
+    Ok(())
+}
+
+/// With each interactive job stays a command, or one may come again; nobody else is
+/// waited for.
+fn interactive_jobs_are_attended(it: &Controller) -> Result<(), String> {
+    let mut clients = BTreeMap::new();
+    let mut lonely = BTreeSet::new();
+    for (id, attending) in &it.attending {
+        clients.extend(attending.clients().map(|client| (client, *id)));
+        lonely.extend(attending.until().map(|until| (until, *id)));
+        if !it.jobs.contains_key(id) {
+            return Err(format!("commands stay with job {id}, which has ended"));
+        }
+    }
+    if it.attendants != clients || it.lonely != lonely {
+        return Err("commands and the jobs that they stay with do not agree".to_owned());
+    }
+    for job in it.jobs.values().filter(|j| j.spec().attended) {
+        let over = job.run().is_some_and(|run| run.after.is_some());
+        if !over && !it.attending.contains_key(&job.id) {
+            return Err(format!("nobody stays with job {}", job.id));
+        }
+    }
+    Ok(())
+}
+
+fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
+    let most = it.config.policy.interactive_per_user as usize;
+    let mut all: BTreeMap<Uid, BTreeSet<JobId>> = BTreeMap::new();
+    let counts = |j: &&crate::job::Job| j.submitted.counts_as_interactive();
+    for job in it.jobs.values().filter(counts) {
+        all.entry(job.submitted.uid).or_default().insert(job.id);
+    }
+    if it.interactive != all {
+        return Err("the interactive jobs of users are others".to_owned());
+    }
+    for (uid, jobs) in &all {
+        let counted = jobs.iter().filter(|id| it.counts_as_interactive(**id));
+        let queued = jobs.iter().filter(|id| it.is_queued(**id)).count();
+        let counted = counted.count();
+        if most > 0 && queued > 0 && counted > most {
+            return Err(format!(
+                "user {uid} has {counted} interactive jobs, not {most}"
+            ));
+        }
+        let limited = |id: &&JobId| {
+            let waits = cosy_model::WaitReason::InteractiveLimit;
+            matches!(&it.jobs[id].phase, crate::job::Phase::Waiting(Some(r)) if *r == waits)
+        };
+        if counted < most && jobs.iter().any(|id| limited(&id)) {
+            return Err(format!(
+                "an interactive job of user {uid} waits for nothing"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// What jobs hold of a node never exceeds what it has, and no core or GPU is held twice.
 fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
-    let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<u32>)> = BTreeMap::new();
+    let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<&Part>)> = BTreeMap::new();
     for job in it.jobs.values() {
         for part in job.run().into_iter().flat_map(|r| &r.parts) {
             if part.step == PartStep::Released {
                 continue;
             }
-            let (sum, cores, gpus) = held.entry(part.node).or_default();
+            let (sum, cores, parts) = held.entry(part.node).or_default();
             sum.give(&part.amounts);
             cores.extend(&part.cores);
-            gpus.extend(&part.gpus);
+            parts.push(part);
             if !it.nodes[part.node.index()].jobs.contains(&job.id) {
                 let name = &it.nodes[part.node.index()].spec.name;
                 return Err(format!(
@@ -113,22 +202,23 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
             }
         }
     }
-    for (id, (sum, mut cores, mut gpus)) in held {
+    for (id, (sum, mut cores, parts)) in held {
         let node = &it.nodes[id.index()];
+        let name = &node.spec.name;
         if node.known && !sum.fits(&node.amounts) {
-            return Err(format!("node {} is overbooked: {sum:?}", node.spec.name));
+            return Err(format!("node {name} is overbooked: {sum:?}"));
         }
-        for numbers in [&mut cores, &mut gpus] {
-            let all = numbers.len();
-            numbers.sort_unstable();
-            numbers.dedup();
-            if numbers.len() != all {
-                return Err(format!("a core or GPU of {} is held twice", node.spec.name));
-            }
+        let all = cores.len();
+        cores.sort_unstable();
+        cores.dedup();
+        if cores.len() != all {
+            return Err(format!("a core of {name} is held twice"));
         }
-        if node.cores.held() != cores.len() || node.gpus.held() != gpus.len() {
-            return Err(format!("cores of {} leak", node.spec.name));
+        if node.cores.held() != cores.len() {
+            return Err(format!("cores of {name} leak"));
         }
+        let devices = node.devices.check(&parts);
+        devices.map_err(|why| format!("node {name}: {why}"))?;
     }
     Ok(())
 }

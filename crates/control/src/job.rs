@@ -1,13 +1,13 @@
 //! A job in memory.
 
-use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, SubmissionRow};
+use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, StepUse, SubmissionRow};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
-    AccessLevel, Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeId, NodeShare, QueueId,
-    Span, Time, Uid, WaitReason,
+    AccessLevel, Amounts, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, MiB, NodeId,
+    NodeShare, Program, QueueId, Span, Time, Uid, WaitReason,
 };
 use cosy_sched::Demand;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the tasks of an array, or a single job, share.
@@ -36,15 +36,41 @@ pub(crate) enum Place {
     },
     /// The queue is gone or the machine has become too small: it waits for a better one.
     Lost,
+    /// It asks for more than its queue allows and waits until the queue allows it.
+    Beyond { reason: WaitReason, limit: Span },
 }
 
 impl Submitted {
+    /// True when nothing is launched: its owner starts steps until it is given back.
+    pub fn is_held(&self) -> bool {
+        self.spec.program == Program::Allocation
+    }
+
+    /// Whether an attempt that was lost is followed by another one. What a command stays
+    /// with is not: it has been told of this attempt.
+    pub fn runs_again(&self, started: bool) -> bool {
+        !self.spec.attended && (self.spec.requeue || !started)
+    }
+
+    /// One of those of which a user may have only so many at once. Slurm has no such limit.
+    pub fn counts_as_interactive(&self) -> bool {
+        self.spec.attended && self.spec.dialect == Dialect::Cosy
+    }
+
     /// True when it gets whole nodes.
     pub fn is_exclusive(&self) -> bool {
         match &self.place {
             Place::Good { demand, .. } => demand.exclusive,
-            Place::Lost => false,
+            Place::Lost | Place::Beyond { .. } => false,
         }
+    }
+}
+
+/// Whether two places have the same nodes to choose from.
+pub(crate) fn same_nodes(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => a.allowed == b.allowed,
+        _ => false,
     }
 }
 
@@ -52,6 +78,7 @@ impl Place {
     pub fn limit(&self) -> Span {
         match self {
             Self::Good { limit, .. } => *limit,
+            Self::Beyond { limit, .. } => *limit,
             Self::Lost => Span::UNLIMITED,
         }
     }
@@ -77,6 +104,8 @@ pub(crate) struct Job {
     pub needs_user: bool,
     pub attempt: Attempt,
     pub eligible: Option<Time>,
+    /// It waits again, and not before then.
+    pub not_before: Option<Time>,
     pub phase: Phase,
 }
 
@@ -100,6 +129,16 @@ pub(crate) struct Run {
     pub limit: Span,
     pub after: Option<AfterRun>,
     pub killed: Option<KillCause>,
+    /// Stopped since then.
+    pub suspended: Option<Time>,
+    /// How long it was stopped before.
+    pub suspended_for: Span,
+    /// When it waits again, it is held.
+    pub hold_after: bool,
+    /// Nodes whose loss ends it.
+    pub lost: BTreeSet<NodeId>,
+    /// What its steps have used, as far as their records have come.
+    pub steps: StepUse,
 }
 
 /// The share of one node.
@@ -110,8 +149,17 @@ pub(crate) struct Part {
     pub amounts: Amounts,
     pub cores: Vec<u32>,
     pub gpus: Vec<u32>,
+    /// Pieces of other resources by number.
+    pub devices: BTreeMap<String, Vec<u32>>,
     pub boot_id: String,
     pub step: PartStep,
+}
+
+impl Part {
+    /// Memory there; `None` is not limited.
+    pub fn memory(&self) -> Option<MiB> {
+        Some(self.amounts.memory).filter(|m| m.0 > 0)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +206,7 @@ impl Job {
         match &self.phase {
             Phase::Waiting(_) => JobState::Waiting,
             Phase::Run(run) if run.after.is_some() => JobState::Completing,
+            Phase::Run(run) if run.suspended.is_some() => JobState::Suspended,
             Phase::Run(run) if run.started.is_some() => JobState::Running,
             Phase::Run(_) => JobState::Starting,
         }
@@ -179,6 +228,9 @@ impl Job {
             run: self.run().map(|r| r.row(names)),
             end: None,
             note: String::new(),
+            derived: self
+                .run()
+                .map_or((0, 0), |run| (run.steps.exit_code, run.steps.signal)),
         }
     }
 
@@ -201,6 +253,7 @@ impl Run {
             amounts: p.amounts.clone(),
             cores: p.cores.clone(),
             gpus: p.gpus.clone(),
+            devices: p.devices.clone(),
             boot_id: p.boot_id.clone(),
             released: p.step == PartStep::Released,
         };
@@ -211,7 +264,32 @@ impl Run {
             parts: self.parts.iter().map(part).collect(),
             after: self.after.clone(),
             killed: self.killed,
+            suspended: self.suspended,
+            suspended_for: self.suspended_for,
+            hold_after: self.hold_after,
+            lost: self.lost.iter().map(|node| names(*node)).collect(),
         }
+    }
+
+    /// When its time is over; `None` without limit, before its start, and while it is
+    /// suspended.
+    pub fn ends_at(&self) -> Option<Time> {
+        let limited = self.suspended.is_none() && !self.limit.is_unlimited();
+        let started = self.started.filter(|_| limited)?;
+        Some(started + self.limit + self.suspended_for)
+    }
+
+    /// How long it has run, without the time in which it was suspended.
+    pub fn elapsed(&self, now: Time) -> Span {
+        let until = self.suspended.unwrap_or(now);
+        let whole = self.started.map_or(Span::ZERO, |start| until.since(start));
+        Span((whole.0 - self.suspended_for.0).max(0))
+    }
+
+    /// Core-milliseconds that it has had until now.
+    pub fn core_ms(&self, now: Time) -> i128 {
+        let cores = self.parts.iter().map(|p| i128::from(p.amounts.cores));
+        cores.sum::<i128>() * i128::from(now.since(self.allocated).ms())
     }
 
     /// What it still holds, by node.

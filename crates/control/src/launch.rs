@@ -5,9 +5,13 @@ use crate::event::Effect;
 use crate::job::{Job, Part, PartStep, Phase, Run, Submitted};
 use crate::mail::News;
 use crate::pattern::{self, Names};
-use cosy_model::job::OpenMode;
+use crate::record::StepUse;
+use cosy_model::job::{OpenMode, WarnSignal};
 use cosy_model::node::{Allocation, Launch};
-use cosy_model::{Attempt, Gid, JobId, NodeId, OsText, Span, Time, User, WaitReason};
+use cosy_model::{
+    Attempt, Dialect, Gid, JobId, JobSpec, NodeId, OsText, Span, Time, User, WaitReason,
+};
+use std::collections::BTreeSet;
 
 /// A ticket outlives the job's limit by so much: nodes may be slow to end things.
 const TICKET_MARGIN: Span = Span::from_secs(86_400);
@@ -47,14 +51,19 @@ impl Controller {
         let Some(user) = self.fresh_user(now, uid) else {
             return self.wait_for_directory(now, id);
         };
+        if self.lacks_licenses(&self.jobs[&id].submitted.spec) {
+            return self.wait_for_licenses(now, id);
+        }
         let shares = self.planner_of(id).held_by(id);
         let take = |share| self.take_share(id, share);
         let parts: Vec<Part> = shares.into_iter().map(take).collect();
         let limit = self.limit_from(now, id);
+        self.take_licenses(id);
         let Some(job) = self.jobs.get_mut(&id) else {
             return false;
         };
         job.attempt = Attempt(job.attempt.0 + 1);
+        job.not_before = None;
         job.phase = Phase::Run(Box::new(Run {
             allocated: now,
             started: None,
@@ -63,6 +72,11 @@ impl Controller {
             parts,
             after: None,
             killed: None,
+            suspended: None,
+            suspended_for: Span::ZERO,
+            hold_after: false,
+            lost: BTreeSet::new(),
+            steps: StepUse::default(),
         }));
         self.count_start(base, id);
         self.note_start(now, id);
@@ -74,6 +88,7 @@ impl Controller {
             self.effect(mail);
         }
         self.order_first_steps(id, &user);
+        self.tell_started(id);
         true
     }
 
@@ -85,6 +100,7 @@ impl Controller {
             job.phase = Phase::Waiting(Some(WaitReason::Directory));
         }
         self.review(now, id);
+        self.refill_interactive(now, id);
         false
     }
 
@@ -97,23 +113,19 @@ impl Controller {
         self.count_running(id, true);
     }
 
-    /// Chooses cores and GPUs by number: the lowest that are free.
+    /// The job's part of a node.
     fn take_share(&mut self, id: JobId, share: cosy_model::NodeShare) -> Part {
         let node = &mut self.nodes[share.node.index()];
         node.jobs.insert(id);
-        Part {
-            node: share.node,
-            tasks: share.tasks,
-            cores: node.cores.take(share.amounts.cores),
-            gpus: node.gpus.take(share.amounts.gpus),
-            amounts: share.amounts,
-            boot_id: node.boot_id.clone(),
-            step: PartStep::Ordered,
-        }
+        node.part(share)
     }
 
-    /// One node: launch at once. Several: the others get ready first.
+    /// One node: launch at once. Several: the others get ready first. Where nothing is
+    /// launched all get ready.
     fn order_first_steps(&mut self, id: JobId, user: &User) {
+        if self.jobs[&id].submitted.is_held() {
+            return self.order_hold(id, user);
+        }
         let several = self.jobs[&id].run().is_some_and(|r| r.parts.len() > 1);
         if several {
             self.order_prepare(id, user);
@@ -167,7 +179,7 @@ impl Controller {
         };
         let job = &self.jobs[&id];
         let Some(run) = job.run() else { return };
-        let launch = self.launch(job, run, allocation, user);
+        let launch = self.launch(job, run, allocation);
         let submission = job.submitted.base;
         self.effect(Effect::Launch {
             link,
@@ -186,11 +198,6 @@ impl Controller {
         if groups.is_empty() {
             groups.push(user.gid);
         }
-        let length = if limit.is_unlimited() {
-            TICKET_LONGEST
-        } else {
-            limit + TICKET_MARGIN
-        };
         let allocation = Allocation {
             key: job.key(),
             node: self.nodes[node.index()].spec.name.clone(),
@@ -201,17 +208,25 @@ impl Controller {
             user: user.name.clone(),
             home: user.home.clone(),
             shell: user.shell.clone(),
-            memory: Some(part.amounts.memory).filter(|m| m.0 > 0),
+            memory: part.memory(),
             cores: part.cores.clone(),
             gpus: part.gpus.clone(),
+            devices: part.devices.clone(),
             tasks: part.tasks,
             limit,
+            cores_per_task: job.spec().request.cores_per_task,
+            parts: if run.first() == Some(node) {
+                self.job_parts(run)
+            } else {
+                Vec::new()
+            },
             ticket: OsText::default(),
+            warn_steps: warn_steps(job.spec()),
         };
-        Some((allocation, run.allocated + length))
+        Some((allocation, ticket_expiry(run)))
     }
 
-    fn launch(&self, job: &Job, run: &Run, allocation: Allocation, user: &User) -> Launch {
+    fn launch(&self, job: &Job, run: &Run, allocation: Allocation) -> Launch {
         let spec = job.spec();
         let files = self.files(job, run);
         Launch {
@@ -226,12 +241,13 @@ impl Controller {
             } else {
                 spec.open_mode
             },
-            environment: self.variables(job, run, user),
+            environment: self.variables(job, run),
             login_environment: spec.login_environment,
             umask: spec.umask,
             rlimits: spec.rlimits.clone(),
             warn: spec.warn,
             grace: self.config.policy.grace,
+            dialect: spec.dialect,
             allocation,
         }
     }
@@ -253,6 +269,20 @@ impl Controller {
     }
 }
 
+/// In Slurm's dialect a signal that is not for the script alone is for the steps.
+fn warn_steps(spec: &JobSpec) -> Option<WarnSignal> {
+    let for_steps = |w: &WarnSignal| spec.dialect == Dialect::Slurm && !w.script_only;
+    spec.warn.filter(for_steps)
+}
+
+/// Until when the ticket of an attempt is good.
+pub(crate) fn ticket_expiry(run: &Run) -> Time {
+    if run.limit.is_unlimited() {
+        return run.allocated + TICKET_LONGEST;
+    }
+    run.allocated + run.limit + TICKET_MARGIN
+}
+
 /// Output, error and input file of a job that runs on `node`.
 pub(crate) fn files(
     job: &Submitted,
@@ -270,9 +300,15 @@ pub(crate) fn files(
         node,
     };
     let standard: &[u8] = if index.is_some() {
-        b"cosy-%A_%a.out"
+        match spec.dialect {
+            Dialect::Cosy => b"cosy-%A_%a.out",
+            Dialect::Slurm => b"slurm-%A_%a.out",
+        }
     } else {
-        b"cosy-%j.out"
+        match spec.dialect {
+            Dialect::Cosy => b"cosy-%j.out",
+            Dialect::Slurm => b"slurm-%j.out",
+        }
     };
     let pattern = |p: &Option<OsText>| p.as_ref().map(|p| pattern::expand(&p.0, &names));
     (

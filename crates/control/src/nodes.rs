@@ -1,12 +1,14 @@
 //! Nodes as they are now: connected or not, open or drained, what they have.
 
 use crate::controller::Controller;
+use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::Record;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
-use cosy_model::node::{InventoryItem, NodeOrder, NodeSelf};
+use cosy_model::node::{InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -27,14 +29,23 @@ pub(crate) struct Node {
     pub version: String,
     pub boot_id: String,
     pub only_uid: Option<Uid>,
+    /// Where other nodes reach it; empty: not at all.
+    pub address: String,
+    /// It was reached elsewhere before: allocations may say so.
+    pub moved: bool,
+    /// Its socket for steps; empty without.
+    pub step_socket: String,
+    /// The machine under it as it tells.
+    pub machine: Machine,
     pub cores: Numbers,
-    pub gpus: Numbers,
+    pub devices: NodeDevices,
     pub jobs: BTreeSet<JobId>,
 }
 
 impl Node {
     pub fn new(spec: NodeSpec, state: NodeState) -> Self {
-        let amounts = spec.amounts.clone().unwrap_or_default();
+        let devices = NodeDevices::default();
+        let amounts = devices.counted(spec.amounts.clone().unwrap_or_default());
         Self {
             known: spec.amounts.is_some(),
             features: spec.features.iter().cloned().collect(),
@@ -48,8 +59,12 @@ impl Node {
             version: String::new(),
             boot_id: String::new(),
             only_uid: None,
+            address: String::new(),
+            moved: false,
+            step_socket: String::new(),
+            machine: Machine::default(),
             cores: Numbers::default(),
-            gpus: Numbers::default(),
+            devices,
             jobs: BTreeSet::new(),
         }
     }
@@ -59,12 +74,17 @@ impl Node {
         self.link.is_some() && self.state == NodeState::Open && self.problem.is_none()
     }
 
+    /// True when it could be given as a whole now.
+    pub fn is_idle(&self) -> bool {
+        self.takes_jobs() && self.jobs.is_empty()
+    }
+
     pub fn has_features(&self, wanted: &[String]) -> bool {
         wanted.iter().all(|f| self.features.contains(f))
     }
 }
 
-/// Which numbered things (cores, GPUs) are held.
+/// Which numbered things (cores, GPUs, devices) are held.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Numbers(Vec<bool>);
 
@@ -86,6 +106,15 @@ impl Numbers {
         taken
     }
 
+    /// The `count` lowest of `numbers` that are free; fewer when there are not so many.
+    pub fn take_of(&mut self, numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
+        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
+        let free = numbers.filter(|n| !held(n)).take(count as usize);
+        let taken: Vec<u32> = free.collect();
+        self.mark(&taken);
+        taken
+    }
+
     pub fn mark(&mut self, numbers: &[u32]) {
         for n in numbers.iter().filter(|n| **n < limits::NODE_CORES) {
             let at = *n as usize;
@@ -104,20 +133,49 @@ impl Numbers {
         }
     }
 
+    /// Those that are held.
+    pub fn numbers(&self) -> Vec<u32> {
+        let held = self.0.iter().zip(0..).filter(|(held, _)| **held);
+        held.map(|(_, number)| number).collect()
+    }
+
     pub fn held(&self) -> usize {
         self.0.iter().filter(|h| **h).count()
     }
+}
+
+/// What a daemon tells of its machine, within limits, with where its link comes from.
+fn machine(mut told: Machine, at: Option<IpAddr>, listen: &str) -> Machine {
+    for text in [&mut told.host, &mut told.arch, &mut told.os] {
+        let plain = text.chars().filter(|c| !c.is_control());
+        *text = plain.take(limits::NAME_BYTES).collect();
+    }
+    told.address = at.map(|at| at.to_string()).unwrap_or_default();
+    let port = listen
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    told.port = port.unwrap_or(0);
+    told
 }
 
 /// A node daemon's connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub peer: String,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
     pub nodes: Vec<NodeId>,
 }
 
 impl Controller {
-    pub(crate) fn link_opened(&mut self, now: Time, link: LinkId, peer: String, hello: LinkHello) {
+    pub(crate) fn link_opened(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        peer: String,
+        address: Option<IpAddr>,
+        hello: LinkHello,
+    ) {
         let answer = match hello {
             LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
             LinkHello::Node if self.names_of_key(&peer).next().is_some() => LinkAnswer::Welcome,
@@ -128,7 +186,12 @@ impl Controller {
         };
         if answer == LinkAnswer::Welcome {
             let nodes = Vec::new();
-            self.links.insert(link, Link { peer, nodes });
+            let opened = Link {
+                peer,
+                address,
+                nodes,
+            };
+            self.links.insert(link, opened);
         }
         self.effect(Effect::LinkReply { link, answer });
     }
@@ -224,6 +287,7 @@ impl Controller {
         });
         for id in &ids {
             self.reconcile(now, *id, inventory);
+            self.tell_where(*id);
         }
         if let Some(link) = self.links.get_mut(&link) {
             link.nodes.extend(ids);
@@ -232,26 +296,41 @@ impl Controller {
 
     fn register_one(&mut self, now: Time, link: LinkId, from: NodeSelf) -> NodeId {
         let id = self.node_ids[&from.name];
+        let at = self.links.get(&link).and_then(|l| l.address);
         let node = &mut self.nodes[id.index()];
         let old_link = node.link.replace(link).filter(|old| *old != link);
         node.last_seen = Some(now);
+        let counted = node.devices.counted;
+        node.devices.tell(&from);
         node.lost = false;
         node.problem = None;
         node.version = from.version;
         node.boot_id = from.boot_id;
         node.only_uid = from.only_uid;
+        let address = crate::passage::address(&from.listen, at);
+        let moves = !node.address.is_empty() && node.address != address;
+        node.moved |= moves;
+        node.address = address;
+        node.step_socket = from.step_socket;
+        node.machine = machine(from.machine, at, &from.listen);
         let configured = node.spec.features.iter().cloned();
         let features: BTreeSet<String> = configured.chain(from.features).collect();
-        let amounts = node.spec.amounts.clone().unwrap_or(from.amounts);
+        let amounts = node
+            .devices
+            .counted(node.spec.amounts.clone().unwrap_or(from.amounts));
         let changed = !node.known || node.amounts != amounts || node.features != features;
         node.known = true;
         node.amounts = amounts;
         node.features = features;
+        // The store tells of the types of GPUs from now on, also that there are none.
+        let first = !counted && node.amounts.gpus > 0;
         if let Some(old) = old_link {
             self.effect(Effect::CloseLink(old));
         }
-        if changed {
+        if changed || first {
             self.save_node(id);
+        }
+        if changed {
             self.machine_changed(now);
         }
         self.update_available(id);
@@ -281,6 +360,8 @@ impl Controller {
         if node.state == NodeState::Open {
             node.state = NodeState::Drained {
                 reason: reason.to_owned(),
+                by: "controller".to_owned(),
+                since: Some(now),
             };
             let name = node.spec.name.clone();
             let object = format!("node {name}");
@@ -312,11 +393,15 @@ impl Controller {
     }
 
     fn node_control_one(&mut self, now: Time, caller: &Caller, id: NodeId, action: &NodeAction) {
+        let by = caller.user.name.clone();
+        let since = Some(now);
         let (state, word, detail) = match action {
             NodeAction::Resume => (NodeState::Open, "resumed", String::new()),
             NodeAction::Drain { reason } => (
                 NodeState::Drained {
                     reason: reason.clone(),
+                    by,
+                    since,
                 },
                 "drained",
                 reason.clone(),
@@ -324,6 +409,8 @@ impl Controller {
             NodeAction::Down { reason } => (
                 NodeState::Down {
                     reason: reason.clone(),
+                    by,
+                    since,
                 },
                 "down",
                 reason.clone(),
@@ -385,7 +472,7 @@ impl Controller {
                 name: node.spec.name.clone(),
                 state: node_state(node, &used),
                 reason: match (&node.state, &node.problem) {
-                    (NodeState::Drained { reason } | NodeState::Down { reason }, _) => {
+                    (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
                         reason.clone()
                     }
                     (NodeState::Open, Some(problem)) => problem.clone(),
@@ -394,6 +481,8 @@ impl Controller {
                     }
                     (NodeState::Open, None) => String::new(),
                 },
+                reason_by: said_by(&node.state).0,
+                reason_since: said_by(&node.state).1,
                 amounts: node.amounts.clone(),
                 used,
                 features: node.features.iter().cloned().collect(),
@@ -401,9 +490,23 @@ impl Controller {
                 jobs: node.jobs.len() as u32,
                 version: node.version.clone(),
                 last_seen: node.last_seen,
+                machine: node.machine.clone(),
+                gpu_types: node.devices.types().to_vec(),
+                cores_held: node.cores.numbers(),
+                gpus_held: node.devices.gpus_held(),
             }
         };
         Reply::Nodes((0..self.nodes.len()).map(info).collect())
+    }
+}
+
+/// Who said what the state says, and when.
+fn said_by(state: &NodeState) -> (String, Option<Time>) {
+    match state {
+        NodeState::Drained { by, since, .. } | NodeState::Down { by, since, .. } => {
+            (by.clone(), *since)
+        }
+        NodeState::Open => (String::new(), None),
     }
 }
 

@@ -65,7 +65,7 @@ impl Controller {
         self.require_admin(caller, "open and close queues")?;
         let id = self.find_queue(Some(name))?;
         self.queues[id.index()].state = state;
-        self.sched.set_queue_starts(id, state != QueueState::Closed);
+        self.sched.set_queue_starts(id, state.starts_jobs());
         self.record(Record::Queue {
             name: name.to_owned(),
             state,
@@ -73,6 +73,7 @@ impl Controller {
         let word = match state {
             QueueState::Open => "opened",
             QueueState::Drained => "drained",
+            QueueState::Stopped => "stopped",
             QueueState::Closed => "closed",
         };
         let who = caller.user.name.clone();

@@ -7,11 +7,13 @@
 use cosy_model::api::HistoryEvent;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
+use cosy_model::step::StepRecord;
 use cosy_model::{
     Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState,
     ReservationId, Span, Su, Time, Uid,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A submission: one job, or the tasks of an array with consecutive ids.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,6 +59,9 @@ pub struct PartRow {
     pub cores: Vec<u32>,
     /// GPUs by number.
     pub gpus: Vec<u32>,
+    /// Pieces of other resources by number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, Vec<u32>>,
     /// Boot of the node that it was ordered in.
     pub boot_id: String,
     /// The node has given it back; others of the attempt may not have.
@@ -80,6 +85,18 @@ pub struct RunRow {
     pub after: Option<AfterRun>,
     /// It was ordered to be ended.
     pub killed: Option<cosy_model::node::KillCause>,
+    /// Stopped since then.
+    #[serde(default)]
+    pub suspended: Option<Time>,
+    /// How long it was stopped before.
+    #[serde(default)]
+    pub suspended_for: Span,
+    /// When it waits again, it is held.
+    #[serde(default)]
+    pub hold_after: bool,
+    /// Nodes whose loss ends it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// What follows an attempt.
@@ -100,6 +117,8 @@ pub enum HeldBy {
     User,
     /// An administrator.
     Admin,
+    /// Its user, by putting it back into the queue.
+    Requeued,
 }
 
 /// A job that is not as submitted any more.
@@ -129,6 +148,9 @@ pub struct JobRow {
     pub end: Option<End>,
     /// Why it ended as it did, for users.
     pub note: String,
+    /// Largest exit code of the steps of its last attempt, and that step's signal.
+    #[serde(default)]
+    pub derived: (i32, i32),
 }
 
 /// One durable change. A batch of them is one transaction.
@@ -149,6 +171,8 @@ pub enum Record {
     Job(Box<JobRow>),
     /// All jobs of a submission have ended.
     SubmissionDone(JobId),
+    /// One of them waits again.
+    SubmissionLives(JobId),
     /// What is known of a node beyond the configuration.
     Node {
         /// Name.
@@ -223,6 +247,8 @@ pub enum Record {
     },
     /// What an hour of the week usually costs, new or anew.
     HourPrice(HourPriceRow),
+    /// Steps have ended. The same ones may come again, then with others behind them.
+    Steps(Box<StepBatch>),
 }
 
 /// A reservation. Live ones are loaded; ended ones stay in the store as history.
@@ -357,6 +383,51 @@ pub struct HourPriceRow {
     pub core_s: u64,
 }
 
+/// What the steps of an attempt have used, and how many of their records are durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StepUse {
+    /// Records taken.
+    pub count: u64,
+    /// User CPU time, in microseconds.
+    pub user_cpu_us: u64,
+    /// System CPU time, in microseconds.
+    pub system_cpu_us: u64,
+    /// Largest peak memory of a step on one node, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Largest exit code.
+    pub exit_code: i32,
+    /// Signal that ended the step with that exit code.
+    pub signal: i32,
+}
+
+impl StepUse {
+    /// With a step more.
+    #[must_use]
+    pub fn and(self, end: &End) -> Self {
+        let own = (self.exit_code, self.signal);
+        let (exit_code, signal) = own.max((end.exit_code, end.signal));
+        Self {
+            exit_code,
+            signal,
+            count: self.count.saturating_add(1),
+            user_cpu_us: self.user_cpu_us.saturating_add(end.user_cpu_us),
+            system_cpu_us: self.system_cpu_us.saturating_add(end.system_cpu_us),
+            peak_memory_bytes: self.peak_memory_bytes.max(end.peak_memory_bytes),
+        }
+    }
+}
+
+/// Records of steps that came in one report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StepBatch {
+    /// Job and attempt.
+    pub key: AttemptKey,
+    /// Records of this attempt that came before.
+    pub before: u64,
+    /// How they ended.
+    pub records: Vec<StepRecord>,
+}
+
 /// Everything that the store has of what still lives.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -392,6 +463,8 @@ pub struct Loaded {
     pub figures: Vec<FiguresRow>,
     /// Prices of hours.
     pub hour_prices: Vec<HourPriceRow>,
+    /// What the steps of the last attempts of live jobs have used.
+    pub steps: Vec<(AttemptKey, StepUse)>,
 }
 
 impl JobRow {

@@ -6,7 +6,8 @@
 
 use crate::controller::{Controller, Ended};
 use crate::event::{Effect, LinkId};
-use crate::job::{Fate, Job, PartStep, Phase};
+use crate::job::{Fate, Job, PartStep, Phase, Place};
+use crate::lost::lost_end;
 use crate::mail::News;
 use crate::record::{AfterRun, Record};
 use cosy_model::api::EndedJob;
@@ -59,6 +60,19 @@ impl Controller {
                 if let Some(id) = self.node_on_link(link, &node) {
                     self.health(now, id, problem);
                 }
+            }
+            NodeReport::Steps {
+                key,
+                node,
+                before,
+                records,
+            } => {
+                if let Some(id) = self.node_on_link(link, &node) {
+                    self.steps_ended(id, key, before, records);
+                }
+            }
+            NodeReport::AskPassage { number, uid, job } => {
+                self.asked_passage(link, number, uid, job);
             }
             // Decoded and asked by the shell.
             NodeReport::RelayRequest { .. } | NodeReport::RelayClosed { .. } => {}
@@ -124,6 +138,9 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
+        if job.submitted.is_held() {
+            return self.held_ready(now, id);
+        }
         let Some(run) = job.run() else { return };
         let ready = run.parts.iter().skip(1).all(|p| p.step == PartStep::Ready);
         if run.launched || run.after.is_some() || !ready {
@@ -144,8 +161,11 @@ impl Controller {
         key: AttemptKey,
         failure: &PrepareFailure,
     ) {
-        let after = if failure.drain {
+        if failure.drain {
             self.drain_by_itself(now, id, &failure.reason);
+        }
+        let attended = self.jobs.get(&key.job).is_some_and(|j| j.spec().attended);
+        let after = if failure.drain && !attended {
             AfterRun::Requeue
         } else {
             let cause = EndCause::LaunchFailed(failure.reason.clone());
@@ -192,14 +212,23 @@ impl Controller {
         let Some(job) = self.at_attempt(id, key) else {
             return;
         };
-        let requeues = job.spec().requeue;
+        let requeues = job.submitted.runs_again(true);
+        let deadline = job.spec().deadline;
         let Some(run) = job.run_mut() else { return };
+        if end.cause == EndCause::NodeLost {
+            run.note_lost(id);
+        }
         if run.after.is_some() {
             return self.give_back(now, key.job, id);
         }
         if run.started.is_none() {
             run.started = end.start;
         }
+        let end = End {
+            start: end.start.or(run.started),
+            ..end
+        };
+        let end = at_deadline(end, deadline);
         let after = match (run.killed, &end.cause) {
             (Some(KillCause::Requeued), _) => AfterRun::Requeue,
             (_, EndCause::NodeLost) if requeues => AfterRun::Requeue,
@@ -217,12 +246,12 @@ impl Controller {
     /// Ends an attempt: what follows is settled, `clean` has nothing left, the other
     /// nodes are told to clean up.
     pub(crate) fn abandon(&mut self, now: Time, id: JobId, after: AfterRun, clean: Option<NodeId>) {
-        let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
+        self.comes_to_end(now, id, after);
+        let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        if run.after.is_none() {
-            run.after = Some(after);
-        }
+        let held = job.submitted.is_held();
+        let Some(run) = job.run() else { return };
         let launched = run.launched;
         let first = run.first();
         let parts: Vec<(NodeId, PartStep)> = run.parts.iter().map(|p| (p.node, p.step)).collect();
@@ -234,9 +263,11 @@ impl Controller {
             let lost = self.nodes[node.index()].lost;
             // After a restart a silent node may have been told to launch: it is asked first.
             let heard = self.nodes[node.index()].link.is_some();
-            let idle = Some(node) == first && !launched && heard;
+            let idle = Some(node) == first && !launched && !held && heard;
             if Some(node) == clean || lost || idle {
                 self.give_back(now, id, node);
+            } else if held {
+                self.order_end_held(id, node);
             } else {
                 self.order_clean_up(id, node, Some(node) == first);
             }
@@ -263,7 +294,7 @@ impl Controller {
     }
 
     /// A node's share is free again; when it was the last, what follows happens.
-    fn give_back(&mut self, now: Time, id: JobId, node: NodeId) {
+    pub(crate) fn give_back(&mut self, now: Time, id: JobId, node: NodeId) {
         let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
             return;
         };
@@ -275,10 +306,11 @@ impl Controller {
         }
         part.step = PartStep::Released;
         let (cores, gpus) = (part.cores.clone(), part.gpus.clone());
+        let devices = part.devices.clone();
         let last = run.parts.iter().all(|p| p.step == PartStep::Released);
         let on = &mut self.nodes[node.index()];
         on.cores.give(&cores);
-        on.gpus.give(&gpus);
+        on.devices.give(&gpus, &devices);
         on.jobs.remove(&id);
         let takes_jobs = on.takes_jobs();
         self.update_available_inside(node, takes_jobs);
@@ -298,7 +330,15 @@ impl Controller {
             return;
         };
         let after = run.after.take();
+        let job = &self.jobs[&id];
+        let after = match after {
+            Some(AfterRun::End(end)) => Some(AfterRun::End(self.with_steps(now, job, end))),
+            after => after,
+        };
         self.count_running(id, false);
+        self.give_licenses(now, id);
+        let held = self.jobs.get(&id).and_then(Job::run);
+        let held = held.is_some_and(|run| run.hold_after);
         self.unsaved_starts.remove(&id);
         let base = self.base_of(id);
         if let Some(group) = self.groups.get_mut(&base) {
@@ -306,23 +346,25 @@ impl Controller {
         }
         match after {
             Some(AfterRun::End(end)) => self.end_job(now, id, &end, ""),
-            Some(AfterRun::Requeue) | None => self.wait_again(now, id),
+            Some(AfterRun::Requeue) | None => self.wait_again(now, id, held),
         }
         self.refill_array(now, base);
     }
 
-    fn wait_again(&mut self, now: Time, id: JobId) {
+    fn wait_again(&mut self, now: Time, id: JobId, held: bool) {
+        let lost = self.jobs.get(&id).and_then(|job| self.lost_words(job));
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
         job.phase = Phase::Waiting(Some(WaitReason::Fresh));
+        self.pause_before_again(now, id, held);
         self.save_job(id);
         self.happened(
             now,
             "requeued",
             "controller",
             format!("job {id}"),
-            String::new(),
+            lost.unwrap_or_default(),
         );
         if let Some(mail) = self.mail(&self.jobs[&id], &News::Requeued) {
             self.effect(mail);
@@ -345,7 +387,10 @@ impl Controller {
         let note = match &end.cause {
             EndCause::LaunchFailed(reason) => reason.clone(),
             EndCause::SupervisorLost => "its supervisor on the node was killed".to_owned(),
-            EndCause::NodeLost => "a node was lost".to_owned(),
+            EndCause::NodeLost => self
+                .lost_words(job)
+                .unwrap_or_else(|| "a node was lost".into()),
+            EndCause::Deadline => "it could not be over at its deadline".to_owned(),
             EndCause::Exited
             | EndCause::TimeLimit
             | EndCause::Cancelled
@@ -353,22 +398,27 @@ impl Controller {
         };
         let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
         let mail = self.mail(job, &News::Ended(end));
-        let begin = job.spec().begin;
+        let (begin, not_before) = (job.spec().begin, job.not_before);
         self.record(Record::Job(Box::new(row.clone())));
         let state = end.state();
-        let detail = format!(
+        let mut detail = format!(
             "{state}, exit code {}, signal {}",
             end.exit_code, end.signal
         );
+        if end.cause == EndCause::NodeLost {
+            detail = format!("{detail}: {}", row.note);
+        }
         self.happened(now, "ended", "controller", format!("job {id}"), detail);
         if let Some(mail) = mail {
             self.effect(mail);
         }
         self.jobs.remove(&id);
         self.leave_queue(&submitted);
-        if let Some(begin) = begin {
+        self.leave_interactive(id, &submitted);
+        for begin in begin.into_iter().chain(not_before) {
             self.begins.remove(&(begin, id));
         }
+        self.unlicensed.remove(&id);
         self.ended.insert(
             id,
             Ended {
@@ -385,7 +435,11 @@ impl Controller {
         self.settle_fate(now, id, base, at, ok);
         self.drop_dependencies(id, &submitted.spec.dependencies);
         self.tell_waiting(id);
+        self.tell_attendants(id);
         self.inside_job_ended(now, id, &submitted);
+        if submitted.spec.attended {
+            self.refill_interactive_of(now, submitted.uid);
+        }
     }
 
     fn settle_fate(&mut self, now: Time, id: JobId, base: JobId, at: usize, ok: bool) {
@@ -445,6 +499,9 @@ impl Controller {
         let Some(queue) = self.queue_id(&submitted.queue) else {
             return;
         };
+        if !matches!(submitted.place, Place::Good { .. }) {
+            return; // it was not counted
+        }
         let queue = &mut self.queues[queue.index()];
         queue.jobs = queue.jobs.saturating_sub(1);
         if let Some(mine) = queue.by_user.get_mut(&submitted.uid) {
@@ -486,6 +543,7 @@ impl Controller {
             state: ended.state,
             exit_code: ended.exit_code,
             signal: ended.signal,
+            note: ended.row.note.clone(),
         }
     }
 
@@ -495,37 +553,6 @@ impl Controller {
         if let Some(link) = node.link {
             let order = order(node.spec.name.clone());
             self.effect(Effect::Order { link, order });
-        }
-    }
-
-    /// A node is given up: its attempts end or wait again.
-    pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
-        let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
-        for job_id in jobs {
-            let Some(job) = self.jobs.get(&job_id) else {
-                continue;
-            };
-            let started = job.run().and_then(|r| r.started);
-            let requeue = job.spec().requeue || started.is_none();
-            let killed = job.run().and_then(|r| r.killed);
-            let after = match killed {
-                Some(KillCause::Cancelled) => {
-                    AfterRun::End(lost_end(EndCause::Cancelled, started, now))
-                }
-                _ if requeue => AfterRun::Requeue,
-                _ => AfterRun::End(lost_end(EndCause::NodeLost, started, now)),
-            };
-            let object = format!("job {job_id}");
-            self.happened(now, "node_lost", "controller", object, why.to_owned());
-            let key = job_key(self.jobs.get(&job_id));
-            self.abandon(now, job_id, after, Some(id));
-            if let Some(key) = key {
-                self.order(id, |node| NodeOrder::Kill {
-                    key,
-                    node,
-                    cause: KillCause::Superseded,
-                });
-            }
         }
     }
 
@@ -548,6 +575,8 @@ impl Controller {
         for job in missing {
             self.not_in_inventory(now, id, job);
         }
+        self.order_awaiting(now, id);
+        self.repeat_suspensions(id);
     }
 
     fn take_inventory(&mut self, now: Time, id: NodeId, item: &InventoryItem) {
@@ -564,8 +593,14 @@ impl Controller {
                     .at_attempt(id, key)
                     .and_then(|j| j.run())
                     .is_some_and(|r| r.after.is_some());
-                if over {
-                    self.order(id, |node| NodeOrder::Release { key, node });
+                let held = self
+                    .jobs
+                    .get(&key.job)
+                    .is_some_and(|j| j.submitted.is_held());
+                match (over, held) {
+                    (true, true) => self.order_end_held(key.job, id),
+                    (true, false) => self.order(id, |node| NodeOrder::Release { key, node }),
+                    (false, _) => {}
                 }
             }
         }
@@ -589,42 +624,50 @@ impl Controller {
     /// the machine was restarted, or the attempt was over and forgotten already.
     fn not_in_inventory(&mut self, now: Time, id: NodeId, job_id: JobId) {
         let boot = self.nodes[id.index()].boot_id.clone();
-        let Some(job) = self.jobs.get(&job_id) else {
+        let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
-        let (uid, requeue) = (job.submitted.uid, job.spec().requeue);
-        let Some(run) = job.run() else { return };
+        let (uid, held) = (job.submitted.uid, job.submitted.is_held());
+        let again = [false, true].map(|started| job.submitted.runs_again(started));
+        let Some(run) = job.run_mut() else { return };
+        let requeue = again[usize::from(run.started.is_some())];
         let Some(part) = run.part(id) else { return };
         if part.step == PartStep::Released {
             return;
+        }
+        let rebooted = part.boot_id != boot;
+        let was_there = part.step == PartStep::Ready || run.started.is_some();
+        if rebooted || (was_there && run.after.is_none()) {
+            run.note_lost(id);
         }
         if run.after.is_some() {
             return self.give_back(now, job_id, id);
         }
         let first = run.first() == Some(id);
         let (launched, started, killed) = (run.launched, run.started, run.killed);
-        let rebooted = part.boot_id != boot;
-        let was_there = part.step == PartStep::Ready || started.is_some();
         if killed == Some(KillCause::Cancelled) {
             let end = lost_end(EndCause::Cancelled, started, now);
             return self.abandon(now, job_id, AfterRun::End(end), Some(id));
         }
         if was_there || rebooted {
-            let after = if requeue || started.is_none() {
+            let after = if requeue {
                 AfterRun::Requeue
             } else {
                 AfterRun::End(lost_end(EndCause::NodeLost, started, now))
             };
             return self.abandon(now, job_id, after, Some(id));
         }
+        if held && first && self.awaits_addresses(job_id) {
+            return; // ordered when they have registered
+        }
         let Some(user) = self.fresh_user(now, uid) else {
             self.unordered.insert((job_id, id));
             return;
         };
-        if first && launched {
-            self.order_launch(job_id, &user);
-        } else if !first {
+        if held || !first {
             self.order_prepare_on(job_id, id, &user);
+        } else if launched {
+            self.order_launch(job_id, &user);
         }
     }
 
@@ -643,7 +686,7 @@ impl Controller {
             let Some(run) = job.run() else { continue };
             let open = run.after.is_none() && run.started.is_none() && run.killed.is_none();
             let ordered = run.part(id).is_some_and(|p| p.step == PartStep::Ordered);
-            let first = run.first() == Some(id);
+            let first = run.first() == Some(id) && !job.submitted.is_held();
             let several = run.parts.len() > 1;
             match (open && ordered, first) {
                 (true, true) if several => self.launch_when_ready(now, job_id),
@@ -664,12 +707,11 @@ impl Controller {
                     continue;
                 };
                 let Some(run) = job.run() else { continue };
-                let limit = run.limit;
-                let Some(started) = run.started else { continue };
-                if limit.is_unlimited() || run.after.is_some() {
+                if run.after.is_some() || job.submitted.is_held() {
                     continue;
                 }
-                if now > started + limit + grace + grace + LIMIT_MARGIN {
+                let Some(end) = run.ends_at() else { continue };
+                if now > end + grace + grace + LIMIT_MARGIN {
                     late.push((*id, run.first()));
                 }
             }
@@ -689,13 +731,15 @@ impl Controller {
     }
 }
 
-fn job_key(job: Option<&Job>) -> Option<AttemptKey> {
-    job.map(Job::key)
+/// An end by the time limit is one by the deadline when that was what the limit came from.
+pub(crate) fn at_deadline(mut end: End, deadline: Option<Time>) -> End {
+    let reached = deadline.is_some_and(|deadline| end.end + Span::from_secs(1) >= deadline);
+    if end.cause == EndCause::TimeLimit && reached {
+        end.cause = EndCause::Deadline;
+    }
+    end
 }
 
-fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
-    End {
-        start,
-        ..End::never_ran(cause, now)
-    }
+pub(crate) fn job_key(job: Option<&Job>) -> Option<AttemptKey> {
+    job.map(Job::key)
 }

@@ -3,6 +3,7 @@
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
 use crate::record::Record;
+use crate::steer::Recipients;
 use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
 use cosy_sched::Prediction;
@@ -88,7 +89,10 @@ impl Controller {
         let remembered = key.and_then(|k| self.answers.get(&(caller.user.uid, k)));
         if let Some((_, reply)) = remembered {
             let reply = reply.clone();
-            return self.reply(client, reply);
+            return match request {
+                Request::Allocate(_) => self.answer_at_end_of_turn(client, reply),
+                _ => self.reply(client, reply),
+            };
         }
         let changes = request.changes();
         let answer = self.answer(now, client, caller, key, request, facts);
@@ -104,7 +108,7 @@ impl Controller {
         self.reply(client, reply);
     }
 
-    fn remember(&mut self, at: Time, uid: Uid, key: [u8; 16], reply: &Reply) {
+    pub(crate) fn remember(&mut self, at: Time, uid: Uid, key: [u8; 16], reply: &Reply) {
         self.answers.insert((uid, key), (at, reply.clone()));
         self.record(Record::Answered {
             uid,
@@ -151,15 +155,38 @@ impl Controller {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 now,
             },
-            Request::Submit(submission) => self.submit(now, caller, *submission, facts)?,
+            Request::Submit(submission) => {
+                crate::interactive::check_kind(&submission, false)?;
+                self.submit(now, caller, *submission, facts)?
+            }
+            Request::Allocate(submission) => {
+                self.allocate(now, client, caller, key, *submission, facts)?;
+                return Ok(None);
+            }
+            Request::Attend { job, started } => {
+                return self.attend(client, caller, job, started, facts);
+            }
+            Request::Finish {
+                job,
+                exit_code,
+                signal,
+            } => self.finish(now, caller, job, exit_code, signal)?,
+            Request::Entry { job } => self.entry(caller, job)?,
             Request::Cancel {
                 filter,
                 signal,
                 script_only,
-            } => self.cancel(now, caller, &filter, signal, script_only)?,
-            Request::Hold { filter } => self.hold(now, caller, &filter)?,
+                steps_only,
+            } => {
+                let whom = Recipients::new(script_only, steps_only)?;
+                self.cancel(now, caller, &filter, signal, whom)?
+            }
+            Request::Hold { filter, as_user } => self.hold(now, caller, &filter, as_user)?,
             Request::Release { filter } => self.release(now, caller, &filter)?,
-            Request::Requeue { filter } => self.requeue(now, caller, &filter)?,
+            Request::Requeue { filter, hold } => self.requeue(now, caller, &filter, hold)?,
+            Request::Suspend { filter } => self.suspend(now, caller, &filter)?,
+            Request::Resume { filter } => self.resume(now, caller, &filter)?,
+            Request::Top { filter } => self.top(now, caller, &filter)?,
             Request::Change { filter, change } => {
                 self.change(now, caller, &filter, &change, facts)?
             }
@@ -172,6 +199,7 @@ impl Controller {
             Request::Wait { jobs } => return self.wait(client, caller, &jobs, facts),
             Request::Queues => self.list_queues(caller),
             Request::Nodes => self.list_nodes(),
+            Request::Settings => self.settings(now, caller),
             Request::NodeControl { nodes, action } => {
                 self.node_control(now, caller, &nodes, &action)?
             }
@@ -198,6 +226,7 @@ impl Controller {
                 return self.reservation_request(now, client, caller, key, request);
             }
             Request::History { .. }
+            | Request::Steps { .. }
             | Request::Script { .. }
             | Request::Events { .. }
             | Request::Ledger { .. } => {
@@ -294,6 +323,7 @@ impl Controller {
                     state: if ok { Completed } else { Failed },
                     exit_code: i32::from(!ok),
                     signal: 0,
+                    note: String::new(),
                 });
                 Ok(())
             }

@@ -3,11 +3,12 @@
 
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
-use crate::job::{Fate, Group, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
 use crate::queues::Queue;
-use crate::record::{JobRow, Loaded, RunRow, SubmissionRow};
+use crate::record::{JobRow, Loaded, RunRow, StepUse, SubmissionRow};
 use crate::reserve::LoadedReservations;
+use cosy_model::node::AttemptKey;
 use cosy_model::{
     Amounts, JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
 };
@@ -74,6 +75,7 @@ impl Controller {
         it.build_machine(&nodes, &queue_states);
         it.load_reservations(now, reservations);
         it.load_jobs(loaded.submissions, loaded.jobs, now);
+        it.load_steps(&loaded.steps);
         it
     }
 
@@ -89,9 +91,14 @@ impl Controller {
             if let Some((state, amounts, features)) = known.get(&spec.name) {
                 node.state = state.clone();
                 node.features.extend(features.iter().cloned());
-                if let (false, Some(amounts)) = (node.known, amounts) {
-                    node.amounts = amounts.clone();
-                    node.known = true;
+                match amounts {
+                    Some(amounts) if node.known => node.keep_types(amounts),
+                    Some(amounts) => {
+                        node.amounts = amounts.clone();
+                        node.keep_types(amounts);
+                        node.known = true;
+                    }
+                    None => {}
                 }
             }
             self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
@@ -136,7 +143,7 @@ impl Controller {
             self.update_available(NodeId(at as u32));
         }
         for (at, queue) in self.queues.iter().enumerate() {
-            let starts = queue.state != QueueState::Closed;
+            let starts = queue.state.starts_jobs();
             self.sched
                 .set_queue_starts(cosy_model::QueueId(at as u16), starts);
         }
@@ -159,6 +166,21 @@ impl Controller {
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
             self.review(now, id);
+        }
+        let attended = self.jobs.values().filter(|job| job.spec().attended);
+        let attended: Vec<JobId> = attended.map(|job| job.id).collect();
+        for id in attended {
+            self.expect_again(now, id);
+        }
+    }
+
+    fn load_steps(&mut self, steps: &[(AttemptKey, StepUse)]) {
+        for (key, used) in steps {
+            let job = self.jobs.get_mut(&key.job);
+            let present = job.filter(|j| j.attempt == key.attempt);
+            if let Some(run) = present.and_then(Job::run_mut) {
+                run.steps = *used;
+            }
         }
     }
 
@@ -202,6 +224,7 @@ impl Controller {
     fn load_ended(&mut self, row: &JobRow, at: usize) {
         if let Some(job) = self.jobs.remove(&row.id) {
             self.leave_queue(&job.submitted);
+            self.leave_interactive(row.id, &job.submitted);
             if let Some(begin) = job.spec().begin {
                 self.begins.remove(&(begin, row.id));
             }
@@ -226,7 +249,7 @@ impl Controller {
             if !part.released {
                 let on = &mut self.nodes[node.index()];
                 on.cores.mark(&part.cores);
-                on.gpus.mark(&part.gpus);
+                on.devices.mark(&part.gpus, &part.devices);
                 on.jobs.insert(id);
                 shares.push(NodeShare {
                     node,
@@ -240,6 +263,7 @@ impl Controller {
                 amounts: part.amounts,
                 cores: part.cores,
                 gpus: part.gpus,
+                devices: part.devices,
                 boot_id: part.boot_id,
                 step: if part.released {
                     PartStep::Released
@@ -262,10 +286,16 @@ impl Controller {
         let limit = row.limit.unwrap_or(job.submitted.place.limit());
         let exclusive = match &job.submitted.place {
             Place::Good { demand, .. } => demand.exclusive,
-            Place::Lost => false,
+            Place::Lost | Place::Beyond { .. } => false,
         };
         let base = job.submitted.base;
-        let end = row.allocated + limit + clearance;
+        let end = match row.suspended {
+            Some(_) => Time::FAR,
+            None => row.allocated + limit + row.suspended_for + clearance,
+        };
+        let held = job.submitted.is_held() && row.after.is_none();
+        let lost = row.lost.iter();
+        let lost = lost.filter_map(|name| self.node_ids.get(name).copied());
         job.phase = Phase::Run(Box::new(Run {
             allocated: row.allocated,
             started: row.started,
@@ -274,7 +304,15 @@ impl Controller {
             parts,
             after: row.after,
             killed: row.killed,
+            suspended: row.suspended,
+            suspended_for: row.suspended_for,
+            hold_after: row.hold_after,
+            lost: lost.collect(),
+            steps: StepUse::default(),
         }));
+        let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
+        self.held_ends.extend(ends_at.map(|at| (at, id)));
+        self.take_licenses(id);
         self.run_again(id, shares, end, exclusive);
         self.count_running(id, true);
         if let Some(group) = self.groups.get_mut(&base) {
@@ -283,7 +321,7 @@ impl Controller {
     }
 
     /// What the present configuration makes of a job that was accepted earlier.
-    fn place_again(&self, job: &Submitted) -> Place {
+    pub(crate) fn place_again(&self, job: &Submitted) -> Place {
         let Some(queue) = self.queue_id(&job.queue) else {
             return Place::Lost;
         };
@@ -296,7 +334,8 @@ impl Controller {
                 ..User::default()
             },
         };
-        self.place(&job.spec, queue, &user).unwrap_or(Place::Lost)
+        let place = self.place_or_wait(&job.spec, queue, &user);
+        place.unwrap_or(Place::Lost)
     }
 
     /// Takes a new configuration. Nodes keep their numbers; what has gone from it stays
@@ -314,7 +353,7 @@ impl Controller {
             let id = self.node_ids[&spec.name];
             let node = &mut self.nodes[id.index()];
             if let Some(amounts) = &spec.amounts {
-                node.amounts = amounts.clone();
+                node.amounts = node.devices.counted(amounts.clone());
                 node.known = true;
             }
             node.features.extend(spec.features.iter().cloned());
@@ -397,7 +436,7 @@ impl Controller {
         }
     }
 
-    fn placed_again(&self, old: &Submitted) -> Submitted {
+    pub(crate) fn placed_again(&self, old: &Submitted) -> Submitted {
         Submitted {
             base: old.base,
             uid: old.uid,
@@ -411,7 +450,8 @@ impl Controller {
     }
 }
 
-fn policy(config: &ClusterConfig) -> Policy {
+/// How the planners of the cluster and of its reservations order and fill.
+pub(crate) fn policy(config: &ClusterConfig) -> Policy {
     Policy {
         depth: config.policy.depth,
         backfill: config.policy.backfill,

@@ -1,14 +1,15 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
+use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::config::Visibility;
 use crate::controller::{Controller, Ended};
 use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
-use crate::record::JobRow;
+use crate::record::{HeldBy, JobRow};
 use crate::request::{PendingPlan, no_job};
 use cosy_model::api::{Column, JobField, JobFilter, JobRef, NO_NUMBER, Reply, Table};
-use cosy_model::job::{DependencyKind, MemoryRequest};
-use cosy_model::{JobId, Program, Refusal, Time, WaitReason};
+use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE};
+use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
 use cosy_sched::Prediction;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ enum Row<'a> {
 }
 
 /// A value of a row.
-enum Cell {
+pub(crate) enum Cell {
     Number(i64),
     Text(String),
     None,
@@ -225,7 +226,44 @@ impl Controller {
             }
             JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
             JobField::Comment => text(&spec.comment),
-            JobField::TimeLimit => Cell::Number(submitted.place.limit().0),
+            JobField::Qos
+            | JobField::Wckey
+            | JobField::Licenses
+            | JobField::Deadline
+            | JobField::SubmitHost
+            | JobField::Dialect
+            | JobField::TasksPerNode
+            | JobField::CoresPerTask
+            | JobField::MemoryPerCore
+            | JobField::MinMemoryPerNode
+            | JobField::MinDisk
+            | JobField::MinNodes
+            | JobField::MaxNodes
+            | JobField::AskedTasks
+            | JobField::Require
+            | JobField::Exclusive
+            | JobField::Gres
+            | JobField::Constraint
+            | JobField::Batch
+            | JobField::Rlimits
+            | JobField::OpenMode
+            | JobField::MailTypes
+            | JobField::MailTo
+            | JobField::Umask
+            | JobField::TimeMin
+            | JobField::Attended
+            | JobField::Warn
+            | JobField::EndIfNever
+            | JobField::Mpi
+            | JobField::Sets => asked_cell(submitted, field),
+            JobField::Restarts => number(restarts(row, attempt)),
+            JobField::ArraySpecText => text(self.array_spec(row, base)),
+            JobField::ArrayAtOnce => {
+                let group = self.groups.get(&base);
+                let most = group.and_then(|g| g.at_once);
+                most.map_or(Cell::None, |n| number(u64::from(n)))
+            }
+            JobField::TimeLimit => Cell::Number(time_limit(row, submitted).0),
             JobField::Place => places.get(&id).map_or(Cell::None, |p| Cell::Number(*p)),
             JobField::PredictedStart => starts
                 .get(&id)
@@ -250,7 +288,21 @@ impl Controller {
             | JobField::PeakMemory
             | JobField::Stdout
             | JobField::Stderr
-            | JobField::Stdin => match row {
+            | JobField::Stdin
+            | JobField::Begin
+            | JobField::BatchHost
+            | JobField::DerivedExitCode
+            | JobField::DerivedSignal
+            | JobField::Priority
+            | JobField::HeldBy
+            | JobField::DependencyText
+            | JobField::TasksByNode
+            | JobField::CoresByNode
+            | JobField::CoreIds
+            | JobField::GpuIds
+            | JobField::Allocated
+            | JobField::SuspendedFor
+            | JobField::SuspendedSince => match row {
                 Row::Live(job) | Row::Fold(job, ..) => self.live_cell(now, job, field),
                 Row::Ended(row, submitted) => ended_cell(row, submitted, field),
             },
@@ -260,17 +312,31 @@ impl Controller {
     fn live_cell(&self, now: Time, job: &Job, field: JobField) -> Cell {
         let run = job.run();
         let started = run.and_then(|r| r.started);
-        let limit = run.map_or(job.submitted.place.limit(), |r| r.limit);
         match field {
             JobField::State => text(job.state().word()),
             JobField::Reason => text(self.reason(now, job)),
             JobField::Start => run.map_or(Cell::None, |r| {
                 Cell::Number(started.unwrap_or(r.allocated).0)
             }),
-            JobField::LatestEnd if !limit.is_unlimited() => {
-                started.map_or(Cell::None, |s| Cell::Number((s + limit).0))
+            JobField::LatestEnd => match run.and_then(Run::ends_at) {
+                Some(end) => Cell::Number(end.0),
+                None => Cell::None,
+            },
+            JobField::Elapsed => match run.filter(|r| r.started.is_some()) {
+                Some(run) => Cell::Number(run.elapsed(now).0),
+                None => Cell::None,
+            },
+            JobField::SuspendedFor => run.map_or(Cell::None, |r| Cell::Number(r.suspended_for.0)),
+            JobField::SuspendedSince => match run.and_then(|r| r.suspended) {
+                Some(since) => Cell::Number(since.0),
+                None => Cell::None,
+            },
+            JobField::DerivedExitCode => {
+                run.map_or(Cell::None, |r| Cell::Number(i64::from(r.steps.exit_code)))
             }
-            JobField::Elapsed => started.map_or(Cell::None, |s| Cell::Number(now.since(s).0)),
+            JobField::DerivedSignal => {
+                run.map_or(Cell::None, |r| Cell::Number(i64::from(r.steps.signal)))
+            }
             JobField::Nodes => run.map_or(Cell::None, |r| text(self.node_list(r))),
             JobField::NodeCount => match run {
                 Some(run) => number(run.parts.len() as u64),
@@ -304,7 +370,39 @@ impl Controller {
             JobField::Stdout | JobField::Stderr | JobField::Stdin => {
                 file_cell(field, self.job_files(job, run))
             }
+            JobField::BatchHost
+            | JobField::TasksByNode
+            | JobField::CoresByNode
+            | JobField::CoreIds
+            | JobField::GpuIds => run.map_or(Cell::None, |run| {
+                let name = |n: NodeId| self.nodes[n.index()].spec.name.as_str();
+                held_cell(&held_of_run(run, name), field)
+            }),
+            JobField::Allocated => run.map_or(Cell::None, |r| Cell::Number(r.allocated.0)),
+            JobField::Begin => match job.spec().begin.max(job.not_before) {
+                Some(begin) => Cell::Number(begin.0),
+                None => Cell::None,
+            },
+            JobField::Priority if job.held.is_some() => number(0),
+            JobField::Priority => Cell::Number(priority(job.spec(), job.submitted.base)),
+            JobField::HeldBy => text(held_word(job.held)),
+            JobField::DependencyText if job.is_waiting() => text(self.dependency_text(now, job)),
             _ => Cell::None,
+        }
+    }
+
+    /// Indices of an array as they were asked for, or those of a row's tasks.
+    fn array_spec(&self, row: &Row<'_>, base: JobId) -> String {
+        let group = self.groups.get(&base);
+        let most = group.and_then(|g| g.at_once);
+        let most = most.map_or(String::new(), |n| format!("%{n}"));
+        let indices = group.and_then(|g| g.indices.as_deref());
+        match (row, indices) {
+            (Row::Fold(_, tasks, _), _) => format!("{}{most}", index_ranges(tasks)),
+            (Row::Live(_) | Row::Ended(..), Some(indices)) => {
+                format!("{}{most}", index_ranges(indices))
+            }
+            (Row::Live(_) | Row::Ended(..), None) => String::new(),
         }
     }
 
@@ -340,7 +438,7 @@ impl Controller {
             Place::Good { demand, .. } => {
                 demand.allowed.iter().any(|n| !self.nodes[n.index()].known)
             }
-            Place::Lost => false,
+            Place::Lost | Place::Beyond { .. } => false,
         };
         if reason == WaitReason::NeverFits && untold() {
             return WaitReason::NodesUnavailable;
@@ -405,8 +503,16 @@ impl Controller {
 
     /// Sentences about a job that has not ended.
     fn lines(&self, now: Time, job: &Job, starts: &Starts) -> Vec<String> {
+        let mut first = Vec::new();
+        if job.spec().attended {
+            first.push("it is interactive: it ends when its command goes".to_owned());
+        } else if job.submitted.is_held() {
+            first.push(
+                "it is an allocation: steps are started in it until it is given back".to_owned(),
+            );
+        }
         let Phase::Waiting(reason) = &job.phase else {
-            return Vec::new();
+            return first;
         };
         let reason = reason
             .clone()
@@ -439,10 +545,23 @@ impl Controller {
                 "it is held by its user: 'cosy release' lets it go".to_owned()
             }
             WaitReason::HeldByAdmin => "it is held by an administrator".to_owned(),
+            WaitReason::HeldRequeued => {
+                "it was put back into the queue and is held: 'cosy release' lets it go".to_owned()
+            }
+            WaitReason::QueueTimeLimit => {
+                format!("its time limit is more than queue {queue} allows")
+            }
+            WaitReason::QueueNodeLimit => {
+                format!("it asks for more nodes than queue {queue} has or allows")
+            }
             WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
             WaitReason::ArrayLimit => {
                 "as many tasks of its array run as may run at once".to_owned()
             }
+            WaitReason::InteractiveLimit => format!(
+                "as many interactive jobs of its user run as may run at once ({})",
+                self.config.policy.interactive_per_user
+            ),
             WaitReason::NodesUnavailable => {
                 "nodes that it needs are down, drained or not connected".to_owned()
             }
@@ -456,11 +575,17 @@ impl Controller {
                 "the directory service does not tell the user's groups; it is asked again and again"
                     .to_owned()
             }
+            WaitReason::Licenses => format!(
+                "licences that it needs are in use ({})",
+                crate::columns::counted(&job.spec().licenses)
+            ),
+            WaitReason::Deadline => "it cannot be over at its deadline".to_owned(),
             WaitReason::NeverFits => {
                 format!("queue {queue} as configured now can never run it: change it or cancel it")
             }
         };
-        let mut lines = vec![line];
+        let mut lines = first;
+        lines.push(line);
         lines.extend(self.delay_lines(job.id));
         if let Some(prediction) = starts.get(&job.id)
             && prediction.start.is_none()
@@ -468,6 +593,21 @@ impl Controller {
             lines.push("no start can be predicted".to_owned());
         }
         lines
+    }
+}
+
+/// Its time limit; of one that runs the present one, but not what a reservation leaves of
+/// it.
+fn time_limit(row: &Row<'_>, submitted: &Submitted) -> cosy_model::Span {
+    let asked = submitted.place.limit();
+    let inside = submitted.spec.reservation.is_some();
+    match row {
+        Row::Live(job) if !inside => job.run().map_or(asked, |run| run.limit),
+        Row::Ended(row, _) if !inside => {
+            let run = row.run.as_ref();
+            run.and_then(|run| run.limit).unwrap_or(asked)
+        }
+        Row::Live(_) | Row::Fold(..) | Row::Ended(..) => asked,
     }
 }
 
@@ -505,6 +645,12 @@ fn fold_arrays<'a>(live: &[&'a Job], limits: &BTreeMap<JobId, Option<u32>>) -> V
     rows
 }
 
+/// How often a job was begun anew; one that waits to be is counted as begun.
+fn restarts(row: &Row<'_>, attempt: Attempt) -> u64 {
+    let again = matches!(row, Row::Live(j) | Row::Fold(j, ..) if j.is_waiting());
+    u64::from(attempt.0.saturating_sub(u32::from(!again)))
+}
+
 fn row_ref(row: &Row<'_>, id: JobId, base: JobId, index: Option<u32>) -> String {
     match (row, index) {
         (Row::Fold(_, tasks, at_once), _) => {
@@ -534,7 +680,10 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         JobField::Start => start.map_or(Cell::None, |t| Cell::Number(t.0)),
         JobField::End => end.map_or(Cell::None, |e| Cell::Number(e.end.0)),
         JobField::Elapsed => match (start, end) {
-            (Some(start), Some(end)) => Cell::Number(end.end.since(start).0),
+            (Some(start), Some(end)) => {
+                let stopped = run.map_or(0, |r| r.suspended_for.0);
+                Cell::Number((end.end.since(start).0 - stopped).max(0))
+            }
             _ => Cell::None,
         },
         JobField::NodeCount => number(parts().len() as u64),
@@ -557,6 +706,20 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
             let node = parts().first().map_or("", |p| &p.node);
             let files = crate::launch::files(submitted, row.id, row.index, node);
             file_cell(field, files)
+        }
+        JobField::BatchHost
+        | JobField::TasksByNode
+        | JobField::CoresByNode
+        | JobField::CoreIds
+        | JobField::GpuIds => run.map_or(Cell::None, |run| held_cell(&held_of_row(run), field)),
+        JobField::Begin => asked_cell(submitted, field),
+        JobField::SuspendedFor => run.map_or(Cell::None, |r| Cell::Number(r.suspended_for.0)),
+        JobField::DerivedExitCode => Cell::Number(i64::from(row.derived.0)),
+        JobField::DerivedSignal => Cell::Number(i64::from(row.derived.1)),
+        JobField::Allocated => run.map_or(Cell::None, |r| Cell::Number(r.allocated.0)),
+        JobField::Priority => Cell::Number(priority(&submitted.spec, submitted.base)),
+        JobField::DependencyText if row.note == NEVER_NOTE => {
+            text(dependencies(&submitted.spec).replace(',', "(failed),") + "(failed)")
         }
         _ => Cell::None,
     }
@@ -588,24 +751,33 @@ fn asked_nodes(job: &Submitted) -> u32 {
     job.spec.request.nodes.unwrap_or(1)
 }
 
+/// `afterok:12`, `after:12+5`, `singleton`; `afterok:12_*` for all tasks of an array.
+pub(crate) fn dependency(d: &cosy_model::Dependency, whole: bool) -> String {
+    let word = match d.kind {
+        DependencyKind::After => "after",
+        DependencyKind::AfterAny => "afterany",
+        DependencyKind::AfterOk => "afterok",
+        DependencyKind::AfterNotOk => "afternotok",
+        DependencyKind::AfterCorr => "aftercorr",
+        DependencyKind::Singleton => return "singleton".to_owned(),
+    };
+    let job = JobRef {
+        job: d.job,
+        task: d.task,
+    };
+    let star = if whole { "_*" } else { "" };
+    let delay = match d.delay.secs() / 60 {
+        0 => String::new(),
+        minutes => format!("+{minutes}"),
+    };
+    format!("{word}:{job}{star}{delay}")
+}
+
 /// `afterok:12,singleton`.
 pub(crate) fn dependencies(spec: &cosy_model::JobSpec) -> String {
-    let one = |d: &cosy_model::Dependency| {
-        let word = match d.kind {
-            DependencyKind::After => "after",
-            DependencyKind::AfterAny => "afterany",
-            DependencyKind::AfterOk => "afterok",
-            DependencyKind::AfterNotOk => "afternotok",
-            DependencyKind::Singleton => return "singleton".to_owned(),
-        };
-        let job = JobRef {
-            job: d.job,
-            task: d.task,
-        };
-        format!("{word}:{job}")
-    };
+    let one = |d: &cosy_model::Dependency| dependency(d, false);
     let all: Vec<String> = spec.dependencies.iter().map(one).collect();
-    all.join(",")
+    all.join(if spec.any_dependency { "?" } else { "," })
 }
 
 fn command(program: &Program) -> String {
@@ -615,6 +787,7 @@ fn command(program: &Program) -> String {
             Some((first, rest)) => (first.lossy(), rest),
             None => (String::new(), &[]),
         },
+        Program::Allocation => (String::new(), &[]),
     };
     let mut words = vec![first];
     words.extend(rest.iter().map(cosy_model::OsText::lossy));
@@ -632,11 +805,20 @@ fn put(column: &mut Column, cell: Cell) {
     }
 }
 
-fn number(n: u64) -> Cell {
+pub(crate) fn number(n: u64) -> Cell {
     Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-fn text(t: impl Into<String>) -> Cell {
+fn held_word(held: Option<HeldBy>) -> &'static str {
+    match held {
+        Some(HeldBy::User) => "user",
+        Some(HeldBy::Admin) => "admin",
+        Some(HeldBy::Requeued) => "requeued",
+        None => "",
+    }
+}
+
+pub(crate) fn text(t: impl Into<String>) -> Cell {
     Cell::Text(t.into())
 }
 
@@ -675,7 +857,11 @@ fn history_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         JobField::Queue => text(&submitted.queue),
         JobField::Submit => Cell::Number(submitted.submit.0),
         JobField::Eligible => row.eligible.map_or(Cell::None, |t| Cell::Number(t.0)),
-        JobField::TimeLimit => spec.time_limit.map_or(Cell::None, |l| Cell::Number(l.0)),
+        JobField::TimeLimit => {
+            let run = row.run.as_ref().filter(|_| spec.reservation.is_none());
+            let limit = run.and_then(|run| run.limit).or(spec.time_limit);
+            limit.map_or(Cell::None, |l| Cell::Number(l.0))
+        }
         JobField::Attempt => number(u64::from(row.attempt.0)),
         JobField::Nice => Cell::Number(spec.nice),
         JobField::Requeue => number(u64::from(spec.requeue)),
@@ -684,6 +870,41 @@ fn history_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         JobField::Workdir => text(spec.workdir.lossy()),
         JobField::Features => text(spec.request.features.join(",")),
         JobField::Comment => text(&spec.comment),
+        JobField::Reservation => spec.reservation.map_or(Cell::None, |r| number(r.0)),
+        JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
+        JobField::Prefer => text(spec.request.prefer.join(",")),
+        JobField::Restarts => number(u64::from(row.attempt.0.saturating_sub(1))),
+        JobField::Qos
+        | JobField::Wckey
+        | JobField::Licenses
+        | JobField::Deadline
+        | JobField::SubmitHost
+        | JobField::Dialect
+        | JobField::TasksPerNode
+        | JobField::CoresPerTask
+        | JobField::MemoryPerCore
+        | JobField::MinMemoryPerNode
+        | JobField::MinDisk
+        | JobField::MinNodes
+        | JobField::MaxNodes
+        | JobField::AskedTasks
+        | JobField::Require
+        | JobField::Exclusive
+        | JobField::Gres
+        | JobField::Constraint
+        | JobField::Batch
+        | JobField::Rlimits
+        | JobField::OpenMode
+        | JobField::MailTypes
+        | JobField::MailTo
+        | JobField::Umask
+        | JobField::TimeMin
+        | JobField::Begin
+        | JobField::Attended
+        | JobField::Warn
+        | JobField::EndIfNever
+        | JobField::Mpi
+        | JobField::Sets => asked_cell(submitted, field),
         _ => ended_cell(row, submitted, field),
     }
 }

@@ -6,17 +6,43 @@ use crate::job::{Job, Phase, Place, Submitted};
 use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::node::{KillCause, NodeOrder};
-use cosy_model::{End, EndCause, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, limits};
+use cosy_model::{
+    About, Dialect, End, EndCause, JobId, JobSpec, NodeId, Refusal, RefusalCode, Time, User, limits,
+};
 use std::sync::Arc;
 
+/// Whom a signal is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Recipients {
+    /// The script and all that it started, and the steps.
+    All,
+    /// The script itself.
+    Script,
+    /// The steps.
+    Steps,
+}
+
+impl Recipients {
+    pub fn new(script_only: bool, steps_only: bool) -> Result<Self, Refusal> {
+        match (script_only, steps_only) {
+            (false, false) => Ok(Self::All),
+            (true, false) => Ok(Self::Script),
+            (false, true) => Ok(Self::Steps),
+            (true, true) => Err(Refusal::invalid(
+                "a signal goes to the script only or to the steps only, not both",
+            )),
+        }
+    }
+}
+
 /// Which jobs a filter names, and what was named but cannot be touched.
-struct Chosen {
-    ids: Vec<JobId>,
-    refused: Vec<(String, Refusal)>,
+pub(crate) struct Chosen {
+    pub ids: Vec<JobId>,
+    pub refused: Vec<(String, Refusal)>,
 }
 
 impl Controller {
-    fn choose(&self, caller: &Caller, filter: &JobFilter) -> Result<Chosen, Refusal> {
+    pub(crate) fn choose(&self, caller: &Caller, filter: &JobFilter) -> Result<Chosen, Refusal> {
         if filter.is_empty() {
             return Err(Refusal::invalid(
                 "no job is named: give ids, or a user, queue, name or state",
@@ -63,7 +89,8 @@ impl Controller {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
                 format!("job {} has already ended", self.name_of(id)),
-            ));
+            )
+            .about(About::Ended));
         };
         if !self.may_touch(caller, &job.submitted) {
             return Err(Refusal::new(
@@ -80,7 +107,7 @@ impl Controller {
         caller: &Caller,
         filter: &JobFilter,
         signal: Option<i32>,
-        script_only: bool,
+        whom: Recipients,
     ) -> Result<Reply, Refusal> {
         if let Some(signal) = signal
             && !(1..=64).contains(&signal)
@@ -91,7 +118,7 @@ impl Controller {
         let mut changed = 0;
         for id in ids {
             let done = match signal {
-                Some(signal) => self.signal_job(id, signal, script_only),
+                Some(signal) => self.signal_job(id, signal, whom),
                 None => {
                     self.cancel_job(now, id, &caller.user.name);
                     Ok(())
@@ -106,12 +133,14 @@ impl Controller {
         Ok(Reply::Done { changed, refused })
     }
 
-    fn signal_job(&mut self, id: JobId, signal: i32, script_only: bool) -> Result<(), Refusal> {
-        let running = self
-            .jobs
-            .get(&id)
-            .and_then(|j| Some((j.key(), j.run()?.first()?)));
-        let Some((key, first)) = running else {
+    fn signal_job(&mut self, id: JobId, signal: i32, whom: Recipients) -> Result<(), Refusal> {
+        let running = self.jobs.get(&id).and_then(|j| {
+            // Where nothing was launched, the signal is for all steps.
+            let most = if j.submitted.is_held() { usize::MAX } else { 1 };
+            let nodes = j.run()?.parts.iter().take(most).map(|p| p.node);
+            Some((j.key(), nodes.collect::<Vec<NodeId>>()))
+        });
+        let Some((key, nodes)) = running else {
             return Err(Refusal::new(
                 RefusalCode::WrongState,
                 format!(
@@ -120,12 +149,15 @@ impl Controller {
                 ),
             ));
         };
-        self.order(first, |node| NodeOrder::Signal {
-            key,
-            node,
-            signal,
-            script_only,
-        });
+        for node in nodes {
+            self.order(node, |node| NodeOrder::Signal {
+                key,
+                node,
+                signal,
+                script_only: whom == Recipients::Script,
+                steps_only: whom == Recipients::Steps,
+            });
+        }
         Ok(())
     }
 
@@ -149,11 +181,11 @@ impl Controller {
     }
 
     /// Ends a job that holds nodes.
-    fn kill_job(&mut self, now: Time, id: JobId, cause: KillCause) {
+    pub(crate) fn kill_job(&mut self, now: Time, id: JobId, cause: KillCause) {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        let key = job.key();
+        let (key, held) = (job.key(), job.submitted.is_held());
         let Some(run) = job.run_mut() else { return };
         if let Some(AfterRun::Requeue) = &run.after
             && cause == KillCause::Cancelled
@@ -165,6 +197,9 @@ impl Controller {
         }
         if run.after.is_some() || run.killed == Some(KillCause::Cancelled) {
             return;
+        }
+        if held {
+            return self.end_held(now, id, cause);
         }
         run.killed = Some(cause);
         let (launched, first) = (run.launched, run.first());
@@ -185,42 +220,21 @@ impl Controller {
         }
     }
 
-    pub(crate) fn requeue(
-        &mut self,
-        now: Time,
-        caller: &Caller,
-        filter: &JobFilter,
-    ) -> Result<Reply, Refusal> {
-        let Chosen { ids, mut refused } = self.choose(caller, filter)?;
-        let mut changed = 0;
-        for id in ids {
-            if self.jobs.get(&id).is_some_and(Job::is_waiting) {
-                let name = self.name_of(id);
-                let why = format!("job {name} waits already");
-                refused.push((name, Refusal::new(RefusalCode::WrongState, why)));
-                continue;
-            }
-            let who = caller.user.name.clone();
-            self.happened(now, "requeue", &who, format!("job {id}"), String::new());
-            self.kill_job(now, id, KillCause::Requeued);
-            changed += 1;
-        }
-        Ok(Reply::Done { changed, refused })
-    }
-
     pub(crate) fn hold(
         &mut self,
         now: Time,
         caller: &Caller,
         filter: &JobFilter,
+        as_user: bool,
     ) -> Result<Reply, Refusal> {
         self.each_waiting(now, caller, filter, "held", |job, admin| {
-            let by = if admin && job.submitted.uid != caller.user.uid {
-                HeldBy::Admin
-            } else {
-                HeldBy::User
+            let slurm = job.spec().dialect == Dialect::Slurm;
+            let foreign = slurm || job.submitted.uid != caller.user.uid;
+            job.held = match (job.held, admin && !as_user && foreign) {
+                (Some(HeldBy::Admin), false) => Some(HeldBy::Admin),
+                (_, true) => Some(HeldBy::Admin),
+                (_, false) => Some(HeldBy::User),
             };
-            job.held = Some(by);
             Ok(())
         })
     }
@@ -236,7 +250,8 @@ impl Controller {
                 return Err(Refusal::new(
                     RefusalCode::Forbidden,
                     format!("job {} is held by an administrator", job.id),
-                ));
+                )
+                .about(About::Held));
             }
             job.held = None;
             Ok(())
@@ -292,13 +307,14 @@ impl Controller {
         facts: &Facts,
     ) -> Result<Reply, Refusal> {
         if change.nice.is_some_and(|n| n < 0) {
-            self.require_admin(caller, "use a negative nice value")?;
+            self.require_admin(caller, "use a negative nice value")
+                .map_err(|e| e.about(About::Priority))?;
         }
         if let Some(dependencies) = &change.dependencies {
             self.check_dependencies(caller, dependencies, facts)?;
             self.learn_facts(dependencies, facts);
         }
-        check_change(change)?;
+        crate::change::check(change)?;
         let Chosen { ids, mut refused } = self.choose(caller, filter)?;
         let mut changed = 0;
         self.change_throttles(now, &ids, change);
@@ -329,7 +345,7 @@ impl Controller {
         }
     }
 
-    fn change_one(
+    pub(crate) fn change_one(
         &mut self,
         now: Time,
         caller: &Caller,
@@ -340,19 +356,12 @@ impl Controller {
             return Ok(());
         };
         if !job.is_waiting() {
-            if *change
-                == (JobChange {
-                    at_once: change.at_once,
-                    ..JobChange::default()
-                })
-            {
-                return Ok(());
-            }
-            return Err(runs_already(&self.name_of(id)));
+            return self.change_running(now, caller, id, change);
         }
+        self.may_prioritize(caller, job, change)?;
         let old = job.submitted.clone();
         let mut spec = old.spec.clone();
-        apply(&mut spec, change);
+        crate::change::apply(&mut spec, change);
         let queue = self.find_queue(change.queue.as_deref().or(Some(&old.queue)))?;
         let moved = self.queues[queue.index()].spec.name != old.queue;
         let owner = self.owner(caller, &old);
@@ -364,8 +373,10 @@ impl Controller {
             };
             self.may_submit(&as_owner, queue, 1)?;
         }
-        let place = self.place(&spec, queue, &owner)?;
+        self.check_licenses(&spec.licenses)?;
+        let place = self.place_or_wait(&spec, queue, &owner)?;
         self.replace(id, &old, spec, queue, place);
+        self.hold_by_priority(caller, id, change);
         let who = caller.user.name.clone();
         self.happened(now, "changed", &who, format!("job {id}"), String::new());
         self.review(now, id);
@@ -388,7 +399,7 @@ impl Controller {
         }
     }
 
-    fn replace(
+    pub(crate) fn replace(
         &mut self,
         id: JobId,
         old: &Arc<Submitted>,
@@ -422,6 +433,9 @@ impl Controller {
         if let Some(begin) = new.spec.begin {
             self.begins.insert((begin, id));
         }
+        if !new.spec.request.same_features.is_empty() {
+            self.choosers.insert(id);
+        }
         self.count_in_queue(&new, 1);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.submitted = new;
@@ -440,86 +454,10 @@ impl Controller {
     }
 }
 
-fn runs_already(name: &str) -> Refusal {
+pub(crate) fn runs_already(name: &str) -> Refusal {
     Refusal::new(
         RefusalCode::WrongState,
         format!("job {name} does not wait any more: only waiting jobs can be held or changed"),
     )
-}
-
-fn check_change(change: &JobChange) -> Result<(), Refusal> {
-    let texts = [
-        ("name", change.name.as_ref(), limits::NAME_BYTES),
-        ("account", change.account.as_ref(), limits::NAME_BYTES),
-        ("comment", change.comment.as_ref(), limits::COMMENT_BYTES),
-    ];
-    for (what, text, most) in texts {
-        if text.is_some_and(|t| t.len() > most) {
-            return Err(Refusal::invalid(format!(
-                "the {what} is longer than the {most} bytes allowed"
-            )));
-        }
-    }
-    if change
-        .name
-        .as_ref()
-        .is_some_and(|n| n.is_empty() || n.chars().any(char::is_control))
-    {
-        return Err(Refusal::invalid(
-            "a job name must not be empty and must not have control characters",
-        ));
-    }
-    if change.time_limit.is_some_and(|t| t <= Span::ZERO) {
-        return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
-    }
-    if change
-        .nice
-        .is_some_and(|n| n.unsigned_abs() > limits::NICE.unsigned_abs())
-    {
-        return Err(Refusal::invalid(format!(
-            "nice is limited to {}",
-            limits::NICE
-        )));
-    }
-    if change
-        .dependencies
-        .as_ref()
-        .is_some_and(|d| d.len() > limits::DEPENDENCIES)
-    {
-        return Err(Refusal::invalid(format!(
-            "more than {} dependencies",
-            limits::DEPENDENCIES
-        )));
-    }
-    Ok(())
-}
-
-fn apply(spec: &mut JobSpec, change: &JobChange) {
-    fn set<T: Clone>(to: &mut T, from: &Option<T>) {
-        if let Some(value) = from {
-            *to = value.clone();
-        }
-    }
-    fn set_some<T: Clone>(to: &mut Option<T>, from: &Option<T>) {
-        if from.is_some() {
-            *to = from.clone();
-        }
-    }
-    set(&mut spec.name, &change.name);
-    set_some(&mut spec.queue, &change.queue);
-    set_some(&mut spec.account, &change.account);
-    set(&mut spec.comment, &change.comment);
-    set_some(&mut spec.time_limit, &change.time_limit);
-    set_some(&mut spec.request.nodes, &change.nodes);
-    set_some(&mut spec.request.tasks, &change.tasks);
-    set(&mut spec.request.cores_per_task, &change.cores_per_task);
-    set(&mut spec.request.memory, &change.memory);
-    set_some(&mut spec.begin, &change.begin);
-    set(&mut spec.nice, &change.nice);
-    set(&mut spec.requeue, &change.requeue);
-    set(&mut spec.request.features, &change.features);
-    set(&mut spec.request.prefer, &change.prefer);
-    set(&mut spec.request.avoid, &change.avoid);
-    set(&mut spec.request.sets, &change.sets);
-    set(&mut spec.dependencies, &change.dependencies);
+    .about(About::Running)
 }

@@ -7,8 +7,8 @@ use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{HeldBy, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
-    AccessLevel, Attempt, JobId, JobSpec, OsText, Program, QueueId, QueueState, Refusal,
-    RefusalCode, Time, limits,
+    About, AccessLevel, Attempt, JobId, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode,
+    Time, limits,
 };
 use std::sync::Arc;
 
@@ -58,11 +58,17 @@ impl Controller {
         };
         self.may_submit(caller, queue, tasks)?;
         if spec.nice < 0 {
-            self.require_admin(caller, "use a negative nice value")?;
+            self.require_admin(caller, "use a negative nice value")
+                .map_err(|e| e.about(About::Priority))?;
         }
-        let place = self.place(&spec, queue, &caller.user)?;
+        if spec.priority.is_some() {
+            self.require_admin(caller, "give a job a priority")
+                .map_err(|e| e.about(About::Priority))?;
+        }
+        self.check_licenses(&spec.licenses)?;
+        let place = self.place_or_wait(&spec, queue, &caller.user)?;
+        self.forget_unknown(&mut spec, facts);
         self.check_dependencies(caller, &spec.dependencies, facts)?;
-
         self.learn_facts(&spec.dependencies, facts);
 
         let environment = std::mem::take(&mut spec.environment);
@@ -147,9 +153,18 @@ impl Controller {
                     needs_user: false,
                     attempt: Attempt(0),
                     eligible: None,
+                    not_before: None,
                     phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
                 },
             );
+        }
+        if !submitted.spec.request.same_features.is_empty() {
+            let ids = (0..group.fates.len()).map(|at| JobId(base.0 + at as u64));
+            self.choosers.extend(ids);
+        }
+        if submitted.counts_as_interactive() {
+            let mine = self.interactive.entry(submitted.uid).or_default();
+            mine.extend((0..group.fates.len()).map(|at| JobId(base.0 + at as u64)));
         }
         self.count_in_queue(&submitted, group.fates.len() as u32);
         for dependency in &submitted.spec.dependencies {
@@ -210,11 +225,8 @@ impl Controller {
                 format!("user {user} has no access to queue {name}"),
             ));
         }
-        if queue.state != QueueState::Open {
-            let word = match queue.state {
-                QueueState::Drained => "drained",
-                QueueState::Closed | QueueState::Open => "closed",
-            };
+        if !queue.state.takes_jobs() {
+            let word = queue.state.word();
             return Err(Refusal::new(
                 RefusalCode::QueueClosed,
                 format!("queue {name} is {word}: it takes no jobs now"),
@@ -266,6 +278,7 @@ impl Controller {
 
 /// Limits on everything that a command sent.
 fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let too_long = |what: &str, have: usize, most: usize| {
         Refusal::invalid(format!(
             "{what} of {have} bytes is longer than the {most} allowed"
@@ -306,6 +319,9 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::PATH_BYTES,
         ),
         ("mail address", spec.mail.to.len(), limits::NAME_BYTES),
+        ("quality of service", length(&spec.qos), limits::NAME_BYTES),
+        ("key", length(&spec.wckey), limits::NAME_BYTES),
+        ("submit host", length(&spec.submit_host), limits::NAME_BYTES),
     ];
     if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {
         return Err(too_long(what, have, most));
@@ -355,6 +371,16 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::HOST_LIST_NAMES,
         ),
         ("node sets", spec.request.sets.len(), limits::DEPENDENCIES),
+        (
+            "groups of features",
+            features_in(&spec.request.any_features).max(features_in(&spec.request.same_features)),
+            limits::DEPENDENCIES,
+        ),
+        (
+            "licences",
+            spec.licenses.iter().count(),
+            limits::DEPENDENCIES,
+        ),
     ];
     if let Some((what, have, most)) = lists.into_iter().find(|(_, have, most)| have > most) {
         return Err(Refusal::invalid(format!(
@@ -368,6 +394,9 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::NICE
         )));
     }
+    if let Some(mpi) = &spec.mpi {
+        cosy_model::job::check_plugin(mpi).map_err(Refusal::invalid)?;
+    }
     if let Some(warn) = &spec.warn
         && !(1..=64).contains(&warn.signal)
     {
@@ -377,6 +406,14 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         )));
     }
     Ok(())
+}
+
+/// How many features there are in groups, counting each group once more.
+fn features_in(groups: &[Vec<String>]) -> usize {
+    groups
+        .iter()
+        .map(|group| group.len().saturating_add(1))
+        .sum()
 }
 
 fn check_program(program: &Program, script: &OsText) -> Result<(), Refusal> {
@@ -401,6 +438,7 @@ fn check_program(program: &Program, script: &OsText) -> Result<(), Refusal> {
             }
             check_args(argv)
         }
+        Program::Allocation => Ok(()),
     }
 }
 

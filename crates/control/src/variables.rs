@@ -3,20 +3,24 @@
 use crate::controller::Controller;
 use crate::job::{Job, Run};
 use cosy_model::job::MemoryRequest;
-use cosy_model::{OsText, User};
+use cosy_model::{Dialect, MiB, OsText};
 
 impl Controller {
     /// `NAME=value` separated by NUL, in a fixed order.
-    pub(crate) fn variables(&self, job: &Job, run: &Run, user: &User) -> OsText {
+    pub(crate) fn variables(&self, job: &Job, run: &Run) -> OsText {
         let mut block = Block(Vec::new());
         let spec = job.spec();
         let nodes = self.node_list(run);
         block.set("COSY_CLUSTER", &self.config.name);
+        if spec.dialect != Dialect::Cosy {
+            block.set("COSY_DIALECT", spec.dialect.word());
+        }
         block.set("COSY_JOB_ID", job.id);
         block.set("COSY_JOB_NAME", &spec.name);
         block.set("COSY_JOB_ATTEMPT", job.attempt);
-        block.set("COSY_JOB_USER", &user.name);
-        block.set("COSY_JOB_UID", user.uid);
+        block.set("COSY_JOB_USER", &job.submitted.user);
+        block.set("COSY_JOB_UID", job.submitted.uid);
+        block.set("COSY_JOB_GID", job.submitted.gid);
         block.set("COSY_QUEUE", &job.submitted.queue);
         block.set("COSY_NODES", nodes);
         block.set("COSY_NODE_COUNT", run.parts.len());
@@ -25,6 +29,15 @@ impl Controller {
         let per_node: Vec<String> = run.parts.iter().map(|p| p.tasks.to_string()).collect();
         block.set("COSY_TASKS_BY_NODE", per_node.join(","));
         block.set("COSY_CORES_PER_TASK", spec.request.cores_per_task);
+        let cores: Vec<String> = run
+            .parts
+            .iter()
+            .map(|p| p.amounts.cores.to_string())
+            .collect();
+        block.set("COSY_CORES_BY_NODE", cores.join(","));
+        if let Some(each) = self.memory_per_core(job) {
+            block.set("COSY_MEMORY_PER_CORE_MIB", each.0);
+        }
         if let Some(first) = run.parts.first() {
             block.set("COSY_CORES", first.amounts.cores);
             if !matches!(spec.request.memory, MemoryRequest::QueueDefault)
@@ -41,11 +54,36 @@ impl Controller {
         if let Some(account) = &spec.account {
             block.set("COSY_ACCOUNT", account);
         }
+        if let Some(qos) = &spec.qos {
+            block.set("COSY_QOS", qos);
+        }
         if let Some(reservation) = spec.reservation {
             block.set("COSY_RESERVATION", reservation);
         }
+        if let Some(mpi) = self.mpi_of(job) {
+            block.set("COSY_MPI", mpi);
+        }
         self.array_variables(job, &mut block);
         OsText(block.0)
+    }
+
+    /// Memory for each core, where that is what the job asked for, or its queue's default.
+    fn memory_per_core(&self, job: &Job) -> Option<MiB> {
+        match job.spec().request.memory {
+            MemoryRequest::PerCore(each) => Some(each),
+            MemoryRequest::PerNode(_) => None,
+            MemoryRequest::QueueDefault => {
+                let id = self.queue_id(&job.submitted.queue)?;
+                self.queues[id.index()].spec.default_memory_per_core
+            }
+        }
+    }
+
+    /// The MPI plugin: the job's own, else its queue's.
+    fn mpi_of<'a>(&'a self, job: &'a Job) -> Option<&'a str> {
+        let queue = self.queue_id(&job.submitted.queue);
+        let queue = queue.and_then(|id| self.queues[id.index()].spec.mpi.as_deref());
+        job.spec().mpi.as_deref().or(queue)
     }
 
     fn array_variables(&self, job: &Job, block: &mut Block) {
@@ -61,6 +99,13 @@ impl Controller {
         if let (Some(first), Some(last)) = (indices.first(), indices.last()) {
             block.set("COSY_ARRAY_MIN", first);
             block.set("COSY_ARRAY_MAX", last);
+            // Equal steps have one; of others the last two indices stand for all.
+            let step = indices
+                .iter()
+                .rev()
+                .nth(1)
+                .map_or(1, |before| last - before);
+            block.set("COSY_ARRAY_STEP", step);
         }
     }
 }

@@ -788,6 +788,7 @@ fn with_its_script_a_reservation_goes() {
         filter: ids(&[job]),
         signal: None,
         script_only: false,
+        steps_only: false,
     });
     assert_eq!(world.show(booked.id).state, ReservationState::Cancelled);
     assert_eq!(world.state_of(job), JobState::Cancelled);
@@ -864,6 +865,7 @@ fn one_with_a_script_ends_when_nothing_runs_in_it() {
         filter: ids(&[script.0]),
         signal: None,
         script_only: false,
+        steps_only: false,
     });
     assert_eq!(world.show(id).state, ReservationState::Active);
     world.pass(40);

@@ -27,6 +27,7 @@ fn depends(kind: DependencyKind, job: u64) -> JobSpec {
             kind,
             job: JobId(job),
             task: None,
+            delay: cosy_model::Span::ZERO,
         }],
         ..spec("d")
     }
@@ -502,6 +503,7 @@ fn singletons_run_one_after_another() {
             kind: DependencyKind::Singleton,
             job: JobId(0),
             task: None,
+            delay: cosy_model::Span::ZERO,
         }],
         ..spec("same")
     };
@@ -569,7 +571,14 @@ fn users_cannot_release_what_an_administrator_holds() {
         begin: Some(Time::FAR),
         ..spec("x")
     });
-    world.ask_as(user(0, "root"), None, Request::Hold { filter: ids(&[id]) });
+    world.ask_as(
+        user(0, "root"),
+        None,
+        Request::Hold {
+            filter: ids(&[id]),
+            as_user: false,
+        },
+    );
     let reply = world.ask(Request::Release { filter: ids(&[id]) });
     let Reply::Done {
         changed: 0,
@@ -612,6 +621,7 @@ fn cancel_in_every_state() {
             filter: ids(&[id]),
             signal: None,
             script_only: false,
+            steps_only: false,
         });
         assert!(matches!(reply, Reply::Done { changed: 1, .. }), "{reply:?}");
     }
@@ -623,6 +633,7 @@ fn cancel_in_every_state() {
         filter: ids(&[running]),
         signal: None,
         script_only: false,
+        steps_only: false,
     });
     let Reply::Done {
         changed: 0,
@@ -636,6 +647,7 @@ fn cancel_in_every_state() {
         filter: JobFilter::default(),
         signal: None,
         script_only: false,
+        steps_only: false,
     });
     assert!(
         matches!(none, Reply::Refused(_)),
@@ -659,6 +671,7 @@ fn others_jobs_are_neither_seen_nor_touched() {
         filter: ids(&[id]),
         signal: None,
         script_only: false,
+        steps_only: false,
     };
     let reply = world.ask_as(other.clone(), None, cancel);
     assert!(matches!(&reply, Reply::Done { changed: 0, refused } if refused.len() == 1));
@@ -695,9 +708,13 @@ fn waiting_jobs_can_be_changed_running_ones_cannot() {
             ..JobChange::default()
         })
     };
+    let nodes = Box::new(JobChange {
+        nodes: Some(1),
+        ..JobChange::default()
+    });
     let reply = world.ask(Request::Change {
         filter: ids(&[running]),
-        change: change(30),
+        change: nodes,
     });
     assert!(
         matches!(&reply, Reply::Done { changed: 0, refused } if refused[0].1.code == RefusalCode::WrongState)
@@ -730,7 +747,10 @@ fn requeue_gives_a_new_attempt() {
     let mut world = World::new(config(1, 4));
     let id = world.submit(spec("x"));
     world.deliver_all();
-    world.ask(Request::Requeue { filter: ids(&[id]) });
+    world.ask(Request::Requeue {
+        filter: ids(&[id]),
+        hold: false,
+    });
     world.deliver_all();
     world.pass(20);
     assert_eq!(world.state_of(id), JobState::Completed);
@@ -774,6 +794,81 @@ fn a_lost_node_fails_or_requeues_its_jobs_and_is_told_when_it_comes_back() {
         }],
         "superseded ones are killed"
     );
+}
+
+#[test]
+fn lost_nodes_are_named_also_by_the_next_controller() {
+    let check = |lost: &[usize], crash: bool, want: &str| {
+        let mut world = World::new(config(4, 4));
+        world.run_time = Span::from_secs(1000);
+        let id = world.submit(whole("wide", 4, 2000));
+        world.deliver_all();
+        for node in lost {
+            world.disconnect(*node);
+        }
+        let silent = |world: &mut World| {
+            for _ in 0..2 {
+                world.now = world.now + Span::from_secs(31);
+                for n in (0..4).filter(|n| !lost.contains(n)) {
+                    world.report(n, NodeReport::Heartbeat);
+                }
+            }
+            world.event(Event::Ticked);
+        };
+        silent(&mut world);
+        if crash {
+            // Before the other nodes have given their shares back.
+            world.crash();
+            (0..4)
+                .filter(|n| !lost.contains(n))
+                .for_each(|n| world.connect(n));
+        }
+        world.deliver_all();
+        silent(&mut world);
+        assert_eq!(world.state_of(id), JobState::NodeFailed);
+        assert_eq!(world.store.row(id).note, want);
+        let said = &world.store.ended[&format!("job {id}")];
+        assert_eq!(*said, format!("node_failed, exit code 0, signal 0: {want}"));
+    };
+    check(&[0], false, "node n1 was lost");
+    check(&[2], true, "node n3 was lost");
+    check(&[1, 2], false, "nodes n[2-3] were lost");
+    check(&[1, 2], true, "nodes n[2-3] were lost");
+}
+
+#[test]
+fn nodes_that_share_a_job_hear_where_one_of_them_is_now() {
+    fn told(world: &World) -> Vec<String> {
+        let words = |order: &NodeOrder| match order {
+            NodeOrder::Moved { node, peer } => {
+                Some(format!("{node}: {} at {}", peer.node, peer.address))
+            }
+            _ => None,
+        };
+        world.orders.iter().filter_map(|(_, o)| words(o)).collect()
+    }
+    let mut world = World::new(config(4, 4));
+    world.run_time = Span::from_secs(1000);
+    world.submit(whole("wide", 3, 2000));
+    world.deliver_all();
+    let again = |world: &mut World, n: usize| {
+        world.deliver_all();
+        world.disconnect(n);
+        world.connect(n);
+        told(world)
+    };
+    assert_eq!(again(&mut world, 1), [""; 0]);
+    world.ports.insert(1, 9999);
+    let moved = ["n1: n2 at 10.0.0.2:9999", "n3: n2 at 10.0.0.2:9999"];
+    assert_eq!(again(&mut world, 1), moved);
+    assert_eq!(again(&mut world, 2), moved[1..]);
+    assert_eq!(
+        again(&mut world, 3),
+        [""; 0],
+        "it is in no job of that node"
+    );
+    world.pass(3000);
+    assert_eq!(again(&mut world, 1), [""; 0], "no job is left");
 }
 
 #[test]
@@ -907,15 +1002,21 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
     world.event(Event::LinkOpened {
         link: LinkId(900),
         peer: "stranger".into(),
+        address: None,
         hello: LinkHello::Node,
     });
     let nodes = vec![NodeSelf {
         name: "n1".into(),
         amounts: Amounts::default(),
+        gpu_types: Vec::new(),
+        devices: Vec::new(),
         features: vec![],
         boot_id: "9".into(),
         version: String::new(),
         only_uid: None,
+        listen: String::new(),
+        step_socket: String::new(),
+        machine: cosy_model::node::Machine::default(),
     }];
     let report = NodeReport::Register {
         nodes,
@@ -1060,6 +1161,8 @@ fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
         link: None,
         known: Default::default(),
         starts: Default::default(),
+        gpu_types: Vec::new(),
+        devices: Vec::new(),
     });
     world.connect(1);
     world.deliver_all();

@@ -6,8 +6,11 @@
 
 mod world;
 
+use cosy_control::{ClientId, Event};
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
+use cosy_model::node::NodeReport;
+use cosy_model::step::{StepId, StepRecord};
 use cosy_model::*;
 use std::collections::BTreeMap;
 use world::*;
@@ -16,6 +19,14 @@ use world::*;
 #[derive(Default)]
 struct Told {
     submitted: BTreeMap<u64, u64>,
+    /// Commands that stay with a job.
+    there: Vec<ClientId>,
+}
+
+impl Told {
+    fn any_job(&self, dice: &mut Dice) -> JobId {
+        JobId(1 + dice.below(self.submitted.len() as u64 * 2 + 1))
+    }
 }
 
 fn random_spec(dice: &mut Dice) -> JobSpec {
@@ -26,6 +37,16 @@ fn random_spec(dice: &mut Dice) -> JobSpec {
         exclusive: dice.chance(10),
         ..ResourceRequest::default()
     };
+    if dice.chance(30) {
+        let gpus = 1 + dice.below(2) as u32;
+        s.request.gpus_per_node = gpus;
+        if let Some(kind) = ["a", "b"].get(dice.below(4) as usize) {
+            s.request.gpu_types.set(kind, gpus);
+        }
+    }
+    s.request
+        .other_per_node
+        .set("fpga", u32::from(dice.chance(15)));
     s.time_limit = Some(Span::from_secs(5 + dice.below(60) as i64));
     s.requeue = dice.chance(50);
     s.hold = dice.chance(5);
@@ -47,6 +68,7 @@ fn submit(world: &mut World, dice: &mut Dice, told: &mut Told) {
             kind,
             job: JobId(known[dice.below(known.len() as u64) as usize]),
             task: None,
+            delay: cosy_model::Span::ZERO,
         });
     }
     let array = dice.chance(25).then_some("1-5%2");
@@ -60,12 +82,102 @@ fn submit(world: &mut World, dice: &mut Dice, told: &mut Told) {
     }
 }
 
+/// An allocation: kept without its command, or interactive.
+fn allocate(world: &mut World, dice: &mut Dice, told: &mut Told) {
+    let mut s = random_spec(dice);
+    s.program = Program::Allocation;
+    s.attended = dice.chance(70);
+    let submission = api::Submission {
+        spec: s,
+        script: OsText::default(),
+        array: None,
+    };
+    let request = Request::Allocate(Box::new(submission));
+    let client = world.ask_on(user(1000, "u1000"), None, request);
+    let job = match world.replies.remove(&client) {
+        Some(Reply::Allocated { entry, .. }) => entry.key.job,
+        Some(Reply::Submitted { job, .. }) => job,
+        _ => return,
+    };
+    let known = told.submitted.insert(job.0, 1);
+    assert!(known.is_none(), "id {job} was given out twice");
+    told.there.push(client);
+}
+
+/// What commands do that stay with jobs: come, hang up, are lost, give their job back.
+fn attend(world: &mut World, dice: &mut Dice, told: &mut Told) {
+    let job = told.any_job(dice);
+    let left = (!told.there.is_empty()).then(|| {
+        let at = dice.below(told.there.len() as u64) as usize;
+        told.there.swap_remove(at)
+    });
+    match (dice.below(4), left) {
+        (0, Some(client)) => world.event(Event::ClientGone(client)),
+        (1, Some(client)) => world.event(Event::ClientLost(client)),
+        (2, left) => {
+            told.there.extend(left);
+            let started = dice.chance(50);
+            let request = Request::Attend { job, started };
+            told.there
+                .push(world.ask_on(user(1000, "u1000"), None, request));
+        }
+        (_, left) => {
+            told.there.extend(left);
+            world.ask(Request::Finish {
+                job,
+                exit_code: dice.below(3) as i32,
+                signal: 0,
+            });
+        }
+    }
+}
+
+/// The first node of some attempt tells of steps, new ones and such as it has told of.
+fn tell_steps(world: &mut World, dice: &mut Dice, n: usize) {
+    let known = &world.nodes[n].known;
+    let Some(key) = known
+        .keys()
+        .nth(dice.below(known.len().max(1) as u64) as usize)
+    else {
+        return;
+    };
+    let key = *key;
+    let durable = world.store.steps.get(&key).map_or(0, |r| r.len() as u64);
+    let before = durable.saturating_sub(dice.below(3));
+    let upto = before + dice.below(5);
+    let record = |step: u64| StepRecord {
+        step: StepId(step as u32),
+        name: "s".into(),
+        nodes: "n1".into(),
+        tasks: 1,
+        cores: 1,
+        end: End {
+            user_cpu_us: 1,
+            ..End::never_ran(EndCause::Exited, world.now)
+        },
+    };
+    let records = (before..upto).map(record).collect();
+    let node = world.nodes[n].name.clone();
+    world.report(
+        n,
+        NodeReport::Steps {
+            key,
+            node,
+            before,
+            records,
+        },
+    );
+}
+
 fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
     let nodes = world.nodes.len() as u64;
     let n = dice.below(nodes) as usize;
     match dice.below(100) {
-        0..30 => submit(world, dice, told),
-        30..55 => {
+        0..18 => submit(world, dice, told),
+        18..26 => allocate(world, dice, told),
+        26..32 => attend(world, dice, told),
+        32..36 => tell_steps(world, dice, n),
+        36..55 => {
             world.now = world.now + Span(100 + dice.below(4000) as i64);
             world.end_due();
             world.event(cosy_control::Event::Ticked);
@@ -81,13 +193,17 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
                 filter: ids(&[job]),
                 signal: None,
                 script_only: false,
+                steps_only: false,
             });
         }
         80..83 => {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
             let filter = ids(&[job]);
             if dice.chance(50) {
-                world.ask(Request::Hold { filter });
+                world.ask(Request::Hold {
+                    filter,
+                    as_user: false,
+                });
             } else {
                 world.ask(Request::Release { filter });
             }
@@ -109,6 +225,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
             world.ask(Request::Requeue {
                 filter: ids(&[job]),
+                hold: false,
             });
         }
         98..99 => world.directory_down = dice.chance(50),
@@ -160,6 +277,7 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
             );
         }
     }
+    steps_are_told_and_added_up(world, seed);
     for id in ends.keys() {
         let of_told = told
             .submitted
@@ -185,9 +303,36 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
     }
 }
 
+/// What a job used is what its steps used, also over the ends of controllers.
+fn steps_are_told_and_added_up(world: &World, seed: u64) {
+    for (key, records) in &world.store.steps {
+        let numbers: Vec<u32> = records.iter().map(|r| r.step.0).collect();
+        let want: Vec<u32> = (0..records.len() as u32).collect();
+        assert_eq!(numbers, want, "seed {seed}: steps of {key:?}");
+        let row = &world.store.jobs[&key.job];
+        let held = world
+            .store
+            .submissions
+            .values()
+            .any(|(s, _)| s.base == row.base && s.spec.program == Program::Allocation);
+        if let Some(end) = row
+            .end
+            .as_ref()
+            .filter(|_| held && row.attempt == key.attempt)
+        {
+            assert!(
+                end.user_cpu_us <= records.len() as u64,
+                "seed {seed}: {key:?} used {} in {} steps",
+                end.user_cpu_us,
+                records.len()
+            );
+        }
+    }
+}
+
 fn run(seed: u64) {
     let mut dice = Dice(seed);
-    let mut world = World::new(config(4, 4));
+    let mut world = World::with_devices(config(4, 4));
     let mut told = Told::default();
     for _ in 0..150 {
         step(&mut world, &mut dice, &mut told);

@@ -232,6 +232,101 @@ job_fields! {
     Avoid = "avoid", Text;
     /// Comment.
     Comment = "comment", Text;
+    /// Quality of service.
+    Qos = "qos", Text;
+    /// Key under which it is counted.
+    Wckey = "wckey", Text;
+    /// Licences, `name:count` with commas.
+    Licenses = "licenses", Text;
+    /// When it must be over.
+    Deadline = "deadline", Time;
+    /// Host that it was submitted from.
+    SubmitHost = "submit_host", Text;
+    /// In which words it is spoken to: `cosy` or `slurm`.
+    Dialect = "dialect", Text;
+    /// Tasks on each node, as asked for.
+    TasksPerNode = "tasks_per_node", Number;
+    /// Cores of each task.
+    CoresPerTask = "cores_per_task", Number;
+    /// Memory for each core in MiB, when asked for in that way.
+    MemoryPerCore = "memory_per_core_mib", Number;
+    /// Memory on each node in MiB, when asked for in that way.
+    MinMemoryPerNode = "min_memory_per_node_mib", Number;
+    /// Scratch disk on each node in MiB, as asked for.
+    MinDisk = "min_disk_mib", Number;
+    /// Number of nodes as asked for; the least when `max_nodes` is there.
+    MinNodes = "min_nodes", Number;
+    /// Most nodes, as asked for.
+    MaxNodes = "max_nodes", Number;
+    /// Number of tasks as asked for.
+    AskedTasks = "asked_tasks", Number;
+    /// Nodes that it must get, as a host list.
+    Require = "require", Text;
+    /// Whole nodes.
+    Exclusive = "exclusive", Flag;
+    /// GPUs and other countable resources on each node as asked for: `gpu:a100:2,fpga:1`.
+    Gres = "gres", Text;
+    /// Features asked for as one expression: `a&(b|c)`, `[rack1|rack2]`.
+    Constraint = "constraint", Text;
+    /// Attempts before the last.
+    Restarts = "restarts", Number;
+    /// The first of its nodes.
+    BatchHost = "batch_host", Text;
+    /// Largest exit code of its steps.
+    DerivedExitCode = "derived_exit_code", Number;
+    /// Signal of the step with that exit code.
+    DerivedSignal = "derived_signal", Number;
+    /// It has a script.
+    Batch = "batch", Flag;
+    /// Higher goes first; 0 when held. Slurm's number: 4294901760 less the id of the
+    /// submission and its nice value, unless an administrator has given another.
+    Priority = "priority", Number;
+    /// Who holds it: `user`, `admin`, or nothing.
+    HeldBy = "held_by", Text;
+    /// What it waits for, with how each of them stands: `afterok:12_*(unfulfilled)`.
+    DependencyText = "dependency_text", Text;
+    /// Number of tasks by node: `4(x2),3`.
+    TasksByNode = "tasks_by_node", Text;
+    /// Number of cores by node: `4(x2),3`.
+    CoresByNode = "cores_by_node", Text;
+    /// Cores by number on each node: `n1:0-3;n2:0,2`.
+    CoreIds = "core_ids", Text;
+    /// GPUs by number on each node: `n1:0-3;n2:0,2`.
+    GpuIds = "gpu_ids", Text;
+    /// Indices of its array's tasks: `1-3,7%2`; those that wait, in a row for several of them.
+    ArraySpecText = "array_spec", Text;
+    /// Most tasks of its array at once.
+    ArrayAtOnce = "array_at_once", Number;
+    /// Resource limits: `NOFILE=1024:4096` (soft, hard) with commas.
+    Rlimits = "rlimits", Text;
+    /// `truncate` or `append`.
+    OpenMode = "open_mode", Text;
+    /// Changes that mail is sent about, with commas: `begin,end,fail,requeue`.
+    MailTypes = "mail_types", Text;
+    /// To whom.
+    MailTo = "mail_to", Text;
+    /// File mode mask.
+    Umask = "umask", Number;
+    /// Shortest useful time limit.
+    TimeMin = "time_min", Span;
+    /// Not before this time.
+    Begin = "begin", Time;
+    /// When it was given its nodes.
+    Allocated = "allocated", Time;
+    /// How long it was suspended in all.
+    SuspendedFor = "suspended_for", Span;
+    /// Since when it is suspended.
+    SuspendedSince = "suspended_since", Time;
+    /// A command stays with it.
+    Attended = "attended", Flag;
+    /// Signal before its limit: `10@60`, with `B:` before it when only for the script.
+    Warn = "warn", Text;
+    /// It is ended when what it waits for can no longer happen.
+    EndIfNever = "end_if_never", Flag;
+    /// MPI plugin.
+    Mpi = "mpi", Text;
+    /// Node sets in order.
+    Sets = "sets", Text;
 }
 
 impl std::str::FromStr for JobField {
@@ -365,7 +460,9 @@ pub struct Submission {
     pub array: Option<ArraySpec>,
 }
 
-/// Changes of a waiting job; what is `None` stays.
+/// Changes of a job; what is `None` stays. Of a job that runs only the time limit (its
+/// owner: only shorter), name, comment, account, quality of service, key, and whether it
+/// runs again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobChange {
@@ -405,6 +502,50 @@ pub struct JobChange {
     pub dependencies: Option<Vec<crate::Dependency>>,
     /// Most array tasks at once; 0 is no limit.
     pub at_once: Option<u32>,
+    /// Quality of service; empty is none.
+    pub qos: Option<String>,
+    /// Key; empty is none.
+    pub wckey: Option<String>,
+    /// Licences, all of them anew.
+    pub licenses: Option<crate::Counted>,
+    /// Deadline.
+    pub deadline: Option<Time>,
+    /// Priority: 0 holds, another number is for administrators.
+    pub priority: Option<u32>,
+    /// Shortest useful time limit.
+    pub time_min: Option<Span>,
+    /// Nodes that it must get.
+    pub require: Option<Vec<String>>,
+    /// Whole nodes.
+    pub exclusive: Option<bool>,
+    /// Most nodes.
+    pub max_nodes: Option<u32>,
+    /// Most tasks on one node.
+    pub tasks_per_node: Option<u32>,
+    /// Scratch disk on each node.
+    pub disk_per_node: Option<crate::MiB>,
+    /// GPUs on each node.
+    pub gpus_per_node: Option<u32>,
+    /// Other countable resources on each node, all of them anew.
+    pub other_per_node: Option<crate::Counted>,
+    /// Groups of features of which one must be there.
+    pub any_features: Option<Vec<Vec<String>>>,
+    /// Groups of features of which all nodes have the same.
+    pub same_features: Option<Vec<Vec<String>>>,
+    /// Whether one dependency is enough.
+    pub any_dependency: Option<bool>,
+    /// Reservation that it runs in.
+    pub reservation: Option<ReservationId>,
+    /// Pattern of the output file.
+    pub stdout: Option<OsText>,
+    /// Pattern of the error file.
+    pub stderr: Option<OsText>,
+    /// Pattern of the input file.
+    pub stdin: Option<OsText>,
+    /// Working directory.
+    pub workdir: Option<OsText>,
+    /// Mail.
+    pub mail: Option<crate::job::MailRequest>,
 }
 
 /// What to do with nodes.
@@ -433,6 +574,39 @@ pub enum Request {
     Ping,
     /// A new job. Answer: [`Reply::Submitted`].
     Submit(Box<Submission>),
+    /// A new job that its command stays with (its program is `Program::Allocation`).
+    /// Answer: [`Reply::Allocated`] when it starts at once, else [`Reply::Submitted`]; the
+    /// connection attends to the job from then on.
+    Allocate(Box<Submission>),
+    /// Attends to an own allocation; answered when it starts ([`Reply::Allocated`], unless
+    /// `started`), or when it ends ([`Reply::Ended`]). When the last connection that
+    /// attends to a job with `attended` closes, the job ends.
+    Attend {
+        /// Which.
+        job: JobId,
+        /// The command knows that it has started: only its end is told.
+        started: bool,
+    },
+    /// Gives an own allocation back with the exit code and signal of what ran in it.
+    /// Answer: [`Reply::Done`].
+    Finish {
+        /// Which.
+        job: JobId,
+        /// Exit code.
+        exit_code: i32,
+        /// Signal, 0 without.
+        signal: i32,
+    },
+    /// How an own running job's first node is reached. Answer: [`Reply::Entry`].
+    Entry {
+        /// Which.
+        job: JobId,
+    },
+    /// Ended steps of jobs, from the store. Answer: [`Reply::Steps`].
+    Steps {
+        /// Which.
+        jobs: Vec<JobRef>,
+    },
     /// Ends jobs, or sends a signal to running ones. Answer: [`Reply::Done`].
     Cancel {
         /// Which; an empty filter is refused.
@@ -441,23 +615,51 @@ pub enum Request {
         signal: Option<i32>,
         /// The signal goes only to the script itself.
         script_only: bool,
+        /// The signal goes to the steps and not to the script.
+        #[serde(default)]
+        steps_only: bool,
     },
-    /// Holds waiting jobs. Answer: [`Reply::Done`].
+    /// Holds waiting jobs. An administrator's hold is one that only administrators end,
+    /// unless `as_user`. Answer: [`Reply::Done`].
     Hold {
         /// Which.
         filter: JobFilter,
+        /// As their user would.
+        #[serde(default)]
+        as_user: bool,
     },
     /// Lets held jobs go. Answer: [`Reply::Done`].
     Release {
         /// Which.
         filter: JobFilter,
     },
-    /// Puts running jobs back into the queue. Answer: [`Reply::Done`].
+    /// Puts running jobs, and ended ones that are still remembered, back into the queue.
+    /// Answer: [`Reply::Done`].
     Requeue {
         /// Which.
         filter: JobFilter,
+        /// They are held there.
+        #[serde(default)]
+        hold: bool,
     },
-    /// Changes waiting jobs. Answer: [`Reply::Done`].
+    /// Stops running jobs for a while; they keep their nodes (administrators). Answer:
+    /// [`Reply::Done`].
+    Suspend {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Lets suspended jobs run on (administrators). Answer: [`Reply::Done`].
+    Resume {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Puts waiting jobs before the other waiting jobs of their users. Answer:
+    /// [`Reply::Done`].
+    Top {
+        /// Which.
+        filter: JobFilter,
+    },
+    /// Changes jobs. Answer: [`Reply::Done`].
     Change {
         /// Which.
         filter: JobFilter,
@@ -499,6 +701,8 @@ pub enum Request {
     Queues,
     /// All nodes. Answer: [`Reply::Nodes`].
     Nodes,
+    /// How the cluster is set up. Answer: [`Reply::Settings`].
+    Settings,
     /// Drains, resumes or gives up nodes (administrators). Answer: [`Reply::Done`].
     NodeControl {
         /// Names, expanded.
@@ -610,10 +814,15 @@ impl Request {
     pub const fn changes(&self) -> bool {
         match self {
             Self::Submit(_)
+            | Self::Allocate(_)
+            | Self::Finish { .. }
             | Self::Cancel { .. }
             | Self::Hold { .. }
             | Self::Release { .. }
             | Self::Requeue { .. }
+            | Self::Suspend { .. }
+            | Self::Resume { .. }
+            | Self::Top { .. }
             | Self::Change { .. }
             | Self::NodeControl { .. }
             | Self::QueueControl { .. }
@@ -625,6 +834,9 @@ impl Request {
             | Self::ExtendReservation { .. }
             | Self::AccountControl { .. } => true,
             Self::Ping
+            | Self::Attend { .. }
+            | Self::Entry { .. }
+            | Self::Steps { .. }
             | Self::Jobs { .. }
             | Self::Explain { .. }
             | Self::History { .. }
@@ -632,6 +844,7 @@ impl Request {
             | Self::Wait { .. }
             | Self::Queues
             | Self::Nodes
+            | Self::Settings
             | Self::Events { .. }
             | Self::Quote { .. }
             | Self::Reservations { .. }
@@ -666,7 +879,7 @@ pub struct QueueInfo {
 }
 
 /// A node as commands show it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// Name.
     pub name: String,
@@ -674,6 +887,12 @@ pub struct NodeInfo {
     pub state: String,
     /// Why it is drained or down.
     pub reason: String,
+    /// Who said so, where somebody did.
+    #[serde(default)]
+    pub reason_by: String,
+    /// When.
+    #[serde(default)]
+    pub reason_since: Option<Time>,
     /// What it has.
     pub amounts: Amounts,
     /// What jobs hold of it.
@@ -688,6 +907,18 @@ pub struct NodeInfo {
     pub version: String,
     /// When it was last heard of.
     pub last_seen: Option<Time>,
+    /// The machine under it, as far as its daemon tells.
+    #[serde(default)]
+    pub machine: crate::node::Machine,
+    /// Types of its GPUs, by number.
+    #[serde(default)]
+    pub gpu_types: Vec<String>,
+    /// Cores that jobs hold, by number.
+    #[serde(default)]
+    pub cores_held: Vec<u32>,
+    /// GPUs that jobs hold, by number.
+    #[serde(default)]
+    pub gpus_held: Vec<u32>,
 }
 
 /// How a job that was waited for has ended.
@@ -701,6 +932,20 @@ pub struct EndedJob {
     pub exit_code: i32,
     /// Signal.
     pub signal: i32,
+    /// What there is to say of it: which of its nodes was lost, say. Empty without.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// An ended step.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepRow {
+    /// Its job as users name it.
+    pub job: JobRef,
+    /// Attempt.
+    pub attempt: crate::Attempt,
+    /// What is kept of it.
+    pub record: crate::step::StepRecord,
 }
 
 /// Something that happened, out of the event table.
@@ -744,6 +989,19 @@ pub enum Reply {
         /// Something the user should know (one line), or empty.
         note: String,
     },
+    /// The allocation is there.
+    Allocated {
+        /// Its first node and how to reach it.
+        entry: crate::step::Entry,
+        /// Its latest end; `None` without.
+        until: Option<Time>,
+        /// Variables for what runs in it, `NAME=value` separated by NUL.
+        variables: OsText,
+    },
+    /// To [`Request::Entry`].
+    Entry(crate::step::Entry),
+    /// Ended steps, by job and step.
+    Steps(Vec<StepRow>),
     /// Done.
     Done {
         /// Number of objects changed.
@@ -768,6 +1026,8 @@ pub enum Reply {
     Queues(Vec<QueueInfo>),
     /// Nodes.
     Nodes(Vec<NodeInfo>),
+    /// How the cluster is set up.
+    Settings(Box<crate::Settings>),
     /// A token for `noded join`.
     Token(String),
     /// Events.

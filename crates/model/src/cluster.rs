@@ -1,7 +1,7 @@
 //! The machine as configured: nodes, node sets, queues and who may use them.
 //! Source of the queue rules: COSY paper, section 3.1.
 
-use crate::{Amounts, MiB, Span};
+use crate::{Amounts, MiB, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -34,11 +34,23 @@ pub enum NodeState {
     Drained {
         /// Why.
         reason: String,
+        /// Who said so.
+        #[serde(default)]
+        by: String,
+        /// When.
+        #[serde(default)]
+        since: Option<Time>,
     },
     /// Out of service: its jobs were given up.
     Down {
         /// Why.
         reason: String,
+        /// Who said so.
+        #[serde(default)]
+        by: String,
+        /// When.
+        #[serde(default)]
+        since: Option<Time>,
     },
 }
 
@@ -51,6 +63,8 @@ pub enum QueueState {
     Open,
     /// Takes no jobs; starts those that wait.
     Drained,
+    /// Takes jobs; starts none.
+    Stopped,
     /// Takes no jobs and starts none.
     Closed,
 }
@@ -98,6 +112,9 @@ pub struct QueueSpec {
     /// Jobs get whole nodes.
     #[serde(default)]
     pub exclusive: bool,
+    /// MPI plugin of jobs that name none.
+    #[serde(default)]
+    pub mpi: Option<String>,
     /// Levels by user name.
     #[serde(default)]
     pub users: BTreeMap<String, AccessLevel>,
@@ -110,4 +127,26 @@ pub struct QueueSpec {
     /// What it does with jobs at start; later changes are kept in the store.
     #[serde(default)]
     pub state: QueueState,
+}
+
+impl QueueState {
+    /// Whether jobs can be submitted.
+    pub const fn takes_jobs(self) -> bool {
+        matches!(self, Self::Open | Self::Stopped)
+    }
+
+    /// Whether waiting jobs are started.
+    pub const fn starts_jobs(self) -> bool {
+        matches!(self, Self::Open | Self::Drained)
+    }
+
+    /// One word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Drained => "drained",
+            Self::Stopped => "stopped",
+            Self::Closed => "closed",
+        }
+    }
 }

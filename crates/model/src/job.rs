@@ -20,6 +20,8 @@ pub enum Program {
         /// Program, looked up in the job's `PATH`, and arguments.
         argv: Vec<OsText>,
     },
+    /// Nothing: an allocation in which its owner starts steps until it is given back.
+    Allocation,
 }
 
 /// Memory that a job asks for.
@@ -41,6 +43,9 @@ pub struct ResourceRequest {
     /// Number of nodes; `None`: as few as the tasks need.
     #[serde(default)]
     pub nodes: Option<u32>,
+    /// Most nodes, when `nodes` is only the least (`-N 2-4`); recorded.
+    #[serde(default)]
+    pub max_nodes: Option<u32>,
     /// Number of tasks; `None`: one per node, or `tasks_per_node` on each.
     #[serde(default)]
     pub tasks: Option<u32>,
@@ -58,6 +63,10 @@ pub struct ResourceRequest {
     /// GPUs on each node.
     #[serde(default)]
     pub gpus_per_node: u32,
+    /// Of which types they are, with numbers that make `gpus_per_node` together; of any
+    /// one type when empty.
+    #[serde(default, skip_serializing_if = "crate::Counted::is_empty")]
+    pub gpu_types: crate::Counted,
     /// Other countable resources on each node.
     #[serde(default)]
     pub other_per_node: crate::Counted,
@@ -67,6 +76,13 @@ pub struct ResourceRequest {
     /// Features that every node must have.
     #[serde(default)]
     pub features: Vec<String>,
+    /// Beside `features`, every node must have all of one of these groups; with none, nothing
+    /// more is asked.
+    #[serde(default)]
+    pub any_features: Vec<Vec<String>>,
+    /// All nodes must have all of the same one of these groups (`[rack1|rack2]`).
+    #[serde(default)]
+    pub same_features: Vec<Vec<String>>,
     /// Nodes that the job must get (hard).
     #[serde(default)]
     pub require: Vec<String>,
@@ -85,15 +101,19 @@ impl Default for ResourceRequest {
     fn default() -> Self {
         Self {
             nodes: None,
+            max_nodes: None,
             tasks: None,
             tasks_per_node: None,
             cores_per_task: 1,
             memory: MemoryRequest::QueueDefault,
             disk_per_node: MiB(0),
             gpus_per_node: 0,
+            gpu_types: crate::Counted::default(),
             other_per_node: crate::Counted::default(),
             exclusive: false,
             features: Vec::new(),
+            any_features: Vec::new(),
+            same_features: Vec::new(),
             require: Vec::new(),
             avoid: Vec::new(),
             prefer: Vec::new(),
@@ -116,6 +136,8 @@ pub enum DependencyKind {
     AfterNotOk,
     /// No earlier job of the same user and name is left.
     Singleton,
+    /// Of an array: its task of the same index has ended with exit code 0.
+    AfterCorr,
 }
 
 /// One condition that must hold before a job may start.
@@ -129,6 +151,31 @@ pub struct Dependency {
     /// Only this task of the array.
     #[serde(default)]
     pub task: Option<u32>,
+    /// [`DependencyKind::After`]: so long after its start.
+    #[serde(default)]
+    pub delay: Span,
+}
+
+/// In which words a job is spoken to: variables, messages in its output, default names of
+/// its files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// Cosy's own.
+    #[default]
+    Cosy,
+    /// Slurm's.
+    Slurm,
+}
+
+impl Dialect {
+    /// One word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Cosy => "cosy",
+            Self::Slurm => "slurm",
+        }
+    }
 }
 
 /// Indices of an array's tasks and how many may run at once.
@@ -334,9 +381,110 @@ pub struct JobSpec {
     /// Signal before the time limit.
     #[serde(default)]
     pub warn: Option<WarnSignal>,
+    /// The command that asked for it stays with it (`calloc`, `cosy run`): when that is
+    /// gone, the job ends. COSY, section 3.1: interactive.
+    #[serde(default)]
+    pub attended: bool,
+    /// MPI plugin; found out without.
+    #[serde(default)]
+    pub mpi: Option<String>,
     /// Mail.
     #[serde(default)]
     pub mail: MailRequest,
+    /// In which words it is spoken to.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// Quality of service; recorded.
+    #[serde(default)]
+    pub qos: Option<String>,
+    /// Key under which it is counted; recorded.
+    #[serde(default)]
+    pub wckey: Option<String>,
+    /// Host that it was submitted from; recorded.
+    #[serde(default)]
+    pub submit_host: Option<String>,
+    /// Licences that it holds while it runs, counted over the whole cluster.
+    #[serde(default)]
+    pub licenses: crate::Counted,
+    /// It is ended when it cannot be over by then.
+    #[serde(default)]
+    pub deadline: Option<Time>,
+    /// Shortest useful time limit; recorded.
+    #[serde(default)]
+    pub time_min: Option<Span>,
+    /// One of `dependencies` is enough.
+    #[serde(default)]
+    pub any_dependency: bool,
+    /// Whether it is ended when what it waits for can no longer happen; as the cluster is
+    /// configured without.
+    #[serde(default)]
+    pub end_if_never: Option<bool>,
+    /// Given by an administrator in the place of [`JobField::Priority`](crate::api::JobField)'s
+    /// own number; higher goes first, within queue and level.
+    #[serde(default)]
+    pub priority: Option<u32>,
+}
+
+impl JobSpec {
+    /// A job that asks for nothing beyond what is necessary, with one task.
+    pub fn plain(name: impl Into<String>, program: Program, workdir: OsText) -> Self {
+        Self {
+            name: name.into(),
+            queue: None,
+            account: None,
+            reservation: None,
+            comment: String::new(),
+            program,
+            request: ResourceRequest::default(),
+            time_limit: None,
+            begin: None,
+            hold: false,
+            nice: 0,
+            dependencies: Vec::new(),
+            requeue: false,
+            workdir,
+            stdout: None,
+            stderr: None,
+            stdin: None,
+            open_mode: OpenMode::default(),
+            environment: OsText::default(),
+            login_environment: false,
+            umask: 0o22,
+            rlimits: Vec::new(),
+            warn: None,
+            attended: false,
+            mpi: None,
+            mail: MailRequest::default(),
+            dialect: Dialect::default(),
+            qos: None,
+            wckey: None,
+            submit_host: None,
+            licenses: crate::Counted::default(),
+            deadline: None,
+            time_min: None,
+            any_dependency: false,
+            end_if_never: None,
+            priority: None,
+        }
+    }
+}
+
+/// Whether a name can be that of an MPI plugin, which is the name of a directory.
+///
+/// # Errors
+/// Why not.
+pub fn check_plugin(name: &str) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    let good = name.len() <= crate::limits::NAME_BYTES
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(fine);
+    if good {
+        return Ok(());
+    }
+    let short: String = name.chars().take(60).collect();
+    Err(format!(
+        "'{short}' is no MPI plugin: a name has letters, digits, '-', '_', '.' and '+', and starts with a letter or digit"
+    ))
 }
 
 /// What has become of a job.
@@ -369,11 +517,13 @@ pub enum JobState {
     Preempted,
     /// Could not be started.
     LaunchFailed,
+    /// Could not be over at its deadline.
+    Deadline,
 }
 
 impl JobState {
     /// All states.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Waiting,
         Self::Starting,
         Self::Running,
@@ -387,6 +537,7 @@ impl JobState {
         Self::NodeFailed,
         Self::Preempted,
         Self::LaunchFailed,
+        Self::Deadline,
     ];
 
     /// True when nothing more happens to the job.
@@ -402,7 +553,8 @@ impl JobState {
             | Self::OutOfMemory
             | Self::NodeFailed
             | Self::Preempted
-            | Self::LaunchFailed => true,
+            | Self::LaunchFailed
+            | Self::Deadline => true,
         }
     }
 
@@ -422,6 +574,7 @@ impl JobState {
             Self::NodeFailed => "node_failed",
             Self::Preempted => "preempted",
             Self::LaunchFailed => "launch_failed",
+            Self::Deadline => "deadline",
         }
     }
 }
@@ -470,6 +623,8 @@ pub enum WaitReason {
     QueueClosed,
     /// As many tasks of its array run as may run at once.
     ArrayLimit,
+    /// As many interactive jobs of its user run as may run at once.
+    InteractiveLimit,
     /// Nodes that it needs are down or drained.
     NodesUnavailable,
     /// An accepted reservation is in the way.
@@ -482,6 +637,16 @@ pub enum WaitReason {
     Directory,
     /// It no longer fits the machine as configured now.
     NeverFits,
+    /// Licences that it needs are in use.
+    Licenses,
+    /// It cannot be over at its deadline.
+    Deadline,
+    /// It was put back into the queue, and held.
+    HeldRequeued,
+    /// Its time limit is more than its queue allows.
+    QueueTimeLimit,
+    /// It asks for more nodes than its queue has or allows.
+    QueueNodeLimit,
 }
 
 impl WaitReason {
@@ -498,15 +663,24 @@ impl WaitReason {
             Self::HeldByAdmin => "held_by_admin",
             Self::QueueClosed => "queue_closed",
             Self::ArrayLimit => "array_limit",
+            Self::InteractiveLimit => "interactive_limit",
             Self::NodesUnavailable => "nodes_unavailable",
             Self::Reservation => "reservation",
             Self::ReservationStart => "reservation_start",
             Self::ReservationGone => "reservation_gone",
             Self::Directory => "directory",
             Self::NeverFits => "never_fits",
+            Self::Licenses => "licenses",
+            Self::Deadline => "deadline",
+            Self::HeldRequeued => "held_requeued",
+            Self::QueueTimeLimit => "queue_time_limit",
+            Self::QueueNodeLimit => "queue_node_limit",
         }
     }
 }
+
+/// The note in the end of a job whose dependencies could never hold.
+pub const NEVER_NOTE: &str = "what it waited for could no longer happen";
 
 /// Why a job's program ended, as its node reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -526,6 +700,8 @@ pub enum EndCause {
     SupervisorLost,
     /// The node was restarted under it or was given up.
     NodeLost,
+    /// It could not be over at its deadline.
+    Deadline,
 }
 
 /// How an attempt ended and what it used.
@@ -575,6 +751,7 @@ impl End {
             EndCause::LaunchFailed(_) => JobState::LaunchFailed,
             EndCause::SupervisorLost => JobState::Failed,
             EndCause::NodeLost => JobState::NodeFailed,
+            EndCause::Deadline => JobState::Deadline,
         }
     }
 }
@@ -601,6 +778,21 @@ mod tests {
         check("foo", None);
         check("1-99999999999", None);
         assert!("0-4000000,0-4000000".parse::<ArraySpec>().is_err());
+    }
+
+    #[test]
+    fn plugins() {
+        let check = |name: &str, good: bool| {
+            assert_eq!(check_plugin(name).is_ok(), good, "{name}");
+        };
+        check("openmpi", true);
+        check("mpich-4.0", true);
+        check("", false);
+        check(".", false);
+        check("../x", false);
+        check("a/b", false);
+        check("a b", false);
+        check("a\nb", false);
     }
 
     #[test]

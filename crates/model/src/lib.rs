@@ -9,6 +9,7 @@
 
 pub mod api;
 pub mod cluster;
+pub mod device;
 pub mod hostlist;
 pub mod ids;
 pub mod job;
@@ -18,6 +19,8 @@ pub mod node;
 pub mod refusal;
 pub mod reservation;
 pub mod resources;
+pub mod settings;
+pub mod step;
 pub mod text;
 pub mod time;
 pub mod user;
@@ -26,11 +29,14 @@ pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
 pub use job::{
-    ArraySpec, Dependency, DependencyKind, End, EndCause, JobSpec, JobState, Program, WaitReason,
+    ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
+    WaitReason,
 };
 pub use money::Su;
-pub use refusal::{Refusal, RefusalCode};
+pub use refusal::{About, Refusal, RefusalCode};
 pub use resources::{Amounts, Counted, MiB, NodeShare};
+pub use settings::{License, Settings};
+pub use step::{StepId, StepKey};
 pub use text::OsText;
 pub use time::{Span, Time};
 pub use user::{Group, User};

@@ -55,3 +55,31 @@ pub const RESERVATIONS: usize = 100_000;
 pub const ACCOUNTS: usize = 100_000;
 /// Most lines of one page of the ledger.
 pub const LEDGER_ROWS: usize = 100_000;
+/// Most tasks of one step.
+pub const STEP_TASKS: u32 = 1_000_000;
+/// Most programs in one step.
+pub const STEP_PROGRAMS: usize = 4096;
+/// Most steps of one attempt.
+pub const STEPS: u32 = 10_000_000;
+/// Steps of one job that run or wait at once.
+pub const STEPS_AT_ONCE: usize = 10_000;
+/// Input of a step that is under way and not yet taken by all tasks, in bytes.
+pub const STDIN_WINDOW: u64 = 256 << 10;
+/// Most bytes of input or output in one frame.
+pub const STEP_CHUNK: usize = 256 << 10;
+/// Largest frame between a step's supervisors and its command, in bytes.
+pub const STEP_FRAME: usize = 16 << 20;
+/// Most bytes that one node adds to an exchange of a step.
+pub const EXCHANGE_BYTES: usize = 4 << 20;
+/// Most step records in one report.
+pub const STEP_RECORDS: usize = 1000;
+/// Longest message of a task to the process management interface, in bytes.
+pub const PMI_MESSAGE: usize = 64 << 10;
+/// Longest key of a key-value space, in bytes (with MPICH's terminating NUL 64).
+pub const PMI_KEY: usize = 63;
+/// Longest value of a key-value space, in bytes (with MPICH's terminating NUL 1024).
+pub const PMI_VALUE: usize = 1023;
+/// Most bytes of keys and values in the key-value space of a step.
+pub const PMI_SPACE: usize = 64 << 20;
+/// Most bytes of attributes and waiting questions that tasks leave on one node of a step.
+pub const PMI_NODE_ATTRIBUTES: usize = 1 << 20;

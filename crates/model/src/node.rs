@@ -8,6 +8,7 @@ use crate::{
     job::WarnSignal,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One attempt of one job: what a node works on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -45,10 +46,24 @@ pub struct Allocation {
     pub cores: Vec<u32>,
     /// GPUs on this node, by number from 0.
     pub gpus: Vec<u32>,
+    /// Pieces of other resources on this node, by name and number from 0; only of those
+    /// in [`NodeSelf::devices`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, Vec<u32>>,
     /// Tasks on this node.
     pub tasks: u32,
     /// Longest run time.
     pub limit: Span,
+    /// The job's cores for each task.
+    #[serde(default)]
+    pub cores_per_task: u32,
+    /// Signal before the limit, for steps only (Slurm's `--signal` without `B:`).
+    #[serde(default)]
+    pub warn_steps: Option<WarnSignal>,
+    /// Shares and addresses of all nodes in the order of the job: only for the job's
+    /// first node, which starts its steps.
+    #[serde(default)]
+    pub parts: Vec<crate::step::JobPart>,
     /// Signed by the controller over job, attempt, user, groups, nodes and expiry
     /// (`cosy_proto::ticket`). No node acts without a good one.
     pub ticket: OsText,
@@ -86,6 +101,9 @@ pub struct Launch {
     pub warn: Option<WarnSignal>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Span,
+    /// In which words it is spoken to.
+    #[serde(default)]
+    pub dialect: crate::Dialect,
 }
 
 /// Why a job is to be ended.
@@ -139,6 +157,32 @@ pub enum NodeOrder {
         signal: i32,
         /// Only to the script itself.
         script_only: bool,
+        /// Only to the steps.
+        #[serde(default)]
+        steps_only: bool,
+    },
+    /// Stop every process of an attempt, and its clock, until it is resumed.
+    Suspend {
+        /// Which.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+    },
+    /// Let a suspended attempt run on.
+    Resume {
+        /// Which.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+    },
+    /// The attempt has another time limit, counted from its start.
+    Limit {
+        /// Which.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+        /// The limit.
+        limit: Span,
     },
     /// The allocation ends on this node: kill what is left, epilog.
     /// Answer: [`NodeReport::Released`].
@@ -154,6 +198,30 @@ pub enum NodeOrder {
         key: AttemptKey,
         /// On which node.
         node: String,
+    },
+    /// The step records of an attempt up to this number of them are durable.
+    StepsTaken {
+        /// Which.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+        /// How many records since the attempt began.
+        count: u64,
+    },
+    /// Answer to [`NodeReport::AskPassage`].
+    Passage {
+        /// As asked.
+        number: u64,
+        /// The way, or why not.
+        passage: Result<Box<crate::step::Passage>, crate::Refusal>,
+    },
+    /// A node of this one's jobs is reached elsewhere from now on, under the same key: its
+    /// daemon was restarted and its port was taken. Counts more than what allocations say.
+    Moved {
+        /// Which node is told.
+        node: String,
+        /// Where the other is.
+        peer: crate::step::Peer,
     },
     /// An answer to a command whose request was passed on.
     RelayReply {
@@ -190,6 +258,36 @@ pub struct InventoryItem {
     pub phase: AttemptPhase,
 }
 
+/// The machine under a node as its daemon tells; what it does not know is empty or 0.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// Address that its link comes from.
+    pub address: String,
+    /// Port at which other nodes reach it.
+    pub port: u16,
+    /// Processor architecture, as `uname -m`.
+    pub arch: String,
+    /// Operating system, release and version, as `uname -srv`.
+    pub os: String,
+    /// Processor sockets.
+    pub sockets: u32,
+    /// Cores of each socket.
+    pub cores_per_socket: u32,
+    /// Hardware threads of each core.
+    pub threads_per_core: u32,
+    /// When it was started.
+    pub boot: Option<Time>,
+    /// When the daemon was started.
+    pub daemon_start: Option<Time>,
+    /// Load average of the last minute, in hundredths.
+    pub load_hundredths: Option<u32>,
+    /// Memory that is free.
+    pub free_memory: Option<MiB>,
+}
+
 /// A node as its daemon describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeSelf {
@@ -197,6 +295,12 @@ pub struct NodeSelf {
     pub name: String,
     /// What was found there or configured.
     pub amounts: Amounts,
+    /// Types of its GPUs, by number; an empty text or one that is missing is of no type.
+    #[serde(default)]
+    pub gpu_types: Vec<String>,
+    /// Those of its other resources whose pieces have numbers.
+    #[serde(default)]
+    pub devices: Vec<String>,
     /// Features from the node's own configuration.
     pub features: Vec<String>,
     /// Changes whenever the machine is started: what ran before is gone.
@@ -205,6 +309,16 @@ pub struct NodeSelf {
     pub version: String,
     /// The only user whose jobs it can run; `None` when it can run everyone's.
     pub only_uid: Option<Uid>,
+    /// Where other nodes reach it, `HOST:PORT`; without a host (`:PORT`) at the address
+    /// that its link comes from. Empty: not at all.
+    #[serde(default)]
+    pub listen: String,
+    /// Its socket for steps; empty without.
+    #[serde(default)]
+    pub step_socket: String,
+    /// The machine under it.
+    #[serde(default)]
+    pub machine: Machine,
 }
 
 /// What a node daemon tells the controller.
@@ -257,6 +371,28 @@ pub enum NodeReport {
         node: String,
         /// The epilog failed: drain the node with this reason.
         drain: Option<String>,
+    },
+    /// Steps have ended: those with numbers `before..before + records.len()` among the
+    /// records of this attempt. Answer: [`NodeOrder::StepsTaken`].
+    Steps {
+        /// Which attempt.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+        /// Records that came before these.
+        before: u64,
+        /// How they ended, at most [`crate::limits::STEP_RECORDS`].
+        records: Vec<crate::step::StepRecord>,
+    },
+    /// A command on this host wants to reach a job's first node. Answer:
+    /// [`NodeOrder::Passage`].
+    AskPassage {
+        /// Chosen by the node, repeated in the answer.
+        number: u64,
+        /// Who, as that host's kernel says.
+        uid: Uid,
+        /// Which job.
+        job: JobId,
     },
     /// The periodic health check says something new.
     Health {

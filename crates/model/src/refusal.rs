@@ -39,6 +39,56 @@ pub enum RefusalCode {
     Price,
 }
 
+/// What a refusal is about, where its kind alone does not tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// A licence that is not there, or not so often.
+    License,
+    /// A feature that no node has.
+    Feature,
+    /// A node that is not there, or may not be used.
+    Node,
+    /// A number of nodes.
+    NodeCount,
+    /// A number of tasks.
+    Tasks,
+    /// Cores of one node.
+    Cores,
+    /// Memory of one node.
+    Memory,
+    /// Scratch disk of one node.
+    Disk,
+    /// GPUs or other countable resources of one node.
+    Gres,
+    /// A queue.
+    Queue,
+    /// A job that is waited for.
+    Dependency,
+    /// A reservation.
+    Reservation,
+    /// A time limit.
+    TimeLimit,
+    /// A deadline.
+    Deadline,
+    /// An array.
+    Array,
+    /// A priority or nice value.
+    Priority,
+    /// The job waits.
+    Waiting,
+    /// The job does not wait any more.
+    Running,
+    /// The job is held.
+    Held,
+    /// The job does not want to run again.
+    Requeue,
+    /// The job has ended.
+    Ended,
+    /// The job is suspended, or is not.
+    Suspended,
+}
+
 /// A refused request: what was refused, which object, why, and what would work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub struct Refusal {
@@ -46,6 +96,9 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// One line for the user, with figures.
     pub message: String,
+    /// What it is about, where the kind alone does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<About>,
 }
 
 impl Refusal {
@@ -54,7 +107,15 @@ impl Refusal {
         Self {
             code,
             message: message.into(),
+            about: None,
         }
+    }
+
+    /// The same, and what it is about.
+    #[must_use]
+    pub fn about(mut self, about: About) -> Self {
+        self.about = Some(about);
+        self
     }
 
     /// [`RefusalCode::Invalid`].

@@ -329,6 +329,9 @@ pub struct ReservationInfo {
     pub total_delay: Span,
     /// When it was asked for.
     pub made: Time,
+    /// Its nodes were asked for by name.
+    #[serde(default)]
+    pub named: bool,
     /// The rule of its series.
     pub rule: String,
     /// Comment; empty for others.

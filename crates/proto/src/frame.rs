@@ -117,6 +117,12 @@ impl Decoder {
         Ok(Some(&self.buffer[from..from + length]))
     }
 
+    /// What came after the last whole frame: for a stream that goes on in another form.
+    pub fn into_rest(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.start);
+        self.buffer
+    }
+
     /// True when no part of a frame waits: the stream may end here.
     pub const fn is_empty(&self) -> bool {
         self.start == self.buffer.len()
@@ -125,6 +131,14 @@ impl Decoder {
     /// Bytes of frames that are not whole yet.
     pub const fn buffered(&self) -> usize {
         self.buffer.len() - self.start
+    }
+
+    /// Takes out what came after the last frame given: the connection goes on otherwise.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let rest = self.buffer.split_off(self.start);
+        self.buffer.clear();
+        self.start = 0;
+        rest
     }
 
     /// Gives memory of past large frames back.

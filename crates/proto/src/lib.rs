@@ -17,6 +17,8 @@ pub mod frame;
 #[cfg(feature = "tls")]
 pub mod keys;
 pub mod link;
+pub mod peer;
+pub mod step;
 #[cfg(feature = "tls")]
 pub mod ticket;
 #[cfg(feature = "tls")]

@@ -10,8 +10,32 @@
 //! or of how anything is decided. Source: manual pages and observed behaviour of Slurm
 //! 22.05.
 
+pub mod cancel;
+pub mod clock;
+pub mod control;
+pub mod data;
+pub mod diagnosis;
+pub mod environment;
+pub mod geometry;
+pub mod getopt;
+pub mod import;
+pub mod job;
+pub mod layout;
+pub mod manage;
+pub mod plain;
 pub mod reason;
+pub mod sacct;
+pub mod says;
+pub mod show;
+pub mod signals;
+pub mod sinfo;
+pub mod squeue;
+pub mod stamp;
 pub mod state;
+pub mod stepd;
+pub mod submit;
+pub mod table;
+pub mod targets;
 
 pub use reason::reason;
 pub use state::{NoState, SlurmState};

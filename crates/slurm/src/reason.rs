@@ -21,15 +21,62 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
         WaitReason::HeldByAdmin => "JobHeldAdmin",
         WaitReason::QueueClosed => "PartitionInactive",
         WaitReason::ArrayLimit => "JobArrayTaskLimit",
+        WaitReason::InteractiveLimit => "QOSMaxJobsPerUserLimit",
         WaitReason::NodesUnavailable => "ReqNodeNotAvail",
         WaitReason::Directory => "SystemFailure",
         WaitReason::NeverFits => "BadConstraints",
+        WaitReason::Licenses => "Licenses",
+        WaitReason::Deadline => "DeadLine",
+        WaitReason::HeldRequeued => "job requeued in held state",
+        WaitReason::QueueTimeLimit => "PartitionTimeLimit",
+        WaitReason::QueueNodeLimit => "PartitionNodeLimit",
     }
 }
+
+/// Slurm's word for one of ours ([`WaitReason::word`]); `None` for a word that is none.
+pub fn of_word(word: &str) -> Option<&'static str> {
+    let found = ALL.iter().find(|r| r.word() == word);
+    found.map(reason)
+}
+
+/// All reasons to wait.
+const ALL: &[WaitReason] = &[
+    WaitReason::Fresh,
+    WaitReason::Resources,
+    WaitReason::Priority,
+    WaitReason::Dependency,
+    WaitReason::DependencyNever,
+    WaitReason::BeginTime,
+    WaitReason::HeldByUser,
+    WaitReason::HeldByAdmin,
+    WaitReason::QueueClosed,
+    WaitReason::ArrayLimit,
+    WaitReason::InteractiveLimit,
+    WaitReason::NodesUnavailable,
+    WaitReason::Reservation,
+    WaitReason::ReservationStart,
+    WaitReason::ReservationGone,
+    WaitReason::Directory,
+    WaitReason::NeverFits,
+    WaitReason::Licenses,
+    WaitReason::Deadline,
+    WaitReason::HeldRequeued,
+    WaitReason::QueueTimeLimit,
+    WaitReason::QueueNodeLimit,
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_found_again() {
+        for ours in ALL {
+            assert_eq!(of_word(ours.word()), Some(reason(ours)));
+        }
+        assert_eq!(of_word("held_by_user"), Some("JobHeldUser"));
+        assert_eq!(of_word("nonsense"), None);
+    }
 
     #[test]
     fn words() {

@@ -98,6 +98,7 @@ impl From<JobState> for SlurmState {
             JobState::OutOfMemory => Self::OutOfMemory,
             JobState::NodeFailed => Self::NodeFail,
             JobState::Preempted => Self::Preempted,
+            JobState::Deadline => Self::Deadline,
         }
     }
 }
@@ -145,6 +146,6 @@ mod tests {
             assert!(theirs.job_states().any(|s| s == ours), "{ours}");
         }
         assert_eq!(SlurmState::Failed.job_states().count(), 2);
-        assert_eq!(SlurmState::Deadline.job_states().count(), 0);
+        assert_eq!(SlurmState::BootFail.job_states().count(), 0);
     }
 }

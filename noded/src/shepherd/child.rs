@@ -5,8 +5,11 @@
 //! directories that root may not read work too. What fails is told through a pipe that
 //! exec closes, as a step and an error number; the parent finds the words.
 
+use super::{plugin, slurm};
+use crate::cgroup::Group;
 use crate::spool::{self, Task};
 use crate::sys;
+use cosy_model::node::Allocation;
 use cosy_model::{OsText, Program, job::OpenMode};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -20,7 +23,7 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+pub(super) const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// What the child was about to do when it failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,8 +118,9 @@ impl Failure {
                 let name = argv.first().map(OsText::lossy).unwrap_or_default();
                 format!("cannot execute {name}: {errno}")
             }
+            Program::Allocation => format!("an allocation has no program: {errno}"),
             Program::Script { name, .. } => {
-                let interpreter = interpreter(&directory.join(spool::SCRIPT));
+                let interpreter = interpreter(&spool::script(directory, task.launch.dialect));
                 let name = name.lossy();
                 match interpreter {
                     None => format!(
@@ -132,7 +136,7 @@ impl Failure {
 }
 
 /// The interpreter that a script names.
-fn interpreter(script: &Path) -> Option<String> {
+pub(super) fn interpreter(script: &Path) -> Option<String> {
     let mut first = Vec::new();
     File::open(script)
         .ok()?
@@ -147,8 +151,8 @@ fn interpreter(script: &Path) -> Option<String> {
 }
 
 /// The user's identity, taken on only by root.
-#[derive(Debug)]
-struct Identity {
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
     uid: u32,
     gid: u32,
     groups: Vec<u32>,
@@ -170,9 +174,11 @@ pub struct Plan {
     candidates: Vec<CString>,
     argv: Vec<CString>,
     environment: Vec<CString>,
+    plugins: Option<plugin::Hook>,
+    slurm: Option<slurm::Words>,
 }
 
-fn c(bytes: &[u8]) -> Result<CString, String> {
+pub(super) fn c(bytes: &[u8]) -> Result<CString, String> {
     CString::new(bytes).map_err(|_| {
         format!(
             "'{}' has a NUL byte inside",
@@ -192,34 +198,35 @@ impl Plan {
         let variables = variables(task);
         let (candidates, argv) = command(task, directory, &variables)?;
         let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt.0 > 1;
-        let mode = if append {
-            OFlag::O_APPEND
-        } else {
-            OFlag::O_TRUNC
+        let is_slurm = slurm::is(task);
+        let mode = match (append, is_slurm) {
+            (true, _) => OFlag::O_APPEND,
+            (false, false) => OFlag::O_TRUNC,
+            // The shepherd writes there, too.
+            (false, true) => OFlag::O_TRUNC | OFlag::O_APPEND,
         };
         let file = |text: &OsText| match text.is_empty() {
             true => c(b"/dev/null"),
+            false if is_slurm => c(&slurm::absolute(task, text).0),
             false => c(&text.0),
         };
         let separate = !launch.stderr.is_empty() && launch.stderr != launch.stdout;
         Ok(Self {
-            joins: joins(task, born)?,
+            joins: joins(&task.groups, born)?,
             reset_oom_score: task.reset_oom_score,
-            identity: identity(task),
+            identity: Identity::of(&launch.allocation),
             umask: Mode::from_bits_truncate(launch.umask & 0o777),
-            limits: launch
-                .rlimits
-                .iter()
-                .filter_map(|(name, soft, hard)| Some((sys::resource_number(name)?, *soft, *hard)))
-                .collect(),
+            limits: limits(&launch.rlimits),
             workdir: c(&launch.workdir.0)?,
             stdin: file(&launch.stdin)?,
             stdout: file(&launch.stdout)?,
-            stderr: separate.then(|| c(&launch.stderr.0)).transpose()?,
+            stderr: separate.then(|| file(&launch.stderr)).transpose()?,
             output_flags: OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOCTTY | mode,
             candidates,
             argv,
             environment: block(&variables)?,
+            plugins: plugin::Hook::new(task, directory, &variables),
+            slurm: is_slurm.then(|| slurm::Words::new(task, directory)),
         })
     }
 
@@ -238,13 +245,15 @@ impl Plan {
             }
         };
         let _ = nix::unistd::setsid();
-        self.join().map_err(at(Step::Group))?;
-        self.become_user().map_err(at(Step::Identity))?;
+        join(&self.joins, self.reset_oom_score).map_err(at(Step::Group))?;
+        if let Some(identity) = &self.identity {
+            identity.take().map_err(at(Step::Identity))?;
+        }
         nix::sys::stat::umask(self.umask);
         for &(resource, soft, hard) in &self.limits {
             sys::limit_resource(resource, soft, hard);
         }
-        nix::unistd::chdir(self.workdir.as_c_str()).map_err(at(Step::Workdir))?;
+        let lost = self.enter_workdir().map_err(at(Step::Workdir))?;
         open_as(&self.stdin, OFlag::O_RDONLY | OFlag::O_NOCTTY, 0).map_err(at(Step::Stdin))?;
         open_as(&self.stdout, self.output_flags, 1).map_err(at(Step::Stdout))?;
         match &self.stderr {
@@ -252,46 +261,75 @@ impl Plan {
             None => duplicate(1, 2),
         }
         .map_err(at(Step::Stderr))?;
+        if let (Some(errno), Some(words)) = (lost, &self.slurm) {
+            words.no_workdir(errno, true);
+        }
         sys::unblock_signals();
         sys::close_at_exec_from(3);
-        Err(at(Step::Exec)(self.exec()))
+        let asked = self.plugins.as_ref().map(plugin::Hook::environment);
+        let mut environment: Vec<&CStr> = asked
+            .as_ref()
+            .unwrap_or(&self.environment)
+            .iter()
+            .map(CString::as_c_str)
+            .collect();
+        let own = self.slurm.as_ref().and_then(|_| slurm::own_pid());
+        environment.extend(own.as_deref());
+        let mut errno = exec(&self.candidates, &self.argv, &environment);
+        if let Some(words) = &self.slurm {
+            if slurm::none_exists(&self.candidates) {
+                errno = Errno::ENOENT;
+            }
+            // For Slurm a program that cannot be executed is one that fails.
+            words.no_program(errno);
+            sys::exit_now(errno as i32);
+        }
+        Err(at(Step::Exec)(errno))
     }
 
-    fn join(&self) -> Result<(), Errno> {
-        for (procs, must) in &self.joins {
-            match put(procs, b"0") {
-                Err(errno) if *must => return Err(errno),
-                _ => {}
+    /// Why another directory was entered than the one asked for.
+    fn enter_workdir(&self) -> Result<Option<Errno>, Errno> {
+        match (nix::unistd::chdir(self.workdir.as_c_str()), &self.slurm) {
+            (Ok(()), _) => Ok(None),
+            (Err(errno), None) => Err(errno),
+            (Err(errno), Some(_)) => {
+                nix::unistd::chdir(slurm::OTHER_WORKDIR)?;
+                Ok(Some(errno))
             }
         }
-        if self.reset_oom_score {
-            let _ = put(c"/proc/self/oom_score_adj", b"0");
-        }
-        Ok(())
     }
+}
 
-    fn become_user(&self) -> Result<(), Errno> {
-        let Some(identity) = &self.identity else {
-            return Ok(());
-        };
-        sys::set_groups(&identity.groups)?;
-        sys::set_gid(identity.gid)?;
-        sys::set_uid(identity.uid)
-    }
-
-    /// Tries the places in order, as `execvp` does, but never falls back to a shell.
-    fn exec(&self) -> Errno {
-        let mut worst = Errno::ENOENT;
-        for path in &self.candidates {
-            let Err(errno) = nix::unistd::execve(path.as_c_str(), &self.argv, &self.environment);
-            match errno {
-                Errno::ENOENT | Errno::ENOTDIR => {}
-                Errno::EACCES => worst = errno,
-                _ => return errno,
-            }
+/// Joins control groups; those that must be joined are marked.
+pub(super) fn join(groups: &[(CString, bool)], reset_oom_score: bool) -> Result<(), Errno> {
+    for (procs, must) in groups {
+        match put(procs, b"0") {
+            Err(errno) if *must => return Err(errno),
+            _ => {}
         }
-        worst
     }
+    if reset_oom_score {
+        let _ = put(c"/proc/self/oom_score_adj", b"0");
+    }
+    Ok(())
+}
+
+/// Tries the places in order, as `execvp` does, but never falls back to a shell.
+pub(super) fn exec<S: AsRef<CStr>>(
+    candidates: &[CString],
+    argv: &[CString],
+    environment: &[S],
+) -> Errno {
+    let mut worst = Errno::ENOENT;
+    for path in candidates {
+        let Err(errno) = nix::unistd::execve(path.as_c_str(), argv, environment);
+        match errno {
+            Errno::ENOENT | Errno::ENOTDIR => {}
+            Errno::EACCES => worst = errno,
+            _ => return errno,
+        }
+    }
+    worst
 }
 
 fn put(path: &CStr, text: &[u8]) -> Result<(), Errno> {
@@ -299,7 +337,7 @@ fn put(path: &CStr, text: &[u8]) -> Result<(), Errno> {
     nix::unistd::write(&file, text).map(drop)
 }
 
-fn open_as(path: &CStr, flags: OFlag, place: i32) -> Result<(), Errno> {
+pub(super) fn open_as(path: &CStr, flags: OFlag, place: i32) -> Result<(), Errno> {
     let mode = Mode::from_bits_truncate(0o666);
     let file = nix::fcntl::open(path, flags | OFlag::O_CLOEXEC, mode)?;
     duplicate(file.as_raw_fd(), place)?;
@@ -308,32 +346,51 @@ fn open_as(path: &CStr, flags: OFlag, place: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-fn duplicate(from: i32, to: i32) -> Result<(), Errno> {
+pub(super) fn duplicate(from: i32, to: i32) -> Result<(), Errno> {
     // SAFETY: 0, 1 and 2 are owned by nobody in this process.
     Errno::result(unsafe { libc::dup2(from, to) }).map(drop)
 }
 
-fn identity(task: &Task) -> Option<Identity> {
-    let allocation = &task.launch.allocation;
-    (sys::own_uid().0 == 0).then(|| Identity {
-        uid: allocation.uid.0,
-        gid: allocation.gid.0,
-        groups: allocation.groups.iter().map(|g| g.0).collect(),
-    })
+impl Identity {
+    /// The allocation's user; `None` where this process is not root's, and so is it already.
+    pub(super) fn of(allocation: &Allocation) -> Option<Self> {
+        (sys::own_uid().0 == 0).then(|| Self {
+            uid: allocation.uid.0,
+            gid: allocation.gid.0,
+            groups: allocation.groups.iter().map(|g| g.0).collect(),
+        })
+    }
+
+    /// Becomes that user for good.
+    pub(super) fn take(&self) -> Result<(), Errno> {
+        sys::set_groups(&self.groups)?;
+        sys::set_gid(self.gid)?;
+        sys::set_uid(self.uid)
+    }
 }
 
-fn joins(task: &Task, born: Option<&Path>) -> Result<Vec<(CString, bool)>, String> {
-    task.groups
+/// Resource limits by the kernel's numbers.
+pub(super) fn limits(named: &[(String, u64, u64)]) -> Vec<(u32, u64, u64)> {
+    named
+        .iter()
+        .filter_map(|(name, soft, hard)| Some((sys::resource_number(name)?, *soft, *hard)))
+        .collect()
+}
+
+/// The groups that a child has to join which is born in `born`.
+pub(super) fn joins(groups: &[Group], born: Option<&Path>) -> Result<Vec<(CString, bool)>, String> {
+    groups
         .iter()
         .filter(|g| born != Some(&g.path()))
         .map(|g| {
             let procs = [&g.directory.0[..], b"/cgroup.procs"].concat();
-            Ok((c(&procs)?, g.memory || g.unified))
+            Ok((c(&procs)?, g.memory || g.unified || g.strict))
         })
         .collect()
 }
 
-type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
+/// An environment.
+pub(super) type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The job's environment: as ordered, then what only the node knows.
 fn variables(task: &Task) -> Variables {
@@ -353,16 +410,24 @@ fn variables(task: &Task) -> Variables {
         all.insert(b"PATH".into(), DEFAULT_PATH.into());
     }
     let ordered = launch.environment.0.split(|b| *b == 0);
-    let own = task.variables.iter().map(|v| &v.0[..]);
-    for variable in ordered.chain(own) {
+    add(&mut all, ordered);
+    if slurm::is(task) {
+        slurm::add_variables(task, &mut all);
+    }
+    add(&mut all, task.variables.iter().map(|v| &v.0[..]));
+    all
+}
+
+/// Adds variables given as `NAME=value`.
+pub(super) fn add<'a>(all: &mut Variables, variables: impl Iterator<Item = &'a [u8]>) {
+    for variable in variables {
         if let Some(at) = variable.iter().position(|b| *b == b'=') {
             all.insert(variable[..at].into(), variable[at + 1..].into());
         }
     }
-    all
 }
 
-fn block(variables: &Variables) -> Result<Vec<CString>, String> {
+pub(super) fn block(variables: &Variables) -> Result<Vec<CString>, String> {
     variables
         .iter()
         .map(|(name, value)| c(&[name, &b"="[..], value].concat()))
@@ -375,12 +440,13 @@ fn command(
     directory: &Path,
     variables: &Variables,
 ) -> Result<(Vec<CString>, Vec<CString>), String> {
-    let script = directory.join(spool::SCRIPT);
+    let script = spool::script(directory, task.launch.dialect);
     let argv: Vec<&[u8]> = match &task.launch.program {
         Program::Script { args, .. } => std::iter::once(script.as_os_str().as_bytes())
             .chain(args.iter().map(|a| &a.0[..]))
             .collect(),
         Program::Command { argv } => argv.iter().map(|a| &a.0[..]).collect(),
+        Program::Allocation => Vec::new(),
     };
     let Some(name) = argv.first().filter(|n| !n.is_empty()) else {
         return Err("the job names no program".to_owned());
@@ -399,7 +465,7 @@ fn command(
     Ok((candidates, argv?))
 }
 
-fn candidates(name: &[u8], path: &[u8]) -> Result<Vec<CString>, String> {
+pub(super) fn candidates(name: &[u8], path: &[u8]) -> Result<Vec<CString>, String> {
     if name.contains(&b'/') {
         return Ok(vec![c(name)?]);
     }

@@ -13,13 +13,19 @@
 //! could not be killed within a minute, and then it asks for the node to be drained.
 
 mod child;
+mod clock;
 mod end;
+mod ending;
 pub mod nursery;
+mod plugin;
 pub mod signals;
+pub mod slurm;
+pub mod step;
 mod watch;
 
 pub use end::{all_processes, descendants as descendants_of, parent_of};
 
+use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Phase, Task, Work};
 use crate::sys;
 use cosy_model::{End, EndCause, Time};
@@ -41,11 +47,7 @@ fn supervise(directory: &Path, lifeline: bool) -> io::Result<()> {
     let Some(file) = claim(directory)? else {
         return Ok(());
     };
-    let lifeline = match lifeline {
-        // The nursery leaves it open at this place for all that it forks.
-        true => Some(sys::inherited(sys::SHEPHERD_LIFELINE)?),
-        false => None,
-    };
+    let lifeline = open_lifeline(lifeline)?;
     let kept = match spool::read_launch(&file) {
         Ok(kept) => kept,
         Err(e) => return never_ran(format!("what the node kept of the job: {e}")),
@@ -57,6 +59,14 @@ fn supervise(directory: &Path, lifeline: bool) -> io::Result<()> {
         return never_ran("the node kept no program for the job".to_owned());
     };
     run(directory, &task, &file, lifeline)
+}
+
+/// The lifeline, where there is one: the nursery leaves it open at its place for all that
+/// it forks.
+fn open_lifeline(given: bool) -> io::Result<Option<OwnedFd>> {
+    given
+        .then(|| sys::inherited(sys::SHEPHERD_LIFELINE))
+        .transpose()
 }
 
 /// Takes the attempt's lock; `None` when it is not (or no longer) there to be taken.
@@ -86,13 +96,14 @@ fn run(directory: &Path, task: &Task, file: &File, lifeline: Option<OwnedFd>) ->
             match ended {
                 watch::Ended::Outcome(outcome) => outcome,
                 watch::Ended::LifelineEnded => {
-                    vanish(directory, task);
+                    vanish(directory, &task.groups);
                     return Ok(());
                 }
             }
         }
     };
     task.groups.iter().for_each(crate::cgroup::Group::remove);
+    let _ = plugin::clean(Path::new("."));
     keep(&outcome);
     Ok(())
 }
@@ -111,7 +122,7 @@ fn failed_launch(reason: String) -> Outcome {
 }
 
 /// Writes the outcome, however long the disk is full: an exit code is not lost.
-fn keep(outcome: &Outcome) {
+fn keep<T: serde::Serialize>(outcome: &T) {
     let mut pause = Duration::from_millis(20);
     while spool::write_outcome(Path::new("."), outcome).is_err() {
         // The directory is gone: nobody wants to know any more.
@@ -124,13 +135,14 @@ fn keep(outcome: &Outcome) {
 }
 
 /// After the lifeline's end: leave nothing, not even directories that are then empty.
-fn vanish(directory: &Path, task: &Task) {
-    for group in &task.groups {
+fn vanish(directory: &Path, groups: &[Group]) {
+    for group in groups {
         group.remove();
-        if let Some(parent) = group.path().parent() {
-            crate::cgroup::remove_parent(parent);
+        if let Some(parent) = group.parent() {
+            crate::cgroup::remove_parent(&parent);
         }
     }
+    let _ = plugin::clean(directory);
     let _ = std::fs::remove_dir_all(directory);
 }
 

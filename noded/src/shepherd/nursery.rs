@@ -7,66 +7,93 @@
 //! directory; it ends when the daemon does, and shepherds do not care.
 //!
 //! Both directions of the socket carry records of fixed size, little endian:
-//! request `job u64, attempt u32`; answer `kind u32, pid i32, job u64, attempt u32`.
+//! request `job u64, attempt u32, step u32` (the largest number: no step, the attempt's
+//! own program); answer `kind u32, pid i32`, then as the request. With a request for a
+//! step comes one descriptor, the step's way up (SCM_RIGHTS), in the order of requests.
 
 use super::signals::Signals;
-use crate::spool;
 use crate::sys::{self, Fork, Reap};
+use crate::{spool, steps};
 use cosy_model::node::AttemptKey;
+use cosy_model::step::StepId;
 use cosy_model::{Attempt, JobId};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Bytes of a request.
-pub const REQUEST: usize = 12;
+pub const REQUEST: usize = 16;
 /// Bytes of an answer.
-pub const ANSWER: usize = 20;
+pub const ANSWER: usize = 24;
+const NO_STEP: u32 = u32::MAX;
+
+/// For what a shepherd is born.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Birth {
+    /// The attempt.
+    pub attempt: AttemptKey,
+    /// The step; without: the attempt's own program.
+    pub step: Option<StepId>,
+}
+
+impl Birth {
+    const NOBODY: Self = Self {
+        attempt: AttemptKey {
+            job: JobId(0),
+            attempt: Attempt(0),
+        },
+        step: None,
+    };
+
+    /// As bytes.
+    pub fn encode(self) -> [u8; REQUEST] {
+        let mut bytes = [0; REQUEST];
+        bytes[..8].copy_from_slice(&self.attempt.job.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.attempt.attempt.0.to_le_bytes());
+        let step = self.step.map_or(NO_STEP, |s| s.0);
+        bytes[12..].copy_from_slice(&step.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let step = u32::from_le_bytes(*bytes.get(12..)?.first_chunk()?);
+        Some(Self {
+            attempt: AttemptKey {
+                job: JobId(u64::from_le_bytes(*bytes.first_chunk()?)),
+                attempt: Attempt(u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?)),
+            },
+            step: (step != NO_STEP).then_some(StepId(step)),
+        })
+    }
+}
 
 /// What the nursery tells the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// A shepherd for that attempt was born.
-    Born(AttemptKey, i32),
+    /// A shepherd was born for that.
+    Born(Birth, i32),
     /// A shepherd has ended.
     Ended(i32),
     /// No process could be made: the error number.
-    Failed(AttemptKey, i32),
-}
-
-/// A request as bytes.
-pub fn encode_request(key: AttemptKey) -> [u8; REQUEST] {
-    let mut bytes = [0; REQUEST];
-    bytes[..8].copy_from_slice(&key.job.0.to_le_bytes());
-    bytes[8..].copy_from_slice(&key.attempt.0.to_le_bytes());
-    bytes
-}
-
-fn key_in(bytes: &[u8]) -> Option<AttemptKey> {
-    Some(AttemptKey {
-        job: JobId(u64::from_le_bytes(*bytes.first_chunk()?)),
-        attempt: Attempt(u32::from_le_bytes(*bytes.get(8..)?.first_chunk()?)),
-    })
+    Failed(Birth, i32),
 }
 
 impl Told {
     /// As bytes.
     pub fn encode(self) -> [u8; ANSWER] {
-        let nobody = AttemptKey {
-            job: JobId(0),
-            attempt: Attempt(0),
-        };
-        let (kind, number, key) = match self {
-            Self::Born(key, pid) => (1u32, pid, key),
-            Self::Ended(pid) => (2, pid, nobody),
-            Self::Failed(key, errno) => (3, errno, key),
+        let (kind, number, birth) = match self {
+            Self::Born(birth, pid) => (1u32, pid, birth),
+            Self::Ended(pid) => (2, pid, Birth::NOBODY),
+            Self::Failed(birth, errno) => (3, errno, birth),
         };
         let mut bytes = [0; ANSWER];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
         bytes[4..8].copy_from_slice(&number.to_le_bytes());
-        bytes[8..].copy_from_slice(&encode_request(key));
+        bytes[8..].copy_from_slice(&birth.encode());
         bytes
     }
 
@@ -74,11 +101,11 @@ impl Told {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let kind = u32::from_le_bytes(*bytes.first_chunk()?);
         let number = i32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-        let key = key_in(bytes.get(8..)?)?;
+        let birth = Birth::decode(bytes.get(8..)?)?;
         match kind {
-            1 => Some(Self::Born(key, number)),
+            1 => Some(Self::Born(birth, number)),
             2 => Some(Self::Ended(number)),
-            3 => Some(Self::Failed(key, number)),
+            3 => Some(Self::Failed(birth, number)),
             _ => None,
         }
     }
@@ -96,7 +123,7 @@ fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
     sys::default_actions();
     let signals = Signals::open()?;
     let _ = nix::sys::prctl::set_name(c"cosy-nursery");
-    let mut waiting = Vec::new();
+    let mut asked_for = Asked::default();
     loop {
         let wanted = [socket.as_fd(), signals.as_fd()];
         let mut wanted = wanted.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -108,12 +135,27 @@ fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
         }
         if asked {
             let mut chunk = [0; REQUEST * 64];
-            match socket.read(&mut chunk)? {
+            match sys::receive(&socket, &mut chunk, &mut asked_for.ways_up)? {
                 0 => return Ok(()),
-                n => waiting.extend_from_slice(&chunk[..n]),
+                n => asked_for.bytes.extend_from_slice(&chunk[..n]),
             }
-            bear_all(&mut waiting, &mut socket, directory, lifeline)?;
+            bear_all(&mut asked_for, &mut socket, directory, lifeline)?;
         }
+    }
+}
+
+/// What has come of requests.
+#[derive(Default)]
+struct Asked {
+    bytes: Vec<u8>,
+    ways_up: VecDeque<OwnedFd>,
+}
+
+impl Asked {
+    fn next(&mut self) -> Option<Birth> {
+        let birth = Birth::decode(self.bytes.get(..REQUEST)?)?;
+        self.bytes.drain(..REQUEST);
+        Some(birth)
     }
 }
 
@@ -126,35 +168,56 @@ fn tell_ended(socket: &mut UnixStream) -> std::io::Result<()> {
 }
 
 fn bear_all(
-    waiting: &mut Vec<u8>,
+    asked: &mut Asked,
     socket: &mut UnixStream,
     directory: &Path,
     lifeline: bool,
 ) -> std::io::Result<()> {
-    let whole = waiting.len() / REQUEST * REQUEST;
-    for key in waiting[..whole].chunks(REQUEST).filter_map(key_in) {
-        // SAFETY: the nursery has one thread.
-        let told = match unsafe { sys::fork_into(None) } {
-            Ok(Fork::Child) => grow_up(key, directory, lifeline),
-            Ok(Fork::Parent(pid)) => Told::Born(key, pid.as_raw()),
-            Err(e) => Told::Failed(key, e.raw_os_error().unwrap_or(0)),
+    while let Some(birth) = asked.next() {
+        let up = match birth.step {
+            Some(_) => asked.ways_up.pop_front(),
+            None => None,
+        };
+        let told = if birth.step.is_some() && up.is_none() {
+            Told::Failed(birth, libc::EBADF)
+        } else {
+            bear(birth, up, directory, lifeline)
         };
         socket.write_all(&told.encode())?;
     }
-    waiting.drain(..whole);
     Ok(())
 }
 
+fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> Told {
+    // SAFETY: the nursery has one thread.
+    match unsafe { sys::fork_into(None) } {
+        Ok(Fork::Child) => grow_up(birth, up, directory, lifeline),
+        Ok(Fork::Parent(pid)) => Told::Born(birth, pid.as_raw()),
+        Err(e) => Told::Failed(birth, e.raw_os_error().unwrap_or(0)),
+    }
+}
+
 /// The new shepherd: a session of its own, nothing of the nursery's.
-fn grow_up(key: AttemptKey, directory: &Path, lifeline: bool) -> ! {
+fn grow_up(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
     let _ = nix::unistd::setsid();
+    let up = up.map(IntoRawFd::into_raw_fd);
     // SAFETY: this function never returns to those that own the socket and the signals.
-    unsafe { sys::close_from(sys::NURSERY_SOCKET) };
-    let name = spool::name_of(key);
-    if let Ok(shown) = std::ffi::CString::new(format!("cosy:{name}")) {
+    let up = unsafe { sys::keep_only(up) };
+    let name = spool::name_of(birth.attempt);
+    let shown = match birth.step {
+        Some(step) => format!("cosy:{}.{step}", birth.attempt.job),
+        None => format!("cosy:{name}"),
+    };
+    if let Ok(shown) = std::ffi::CString::new(shown) {
         let _ = nix::sys::prctl::set_name(&shown);
     }
-    super::run_and_exit(&directory.join(name), lifeline)
+    let directory = directory.join(name);
+    match (birth.step, up) {
+        (Some(step), Some(up)) => {
+            super::step::run_and_exit(&directory.join(steps::directory_name(step)), lifeline, up)
+        }
+        _ => super::run_and_exit(&directory, lifeline),
+    }
 }
 
 #[cfg(test)]
@@ -163,14 +226,21 @@ mod tests {
 
     #[test]
     fn records_come_back() {
-        let key = AttemptKey {
+        let attempt = AttemptKey {
             job: JobId(1 << 40),
             attempt: Attempt(3),
         };
-        assert_eq!(key_in(&encode_request(key)), Some(key));
-        for told in [Told::Born(key, 77), Told::Failed(key, 11), Told::Ended(5)] {
-            let back = Told::decode(&told.encode());
-            assert_eq!(back, Some(told));
+        for step in [None, Some(StepId(7))] {
+            let birth = Birth { attempt, step };
+            assert_eq!(Birth::decode(&birth.encode()), Some(birth));
+            for told in [
+                Told::Born(birth, 77),
+                Told::Failed(birth, 11),
+                Told::Ended(5),
+            ] {
+                let back = Told::decode(&told.encode());
+                assert_eq!(back, Some(told));
+            }
         }
         assert_eq!(Told::decode(&[9; ANSWER]), None);
     }

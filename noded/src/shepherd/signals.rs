@@ -2,6 +2,7 @@
 //! queued, needs no connection, and works whoever the shepherd's parent is.
 
 use crate::sys;
+use cosy_model::Span;
 use cosy_model::node::KillCause;
 use nix::libc;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -20,10 +21,42 @@ pub enum Order {
         /// Only to the script.
         script_only: bool,
     },
+    /// Stop everything, and the clock.
+    Suspend,
+    /// Go on.
+    Resume,
+    /// Another time limit, in seconds from the start.
+    Limit(u32),
+    /// Another time limit, in seconds from now.
+    Left(u32),
 }
 
+/// A time limit of so many seconds is none.
+const NO_LIMIT: u32 = (1 << 28) - 1;
+
+/// A time limit as [`Order::Limit`] and [`Order::Left`] carry it: rounded up.
+pub fn seconds(limit: Span) -> u32 {
+    if limit.is_unlimited() {
+        return NO_LIMIT;
+    }
+    let secs = limit.ms().max(0).saturating_add(999) / 1000;
+    u32::try_from(secs).map_or(NO_LIMIT, |secs| secs.min(NO_LIMIT))
+}
+
+/// The same as a span.
+pub fn span(secs: u32) -> Span {
+    match secs {
+        NO_LIMIT.. => Span::UNLIMITED,
+        secs => Span::from_secs(i64::from(secs)),
+    }
+}
+
+const LIMIT: i32 = 1 << 28;
+const LEFT: i32 = 1 << 29;
+
 impl Order {
-    /// As a signal's value: what in the second byte, a signal's number in the first.
+    /// As a signal's value: what in the second byte, a signal's number in the first; limits
+    /// have a bit of their own above 28 bits of seconds.
     pub const fn encode(self) -> i32 {
         match self {
             Self::Signal {
@@ -38,11 +71,22 @@ impl Order {
             Self::Kill(KillCause::TimeLimit) => 4 << 8,
             Self::Kill(KillCause::Superseded) => 5 << 8,
             Self::Kill(KillCause::Requeued) => 6 << 8,
+            Self::Suspend => 7 << 8,
+            Self::Resume => 8 << 8,
+            Self::Limit(secs) => LIMIT | (secs & NO_LIMIT) as i32,
+            Self::Left(secs) => LEFT | (secs & NO_LIMIT) as i32,
         }
     }
 
     /// From a signal's value.
     pub const fn decode(value: i32) -> Option<Self> {
+        let secs = (value as u32) & NO_LIMIT;
+        match value & !(NO_LIMIT as i32) {
+            0 => {}
+            LIMIT => return Some(Self::Limit(secs)),
+            LEFT => return Some(Self::Left(secs)),
+            _ => return None,
+        }
         let signal = value & 0xff;
         match value >> 8 {
             1 => Some(Self::Signal {
@@ -57,6 +101,8 @@ impl Order {
             4 => Some(Self::Kill(KillCause::TimeLimit)),
             5 => Some(Self::Kill(KillCause::Superseded)),
             6 => Some(Self::Kill(KillCause::Requeued)),
+            7 => Some(Self::Suspend),
+            8 => Some(Self::Resume),
             _ => None,
         }
     }
@@ -124,6 +170,12 @@ mod tests {
             Order::Kill(KillCause::TimeLimit),
             Order::Kill(KillCause::Superseded),
             Order::Kill(KillCause::Requeued),
+            Order::Suspend,
+            Order::Resume,
+            Order::Limit(0),
+            Order::Limit(86_400),
+            Order::Left(1),
+            Order::Left(NO_LIMIT),
         ];
         for script_only in [false, true] {
             all.push(Order::Signal {
@@ -136,5 +188,17 @@ mod tests {
         }
         assert_eq!(Order::decode(0), None);
         assert_eq!(Order::decode(-1), None);
+    }
+
+    #[test]
+    fn limits_in_seconds() {
+        let check = |limit: Span, secs: u32, back: Span| {
+            assert_eq!((seconds(limit), span(secs)), (secs, back), "{limit}");
+        };
+        check(Span(1), 1, Span::from_secs(1));
+        check(Span::from_minutes(2), 120, Span::from_minutes(2));
+        check(Span(-5), 0, Span::ZERO);
+        check(Span::UNLIMITED, NO_LIMIT, Span::UNLIMITED);
+        check(Span(i64::MAX - 1), NO_LIMIT, Span::UNLIMITED);
     }
 }

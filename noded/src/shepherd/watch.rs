@@ -1,33 +1,24 @@
-//! From the fork to the end of the last process: time limit, warning, grace, orders.
-//!
-//! ```text
-//!            limit or order            grace over
-//!  Running ------------------> Ending ------------> Killing --> nothing left: outcome
-//!     |  script ended, something left                 ^
-//!     +-----------------------------------------------+
-//! ```
+//! From the fork to the end of the last process: time limit, warning, orders. How it is
+//! brought to its end is in [`super::ending`].
 
 use super::child::{self, Failure, Plan};
-use super::signals::{Heard, Order, Signals};
-use super::{end, failed_launch, wall};
+use super::clock::Clock;
+use super::ending::Ending;
+use super::signals::{self, Heard, Order, Signals};
+use super::{end, failed_launch, slurm, wall};
 use crate::cgroup::Group;
 use crate::spool::{Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
+use cosy_model::job::WarnSignal;
 use cosy_model::node::KillCause;
-use cosy_model::{End, EndCause, Span, Time};
+use cosy_model::{End, EndCause, Time};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// After this long, what could not be killed is left and the node is to be drained.
-const UNKILLABLE: Duration = Duration::from_secs(60);
-/// First pause between two rounds of killing; doubles up to [`LAST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LAST_PAUSE: Duration = Duration::from_millis(500);
+use std::time::Instant;
 
 /// Why watching stopped.
 #[derive(Debug)]
@@ -36,20 +27,6 @@ pub enum Ended {
     Outcome(Outcome),
     /// The cluster was taken down; the job was killed with it and nobody asks.
     LifelineEnded,
-}
-
-/// Where a job is on its way to its end.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Running,
-    Ending {
-        kill_at: Instant,
-    },
-    Killing {
-        since: Instant,
-        again: Instant,
-        pause: Duration,
-    },
 }
 
 struct Watch<'a> {
@@ -62,14 +39,11 @@ struct Watch<'a> {
     main_end: Option<Reaped>,
     failure: Option<Failure>,
     usage: Usage,
-    state: State,
-    cause: Option<EndCause>,
+    ending: Ending,
     begun: Instant,
-    limit: Option<Instant>,
-    warn: Option<Instant>,
+    clock: Clock,
     children: bool,
     abandoned: bool,
-    given_up: bool,
 }
 
 /// Starts the program of `task` and sees it through.
@@ -85,11 +59,7 @@ pub fn watch(
         Ok(started) => started,
         Err(reason) => return Ended::Outcome(failed_launch(reason)),
     };
-    let limit = after(begun, task.launch.allocation.limit);
-    let warn = task.launch.warn.and_then(|w| {
-        let before = Duration::from_millis(w.before.ms().max(0) as u64);
-        limit.map(|l| l.checked_sub(before).unwrap_or(begun).max(begun))
-    });
+    let clock = Clock::new(begun, task.launch.allocation.limit, task.launch.warn);
     let mut watch = Watch {
         task,
         signals,
@@ -99,14 +69,11 @@ pub fn watch(
         main_end: None,
         failure: None,
         usage: Usage::default(),
-        state: State::Running,
-        cause: None,
+        ending: Ending::new(task.groups.clone(), task.launch.grace),
         begun,
-        limit,
-        warn,
+        clock,
         children: true,
         abandoned: false,
-        given_up: false,
     };
     watch.until_nothing_is_left();
     watch.conclude(directory, start)
@@ -141,18 +108,10 @@ fn fork(group: Option<&File>) -> std::io::Result<Fork> {
     unsafe { sys::fork_into(group.map(AsRawFd::as_raw_fd)) }
 }
 
-/// A moment some time after another; `None` when that is without end.
-fn after(begun: Instant, span: Span) -> Option<Instant> {
-    if span.is_unlimited() {
-        return None;
-    }
-    begun.checked_add(Duration::from_millis(span.ms().max(0) as u64))
-}
-
 impl Watch<'_> {
     fn until_nothing_is_left(&mut self) {
         self.reap();
-        while self.children && !self.given_up {
+        while self.children && !self.ending.given_up() {
             self.wait();
             self.hear();
             self.reap();
@@ -180,53 +139,67 @@ impl Watch<'_> {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let state = match self.state {
-            State::Running => self.limit,
-            State::Ending { kill_at } => Some(kill_at),
-            State::Killing { again, .. } => Some(again),
-        };
-        let warn = match self.state {
-            State::Running => self.warn,
-            State::Ending { .. } | State::Killing { .. } => None,
-        };
-        state.into_iter().chain(warn).min()
+        let running = self.ending.is_running();
+        let own = self.clock.next().filter(|_| running);
+        self.ending.next_timer().into_iter().chain(own).min()
     }
 
     /// What failed before the exec, which closed the pipe. Nothing of the job is left, so
     /// nobody can still write.
     fn read_failure(&mut self) {
-        if !self.given_up {
+        if !self.ending.given_up() {
             self.failure = Failure::read(&self.pipe);
         }
     }
 
     fn abandon(&mut self) {
         self.abandoned = true;
-        self.kill_now();
+        self.ending.kill_now();
     }
 
     fn hear(&mut self) {
         while let Some(heard) = self.signals.next() {
             match heard {
                 Heard::Child => {}
-                Heard::Stop => self.finish(EndCause::Cancelled),
-                Heard::Order(Order::Kill(cause)) => self.ordered_end(cause),
+                Heard::Stop => {
+                    self.announce(KillCause::Cancelled);
+                    self.ending.finish(EndCause::Cancelled);
+                }
+                Heard::Order(Order::Kill(cause)) => {
+                    self.announce(cause);
+                    self.ending.ordered(cause);
+                }
                 Heard::Order(Order::Signal {
                     signal,
                     script_only,
                 }) => self.pass_on(signal, script_only),
+                Heard::Order(Order::Suspend) => self.suspend(),
+                Heard::Order(Order::Resume) => self.resume(),
+                Heard::Order(Order::Limit(secs)) => self.clock.limit_to(signals::span(secs)),
+                Heard::Order(Order::Left(secs)) => {
+                    self.clock.leave(Instant::now(), signals::span(secs));
+                }
             }
         }
     }
 
-    fn ordered_end(&mut self, cause: KillCause) {
-        match cause {
-            KillCause::Cancelled | KillCause::Requeued => self.finish(EndCause::Cancelled),
-            KillCause::TimeLimit => self.finish(EndCause::TimeLimit),
-            KillCause::Superseded => {
-                self.cause.get_or_insert(EndCause::Cancelled);
-                self.kill_now();
-            }
+    fn suspend(&mut self) {
+        if self.ending.is_running() && self.clock.stop(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGSTOP);
+        }
+    }
+
+    fn resume(&mut self) {
+        if self.clock.go_on(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGCONT);
+        }
+    }
+
+    /// Says in the job's output why it is going to be ended, where that is usual.
+    fn announce(&self, cause: KillCause) {
+        let why = slurm::why(cause).filter(|_| slurm::is(self.task));
+        if let Some(why) = why.filter(|_| self.ending.is_running()) {
+            slurm::tell(self.task, why, sys::now());
         }
     }
 
@@ -236,36 +209,6 @@ impl Watch<'_> {
         } else if self.main_end.is_none() {
             let _ = sys::kill(self.main, signal);
         }
-    }
-
-    /// SIGTERM to everything (also to what is stopped), SIGKILL after the grace.
-    fn finish(&mut self, cause: EndCause) {
-        let State::Running = self.state else {
-            return;
-        };
-        self.cause = Some(cause);
-        let grace = Duration::from_millis(self.task.launch.grace.ms().clamp(0, 86_400_000) as u64);
-        if grace.is_zero() {
-            return self.kill_now();
-        }
-        end::signal_all(&self.task.groups, libc::SIGTERM);
-        end::signal_all(&self.task.groups, libc::SIGCONT);
-        self.state = State::Ending {
-            kill_at: Instant::now() + grace,
-        };
-    }
-
-    fn kill_now(&mut self) {
-        if let State::Killing { .. } = self.state {
-            return;
-        }
-        end::kill_all(&self.task.groups, false);
-        let now = Instant::now();
-        self.state = State::Killing {
-            since: now,
-            again: now + FIRST_PAUSE,
-            pause: FIRST_PAUSE,
-        };
     }
 
     fn reap(&mut self) {
@@ -281,8 +224,8 @@ impl Watch<'_> {
         }
         // The script is over and something of it is left: it goes too, unless it is
         // within its grace.
-        if let (Some(_), State::Running) = (self.main_end, self.state) {
-            self.kill_now();
+        if self.main_end.is_some() && self.ending.is_running() {
+            self.ending.kill_now();
         }
     }
 
@@ -297,38 +240,21 @@ impl Watch<'_> {
 
     fn keep_time(&mut self) {
         let now = Instant::now();
-        match self.state {
-            State::Running => self.keep_limits(now),
-            State::Ending { kill_at } if now >= kill_at => self.kill_now(),
-            State::Ending { .. } => {}
-            State::Killing {
-                since,
-                again,
-                pause,
-            } if now >= again && self.children => {
-                if now.duration_since(since) >= UNKILLABLE {
-                    self.given_up = true;
-                    return;
-                }
-                end::kill_all(&self.task.groups, true);
-                let pause = (pause * 2).min(LAST_PAUSE);
-                self.state = State::Killing {
-                    since,
-                    again: now + pause,
-                    pause,
-                };
-            }
-            State::Killing { .. } => {}
+        if self.ending.is_running() {
+            self.keep_limits(now);
         }
+        self.ending.keep_time(now, self.children);
     }
 
     fn keep_limits(&mut self, now: Instant) {
-        if self.limit.is_some_and(|at| now >= at) {
-            return self.finish(EndCause::TimeLimit);
+        if self.clock.is_over(now) {
+            self.announce(KillCause::TimeLimit);
+            return self.ending.finish(EndCause::TimeLimit);
         }
-        if self.warn.is_some_and(|at| now >= at) {
-            self.warn = None;
-            if let Some(warn) = self.task.launch.warn {
+        if self.clock.takes_warning(now) {
+            // In Slurm's dialect it is meant for the steps, which see to it themselves.
+            let own = |w: &WarnSignal| w.script_only || !slurm::is(self.task);
+            if let Some(warn) = self.task.launch.warn.filter(own) {
                 self.pass_on(warn.signal, warn.script_only);
             }
         }
@@ -352,10 +278,13 @@ impl Watch<'_> {
         };
         if let EndCause::LaunchFailed(_) = end.cause {
             end = End::never_ran(end.cause, at);
+            if slurm::is(self.task) {
+                end.signal = slurm::NOT_STARTED;
+            }
         } else {
             measure(&self.task.groups, &mut end);
         }
-        let drain = self.given_up.then(|| {
+        let drain = self.ending.given_up().then(|| {
             format!(
                 "processes of job {} cannot be killed: {}",
                 self.task.launch.allocation.key.job,
@@ -366,7 +295,7 @@ impl Watch<'_> {
     }
 
     fn end_cause(&self, directory: &Path) -> EndCause {
-        if let Some(cause) = &self.cause {
+        if let Some(cause) = self.ending.cause() {
             return cause.clone();
         }
         if let Some(failure) = self.failure {
@@ -382,7 +311,7 @@ impl Watch<'_> {
 
 /// What control groups measured is better than the sums over processes: it has those too
 /// that nobody waited for.
-fn measure(groups: &[Group], end: &mut End) {
+pub(super) fn measure(groups: &[Group], end: &mut End) {
     for group in groups {
         if let Some((user, system)) = group.cpu_time() {
             end.user_cpu_us = user.max(end.user_cpu_us);

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub mod steps;
+
 use cosy_model::node::*;
 use cosy_model::{Attempt, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, limits};
 use cosy_proto::frame::{self, Decoder};
@@ -160,7 +162,7 @@ impl Bench {
 
     pub fn write_config(&self) -> PathBuf {
         let text = format!(
-            "name = '{}'\ncontroller = '{}'\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\n{}",
+            "name = '{}'\ncontroller = '{}'\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\nlisten = '127.0.0.1:0'\n{}",
             self.name,
             self.address(),
             self.key.public(),
@@ -406,6 +408,7 @@ impl Bench {
             rlimits: Vec::new(),
             warn: None,
             grace: Span(200),
+            dialect: cosy_model::Dialect::Cosy,
         };
         self.sign(&mut launch.allocation);
         launch
@@ -436,9 +439,13 @@ impl Bench {
             memory: None,
             cores: vec![0],
             gpus: Vec::new(),
+            devices: Default::default(),
             tasks: 1,
             limit: Span::UNLIMITED,
+            cores_per_task: 1,
+            parts: Vec::new(),
             ticket: OsText::default(),
+            warn_steps: None,
         };
         self.sign(&mut allocation);
         allocation

@@ -11,6 +11,7 @@ use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{Ask, Pick, Repeat, Sharing};
 use cosy_model::{Span, Time};
+use cosy_tests::bench::arguments;
 use cosy_tests::{Chance, Client, Cluster, Options, command, resv, system};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -61,22 +62,14 @@ fn settings() -> Settings {
         reservations: 10_000,
         slots: 500,
     };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let value = args.next().and_then(|v| v.parse().ok());
-        match (arg.as_str(), value.filter(|n| *n > 0)) {
-            ("--rounds", Some(n)) => settings.rounds = n,
-            ("--jobs", Some(n)) => settings.jobs = n,
-            ("--reservations", Some(n)) => settings.reservations = n,
-            ("--slots", Some(n)) => settings.slots = n,
-            _ => {
-                eprintln!(
-                    "usage: cosy-bench-reserve [--rounds N] [--jobs N] [--reservations N] [--slots N]"
-                );
-                exit(2);
-            }
-        }
-    }
+    let usage = "cosy-bench-reserve [--rounds N] [--jobs N] [--reservations N] [--slots N]";
+    let mut numbers = [
+        ("--rounds", &mut settings.rounds),
+        ("--jobs", &mut settings.jobs),
+        ("--reservations", &mut settings.reservations),
+        ("--slots", &mut settings.slots),
+    ];
+    arguments(usage, &mut numbers, None);
     settings
 }
 

@@ -8,9 +8,10 @@
 //! Every figure comes from whole commands as a user starts them. CPU of daemons is read
 //! from `/proc/PID/stat`, CPU of commands from the kernel's account of ended children.
 
-use nix::sys::resource::{UsageWho, getrusage};
+use cosy_tests::bench::{
+    System, arguments, children_cpu, cpu_secs, daemons, outer, pss_mib, quiet, rss_mib, say,
+};
 use nix::sys::stat::Mode;
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -20,12 +21,6 @@ use std::time::{Duration, Instant};
 
 /// Jobs of a round must be over after so long.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum System {
-    Cosy,
-    Slurm,
-}
 
 struct Settings {
     rounds: usize,
@@ -38,7 +33,7 @@ fn main() {
     let settings = settings();
     let result = match settings.inner {
         Some(system) => inner(system, &settings),
-        None => outer(&settings),
+        None => all_rounds(&settings),
     };
     if let Err(e) = result {
         eprintln!("cosy-bench: {e}");
@@ -53,134 +48,25 @@ fn settings() -> Settings {
         array: 2000,
         inner: None,
     };
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        let value = args.next().unwrap_or_default();
-        let number = || value.parse().ok().filter(|n| *n > 0);
-        match (arg.as_str(), value.as_str(), number()) {
-            ("--rounds", _, Some(n)) => settings.rounds = n,
-            ("--jobs", _, Some(n)) => settings.jobs = n,
-            ("--array", _, Some(n)) => settings.array = n,
-            ("--inner", "cosy", _) => settings.inner = Some(System::Cosy),
-            ("--inner", "slurm", _) => settings.inner = Some(System::Slurm),
-            _ => {
-                eprintln!(
-                    "usage: cosy-bench [--rounds N] [--jobs N] [--array N] [--inner cosy|slurm]"
-                );
-                exit(2);
-            }
-        }
-    }
+    let usage = "cosy-bench [--rounds N] [--jobs N] [--array N] [--inner cosy|slurm]";
+    let mut numbers = [
+        ("--rounds", &mut settings.rounds),
+        ("--jobs", &mut settings.jobs),
+        ("--array", &mut settings.array),
+    ];
+    arguments(usage, &mut numbers, Some(&mut settings.inner));
     settings
 }
 
-type Figures = BTreeMap<String, (f64, String)>;
-
-// --- several rounds in turn
-
-fn outer(settings: &Settings) -> Result<(), String> {
-    let slurm = quiet(Command::new("squeue").arg("-h"));
-    if !slurm {
-        println!("# Slurm does not answer here: only Cosy is measured");
-    }
-    let mut all: BTreeMap<(String, bool), Vec<f64>> = BTreeMap::new();
-    let mut units = BTreeMap::new();
-    for round in 0..settings.rounds {
-        for is_slurm in [false, true] {
-            if is_slurm && !slurm {
-                continue;
-            }
-            eprintln!(
-                "round {} of {}: {}",
-                round + 1,
-                settings.rounds,
-                if is_slurm { "Slurm" } else { "Cosy" }
-            );
-            for (name, (value, unit)) in one_round(is_slurm, settings)? {
-                all.entry((name.clone(), is_slurm)).or_default().push(value);
-                units.insert(name, unit);
-            }
-        }
-    }
-    println!("| figure | unit | Cosy (min to max) | Slurm (min to max) | Slurm / Cosy |");
-    println!("|---|---|---|---|---|");
-    for (name, unit) in &units {
-        let cosy = all.get(&(name.clone(), false)).map(|v| spread(v));
-        let other = all.get(&(name.clone(), true)).map(|v| spread(v));
-        let show = |s: &Option<(f64, f64, f64)>| match s {
-            Some((min, median, max)) => {
-                format!("{} ({} to {})", round(*median), round(*min), round(*max))
-            }
-            None => "-".to_owned(),
-        };
-        let ratio = match (&cosy, &other) {
-            (Some((_, a, _)), Some((_, b, _))) if *a > 0.0 => format!("{:.2}", b / a),
-            _ => "-".to_owned(),
-        };
-        println!(
-            "| {name} | {unit} | {} | {} | {ratio} |",
-            show(&cosy),
-            show(&other)
-        );
-    }
-    Ok(())
-}
-
-fn one_round(slurm: bool, settings: &Settings) -> Result<Figures, String> {
-    let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    let me_text = me.to_string_lossy().into_owned();
-    let mut command = if slurm {
-        let mut c = Command::new(&me);
-        c.args(["--inner", "slurm"]);
-        c
-    } else {
-        let cosy = me.with_file_name("cosy");
-        let mut c = Command::new(cosy);
-        c.args([
-            "dev", "--nodes", "8", "--cores", "16", "--", &me_text, "--inner", "cosy",
-        ]);
-        c
-    };
-    command.args([
+fn all_rounds(settings: &Settings) -> Result<(), String> {
+    let words = [
         "--jobs",
         &settings.jobs.to_string(),
         "--array",
         &settings.array.to_string(),
-    ]);
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("{command:?}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("{command:?} ended with {}", output.status));
-    }
-    let mut figures = Figures::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let mut words = line.splitn(3, '\t');
-        if let (Some(name), Some(value), Some(unit)) = (words.next(), words.next(), words.next())
-            && let Ok(value) = value.parse()
-        {
-            figures.insert(name.to_owned(), (value, unit.to_owned()));
-        }
-    }
-    Ok(figures)
-}
-
-fn spread(values: &[f64]) -> (f64, f64, f64) {
-    let mut v = values.to_vec();
-    v.sort_by(f64::total_cmp);
-    (v[0], v[v.len() / 2], v[v.len() - 1])
-}
-
-fn round(x: f64) -> String {
-    if x >= 100.0 {
-        format!("{x:.0}")
-    } else if x >= 1.0 {
-        format!("{x:.2}")
-    } else {
-        format!("{x:.3}")
-    }
+    ];
+    let cluster = ["--nodes", "8", "--cores", "16"];
+    outer(settings.rounds, &cluster, &words.map(str::to_owned))
 }
 
 // --- one round
@@ -213,56 +99,6 @@ fn inner(system: System, settings: &Settings) -> Result<(), String> {
     let result = bench.run(settings);
     let _ = fs::remove_dir_all(&dir);
     result
-}
-
-fn daemons(system: System) -> Result<(i32, Vec<i32>), String> {
-    match system {
-        System::Slurm => {
-            let base = std::env::var("SLURM_BASE").unwrap_or_else(|_| "/tmp/slurm-baseline".into());
-            let run = Path::new(&base).join("run");
-            let pid = |p: &Path| -> Option<i32> { fs::read_to_string(p).ok()?.trim().parse().ok() };
-            let controller =
-                pid(&run.join("ctld.pid")).ok_or("no pid of slurmctld: set SLURM_BASE")?;
-            let entries = fs::read_dir(&run).map_err(|e| e.to_string())?;
-            let nodes = entries
-                .flatten()
-                .filter(|e| e.file_name().to_string_lossy().starts_with("d."))
-                .filter_map(|e| pid(&e.path()))
-                .collect();
-            Ok((controller, nodes))
-        }
-        System::Cosy => {
-            let dir = std::env::var("COSY_DEV_DIR").map_err(|_| "run this inside 'cosy dev'")?;
-            let mut found = (0, Vec::new());
-            for entry in fs::read_dir("/proc").map_err(|e| e.to_string())?.flatten() {
-                let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else {
-                    continue;
-                };
-                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                let words: Vec<String> = line
-                    .split(|b| *b == 0)
-                    .map(|w| String::from_utf8_lossy(w).into_owned())
-                    .collect();
-                if !words.iter().any(|w| w.starts_with(&dir)) || words.len() < 3 {
-                    continue;
-                }
-                if words[0].ends_with("cosyd") {
-                    found.0 = pid;
-                } else if words[0].ends_with("noded") && words[1] == "--config" {
-                    found.1.push(pid);
-                }
-            }
-            if found.0 == 0 {
-                Err("no cosyd runs here".into())
-            } else {
-                Ok(found)
-            }
-        }
-    }
-}
-
-fn say(name: &str, value: f64, unit: &str) {
-    println!("{name}\t{value}\t{unit}");
 }
 
 impl Bench {
@@ -567,56 +403,6 @@ impl Bench {
             Err(format!("{found} of {n} jobs left their output"))
         }
     }
-}
-
-fn quiet(c: &mut Command) -> bool {
-    c.stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
-}
-
-fn children_cpu() -> f64 {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
-        return 0.0;
-    };
-    let secs = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
-    secs(usage.user_time()) + secs(usage.system_time())
-}
-
-/// User and system time of a process without its children, in seconds.
-fn cpu_secs(pid: i32) -> f64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = text
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |n: usize| {
-        fields
-            .get(n)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
-    (ticks(11) + ticks(12)) / 100.0
-}
-
-fn kib_line(path: &str, name: &str) -> f64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with(name));
-    line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        / 1024.0
-}
-
-fn rss_mib(pid: i32) -> f64 {
-    kib_line(&format!("/proc/{pid}/status"), "VmRSS:")
-}
-
-fn pss_mib(pid: i32) -> f64 {
-    kib_line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
 }
 
 /// Processes of the node daemon's program that have a job's process as a child.

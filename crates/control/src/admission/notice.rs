@@ -86,9 +86,7 @@ impl Needed {
 
 /// Whether the rule is asked at all.
 pub(super) fn in_force(request: &Request<'_>) -> bool {
-    let policy = request.policy;
-    let mut rules = policy.all_of.iter().chain(&policy.any_of);
-    !request.admin && rules.any(|rule| *rule == Rule::Notice)
+    !request.admin && request.policy.asks(Rule::Notice)
 }
 
 /// The earliest start that the rule allows now to a slot that touches no other booking of

@@ -16,6 +16,18 @@ pub(super) struct Cause<'a> {
     pub who: &'a str,
 }
 
+impl<'a> Cause<'a> {
+    /// For a reservation.
+    pub fn of(now: Time, reservation: ReservationId, why: &'a str, who: &'a str) -> Self {
+        Self {
+            now,
+            reservation: Some(reservation),
+            why,
+            who,
+        }
+    }
+}
+
 /// A way that a sum can go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {

@@ -6,9 +6,7 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{Ask, Pick, Sharing};
-use cosy_model::{
-    AccessLevel, JobId, QueueId, QueueState, Refusal, RefusalCode, Span, Time, limits,
-};
+use cosy_model::{AccessLevel, JobId, QueueId, Refusal, RefusalCode, Span, Time, limits};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Demand, OrderKey, WaitingJob};
 use std::sync::Arc;
@@ -103,7 +101,7 @@ impl Controller {
                 format!("queue {name} takes no reservations of users"),
             ));
         }
-        if queue.state != QueueState::Open {
+        if !queue.state.takes_jobs() {
             return Err(Refusal::new(
                 RefusalCode::QueueClosed,
                 format!("queue {name} takes no new work now"),

@@ -216,7 +216,8 @@ impl Controller {
                 "the figures of the slot could not be worked out; nothing was booked, try again",
             ));
         };
-        self.admit(now, &booking.caller, wish, result, estimate)?;
+        let booked = self.booked(&booking.caller, wish);
+        self.admit(now, &booking.caller, wish, result, estimate, &booked)?;
         self.may_hold_again(now, booking, estimate)?;
         let shares = self.free_now(now, wish, estimate)?;
         let extra = self.extra_of(wish, result, estimate);
@@ -226,7 +227,7 @@ impl Controller {
             shares,
         };
         let id = self.take(now, booking, taken, None)?;
-        Ok(self.reserved(now, &booking.caller, &[id], Vec::new()))
+        Ok(self.reserved(&booking.caller, &[id], Vec::new()))
     }
 
     /// The nodes that a slot gets as things are now.
@@ -257,8 +258,9 @@ impl Controller {
         let fits = wish.ask.repeat.as_ref().is_some_and(|r| r.as_many_as_fit);
         let mut conflicts: Vec<(Time, Refusal)> = Vec::new();
         let mut slots: Vec<&Estimate> = Vec::new();
+        let booked = self.booked(&booking.caller, wish);
         for estimate in &result.slots {
-            let admitted = self.admit(now, &booking.caller, wish, result, estimate);
+            let admitted = self.admit(now, &booking.caller, wish, result, estimate, &booked);
             match admitted.and_then(|()| self.may_hold_again(now, booking, estimate)) {
                 Ok(()) => slots.push(estimate),
                 Err(refusal) => conflicts.push((estimate.start, refusal)),
@@ -270,7 +272,7 @@ impl Controller {
         let price = slots
             .iter()
             .fold(Su::ZERO, |sum, e| sum.plus(self.price_of(wish, result, e)));
-        self.can_pay(&booking.caller, wish, price)?;
+        self.can_pay(wish, price)?;
         let mut ids: Vec<ReservationId> = Vec::new();
         for estimate in slots {
             // The delays of those that were taken before count already.
@@ -299,7 +301,7 @@ impl Controller {
             return Err(series_refused(&conflicts, result.slots.len()));
         }
         conflicts.sort_by_key(|(start, _)| *start);
-        Ok(self.reserved(now, &booking.caller, &ids, conflicts))
+        Ok(self.reserved(&booking.caller, &ids, conflicts))
     }
 
     /// Takes slots back that were taken in this very turn.
@@ -514,16 +516,16 @@ impl Controller {
         Ok(())
     }
 
-    fn reserved(
+    /// The answer with reservations as they are now.
+    pub(crate) fn reserved(
         &self,
-        now: Time,
         caller: &Caller,
         ids: &[ReservationId],
         conflicts: Vec<(Time, Refusal)>,
     ) -> Reply {
         let all = ids.iter().filter_map(|id| self.reservations.get(*id));
         Reply::Reserved {
-            reservations: all.map(|r| self.info(now, caller, r)).collect(),
+            reservations: all.map(|r| self.info(caller, r)).collect(),
             conflicts,
             note: String::new(),
         }

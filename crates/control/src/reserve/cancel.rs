@@ -76,12 +76,7 @@ impl Controller {
         if now < row.start && is_free(&terms, now) {
             self.uncount(now, id);
         }
-        let inside: Vec<JobId> = self
-            .inside
-            .iter()
-            .filter(|(_, r)| **r == id)
-            .map(|(job, _)| *job)
-            .collect();
+        let inside: Vec<JobId> = self.jobs_inside(id).collect();
         for job in inside {
             self.cancel_job(now, job, who);
         }

@@ -51,12 +51,7 @@ impl Controller {
             let object = format!("reservation {id}");
             self.happened(now, "confirmed", &who, object, String::new());
         }
-        let all = ids.iter().filter_map(|id| self.reservations.get(*id));
-        Ok(Reply::Reserved {
-            reservations: all.map(|r| self.info(now, caller, r)).collect(),
-            conflicts: Vec::new(),
-            note: String::new(),
-        })
+        Ok(self.reserved(caller, &ids, Vec::new()))
     }
 
     pub(crate) fn confirm_one(&mut self, now: Time, id: ReservationId, who: &str) {
@@ -95,16 +90,15 @@ impl Controller {
     pub(crate) fn notice_span(&self, now: Time, queue: &str) -> Span {
         let policy = self.reservation_policy(queue);
         let fixed = policy.per_user.notice.unwrap_or(Span::ZERO);
-        let in_force =
-            policy.all_of.contains(&Rule::Notice) || policy.any_of.contains(&Rule::Notice);
-        if !in_force {
+        if !policy.asks(Rule::Notice) {
             return fixed;
         }
         let figures = &self.reservations.figures;
+        let curve = &policy.notice.curve;
         let share = figures.share(now, &policy.notice).unwrap_or_default();
         let wait = figures.mean_wait(now, &policy.notice);
-        let times = policy.notice.curve.at(share);
-        let longest = cosy_sched::notice::Multiple(4000);
-        times.unwrap_or(longest).of(wait).max(fixed)
+        // Above the share at which nothing is accepted any more, what is asked for there.
+        let times = curve.at(share.min(curve.refuse_above()));
+        times.map_or(fixed, |times| times.of(wait).max(fixed))
     }
 }

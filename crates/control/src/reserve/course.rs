@@ -51,7 +51,7 @@ impl Controller {
             ReservationState::Held => self.expire(now, id),
             ReservationState::Confirmed if now < row.start => {
                 let start = row.start;
-                self.clear_nodes(id);
+                self.clear_nodes(now, id);
                 self.reservations.set_due(id, Some(start));
             }
             ReservationState::Confirmed => self.begin_reservation(now, id),
@@ -82,7 +82,7 @@ impl Controller {
 
     /// Jobs from outside had their time when the clearance begins: those that are still
     /// there are ended.
-    fn clear_nodes(&mut self, id: ReservationId) {
+    fn clear_nodes(&mut self, now: Time, id: ReservationId) {
         let Some(reservation) = self.reservations.get(id) else {
             return;
         };
@@ -101,12 +101,15 @@ impl Controller {
                 }
             }
         }
-        late.into_iter().for_each(|job| self.clear_of(job));
+        late.into_iter().for_each(|job| self.clear_of(now, job));
     }
 
     /// Ends a job whose time is over. Where the node of its program is silent, that node's
     /// daemon ends it; the others are cleaned up without waiting for its word.
-    fn clear_of(&mut self, job: JobId) {
+    fn clear_of(&mut self, now: Time, job: JobId) {
+        if self.jobs.get(&job).is_some_and(|j| j.submitted.is_held()) {
+            return self.end_held(now, job, KillCause::TimeLimit);
+        }
         let Some(job) = self.jobs.get(&job) else {
             return;
         };
@@ -132,7 +135,7 @@ impl Controller {
 
     fn begin_reservation(&mut self, now: Time, id: ReservationId) {
         self.repair_one(now, id);
-        self.clear_nodes(id);
+        self.clear_nodes(now, id);
         self.note_hour_price(id);
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
@@ -198,24 +201,17 @@ impl Controller {
     }
 
     fn used_so_far(&self, now: Time, reservation: &Reservation) -> i128 {
-        let inside = self
-            .inside
-            .iter()
-            .filter(|(_, r)| **r == reservation.row.id);
-        let running = inside.filter_map(|(job, _)| self.jobs.get(job)?.run());
-        let used = running.map(|run| {
-            let cores: i128 = run.parts.iter().map(|p| i128::from(p.amounts.cores)).sum();
-            cores * i128::from(now.since(run.allocated).ms())
-        });
+        let inside = self.jobs_inside(reservation.row.id);
+        let running = inside.filter_map(|job| self.jobs.get(&job)?.run());
+        let used = running.map(|run| run.core_ms(now));
         i128::from(reservation.row.used_core_ms) + used.sum::<i128>()
     }
 
     /// True when less of it was used than what is reported.
     pub(crate) fn is_hardly_used(&self, now: Time, reservation: &Reservation) -> bool {
         let least = self.reservation_policy(&reservation.row.queue).low_use_ppm;
-        let least = i128::from(least.unwrap_or(0));
-        let (whole, used) = (reservation.core_ms(), self.used_so_far(now, reservation));
-        used.saturating_mul(1_000_000) < whole.saturating_mul(least)
+        let used = self.used_so_far(now, reservation);
+        is_below(used, reservation.core_ms(), least.unwrap_or(0))
     }
 
     /// A reservation that was hardly used is told to its owner and the administrators.
@@ -227,7 +223,7 @@ impl Controller {
             return;
         };
         let attached = reservation.row.job.is_some();
-        if attached || used.saturating_mul(1_000_000) >= whole.saturating_mul(i128::from(least)) {
+        if attached || !is_below(used, whole, least) {
             return;
         }
         let permille = used.saturating_mul(1000) / whole.max(1);
@@ -285,4 +281,9 @@ impl Controller {
             self.cancel_job(now, job, why);
         }
     }
+}
+
+/// True when `used` is less than `least_ppm` millionths of `whole`.
+fn is_below(used: i128, whole: i128, least_ppm: u32) -> bool {
+    used.saturating_mul(1_000_000) < whole.saturating_mul(i128::from(least_ppm))
 }

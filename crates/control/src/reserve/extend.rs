@@ -158,12 +158,7 @@ impl Controller {
             format!("by {by}"),
         );
         self.touch_reservation(id);
-        let info = self.info(now, caller, self.reservation(id)?);
-        Ok(Reply::Reserved {
-            reservations: vec![info],
-            conflicts: Vec::new(),
-            note: String::new(),
-        })
+        Ok(self.reserved(caller, &[id], Vec::new()))
     }
 
     fn pay_extension(

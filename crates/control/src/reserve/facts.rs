@@ -9,6 +9,7 @@ use crate::event::Caller;
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::Joint;
 use cosy_sched::{Demand, WaitingJob};
+use std::sync::Arc;
 
 impl Controller {
     /// The live bookings of the same payer that overlap or adjoin a slot, as one; `wait` is
@@ -58,14 +59,16 @@ impl Controller {
         }
     }
 
-    /// The request together with the payer's bookings that touch it, as one plain job: as
-    /// wide as all that lie side by side, as long as from the first start to the last end.
-    pub(crate) fn joint(
+    /// The request together with the payer's bookings that touch it, as one plain job in the
+    /// place of `alone`: as wide as all that lie side by side, as long as from the first
+    /// start to the last end.
+    pub(crate) fn joint_job(
         &self,
         caller: &Caller,
         wish: &Wish,
         slot: (Time, Time),
-    ) -> Option<(Demand, Span)> {
+        alone: &WaitingJob,
+    ) -> Option<Joint> {
         if !self.policy_of(wish).notice.together {
             return None;
         }
@@ -77,26 +80,13 @@ impl Controller {
         let all = (own + beside).min(self.most_cores(&wish.demand)).max(own);
         let wider = widened(&wish.demand, own, all);
         let demand = match self.sched.could_ever_run(&wider) {
-            Ok(()) => wider,
-            Err(_) => (*wish.demand).clone(),
+            Ok(()) => Arc::new(wider),
+            Err(_) => wish.demand.clone(),
         };
-        Some((demand, until.since(from)))
-    }
-
-    /// The same as a plain job in the place of `alone`.
-    pub(crate) fn joint_job(
-        &self,
-        caller: &Caller,
-        wish: &Wish,
-        slot: (Time, Time),
-        alone: &WaitingJob,
-    ) -> Option<Joint> {
-        let (demand, limit) = self.joint(caller, wish, slot)?;
-        let near = self.touching(caller, wish, slot);
         Some(Joint {
             job: WaitingJob {
-                demand: std::sync::Arc::new(demand),
-                limit,
+                demand,
+                limit: until.since(from),
                 ..alone.clone()
             },
             without: near.iter().map(|r| r.row.id).collect(),
@@ -118,7 +108,7 @@ impl Controller {
     }
 
     /// Cores that a demand comes to.
-    pub(crate) fn asked_cores(&self, demand: &Demand) -> u64 {
+    fn asked_cores(&self, demand: &Demand) -> u64 {
         if !demand.exclusive {
             return u64::from(demand.tasks) * u64::from(demand.per_task.cores);
         }

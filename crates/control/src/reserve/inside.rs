@@ -13,7 +13,7 @@ use cosy_model::{
     Amounts, JobId, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span, Time,
     User, WaitReason,
 };
-use cosy_sched::{Block, NodeMask, Policy, Scheduler};
+use cosy_sched::{Block, NodeMask, Scheduler};
 
 impl Controller {
     /// The planner that has a job, or would get it now.
@@ -39,6 +39,12 @@ impl Controller {
     /// True when a planner has the job in its queue.
     pub(crate) fn is_queued(&self, id: JobId) -> bool {
         self.planner_for(id).is_waiting(id)
+    }
+
+    /// The jobs that a reservation's planner has, waiting or running.
+    pub(crate) fn jobs_inside(&self, id: ReservationId) -> impl Iterator<Item = JobId> {
+        let inside = self.inside.iter();
+        inside.filter(move |(_, r)| **r == id).map(|(job, _)| *job)
     }
 
     /// What all planners start now.
@@ -102,6 +108,11 @@ impl Controller {
             return Span::UNLIMITED;
         };
         let limit = job.submitted.place.limit();
+        let left = job
+            .spec()
+            .deadline
+            .map(|deadline| deadline.since(now).max(Span(1)));
+        let limit = limit.min(left.unwrap_or(limit));
         let within = self.inside.get(&id);
         match within.and_then(|r| self.reservations.get(*r)) {
             Some(reservation) => {
@@ -114,11 +125,7 @@ impl Controller {
 
     /// How long the planner counts on a job of that limit to hold its nodes.
     pub(crate) fn with_clearance(&self, limit: Span) -> Span {
-        if limit.is_unlimited() {
-            limit
-        } else {
-            limit + self.config.policy.clearance
-        }
+        limit + self.config.policy.clearance
     }
 
     /// A planner for the jobs inside, with the reservation's share of each node.
@@ -126,13 +133,11 @@ impl Controller {
         let mut amounts = vec![Amounts::default(); self.nodes.len()];
         let mut nodes = NodeMask::new(self.nodes.len());
         for share in &reservation.shares {
-            amounts[share.node.index()] = share.amounts.clone();
+            let node = &self.nodes[share.node.index()];
+            amounts[share.node.index()] = node.inside(&share.amounts);
             nodes.insert(share.node);
         }
-        let policy = Policy {
-            depth: self.config.policy.depth,
-            backfill: self.config.policy.backfill,
-        };
+        let policy = crate::restore::policy(&self.config);
         let mut planner = Scheduler::new(policy, amounts, vec![nodes]);
         for share in &reservation.shares {
             planner.set_available(share.node, self.is_clear(reservation, share));
@@ -237,10 +242,9 @@ impl Controller {
     /// Enters the jobs that run inside into a new planner.
     fn enter_running(&mut self, id: ReservationId) {
         let running: Vec<(JobId, Vec<NodeShare>, Time, bool)> = self
-            .jobs
-            .values()
-            .filter(|job| self.inside.get(&job.id) == Some(&id))
+            .jobs_inside(id)
             .filter_map(|job| {
+                let job = self.jobs.get(&job)?;
                 let run = job.run()?;
                 let end = run.allocated + run.limit;
                 Some((job.id, run.shares(), end, job.submitted.is_exclusive()))
@@ -269,12 +273,7 @@ impl Controller {
     /// The time of a reservation is over: what still runs inside is handed to the cluster's
     /// planner until its nodes are clean, what waits inside has nothing to wait for.
     pub(crate) fn close_inside(&mut self, now: Time, id: ReservationId) {
-        let within: Vec<JobId> = self
-            .inside
-            .iter()
-            .filter(|(_, r)| **r == id)
-            .map(|(job, _)| *job)
-            .collect();
+        let within: Vec<JobId> = self.jobs_inside(id).collect();
         let mut running = Vec::new();
         for job in &within {
             let planner = self.planner_of(*job);
@@ -302,8 +301,7 @@ impl Controller {
 
     /// Takes the waiting jobs out of a reservation's planner.
     pub(crate) fn leave_inside(&mut self, id: ReservationId) {
-        let within = self.inside.iter().filter(|(_, r)| **r == id);
-        let within: Vec<JobId> = within.map(|(job, _)| *job).collect();
+        let within: Vec<JobId> = self.jobs_inside(id).collect();
         for job in within {
             if self.planner_of(job).dequeue(job) {
                 self.inside.remove(&job);
@@ -437,8 +435,7 @@ impl Controller {
         let Some(run) = self.jobs.get(&id).and_then(|job| job.run()) else {
             return;
         };
-        let cores: i64 = run.parts.iter().map(|p| i64::from(p.amounts.cores)).sum();
-        let used = cores.saturating_mul(now.since(run.allocated).ms());
+        let used = i64::try_from(run.core_ms(now)).unwrap_or(i64::MAX);
         if let Some(reservation) = self.reservations.all.get_mut(&within) {
             let sum = &mut reservation.row.used_core_ms;
             *sum = sum.saturating_add(used);
@@ -474,8 +471,8 @@ impl Controller {
     }
 
     fn runs_inside(&self, id: ReservationId) -> bool {
-        let mut within = self.inside.iter().filter(|(_, r)| **r == id);
-        within.any(|(job, _)| self.planner_for(*job).is_running(*job))
+        self.jobs_inside(id)
+            .any(|job| self.planner_for(job).is_running(job))
     }
 }
 

@@ -216,9 +216,7 @@ impl Controller {
             Request::ExtendReservation { id, by, max_price } => {
                 self.extend(now, client, caller, key, id, by, max_price)
             }
-            Request::Reservations { filter } => {
-                Ok(Some(self.list_reservations(now, caller, &filter)))
-            }
+            Request::Reservations { filter } => Ok(Some(self.list_reservations(caller, &filter))),
             Request::PlanChart { until, most } => {
                 Ok(self.plan_chart(now, client, caller, until, most))
             }

@@ -56,10 +56,7 @@ impl Controller {
             return;
         };
         let row = &reservation.row;
-        let Some(queue) = self.queue_id(&row.queue) else {
-            return;
-        };
-        let Ok(demand) = self.demand_in(&row.ask.request, queue) else {
+        let Some((queue, demand)) = self.demand_of(reservation) else {
             return;
         };
         let earliest = self.earliest_move(now, reservation);
@@ -100,16 +97,10 @@ impl Controller {
             .map(|slot| slot.start.max(now))
             .find(|start| *start + WORTH < old);
         let Some(start) = harmless else { return };
-        let Some(queue) = self.queue_id(&row.queue) else {
+        let Some((_, demand)) = self.demand_of(reservation) else {
             return;
         };
-        let Ok(demand) = self.demand_in(&row.ask.request, queue) else {
-            return;
-        };
-        let block = reservation.block();
-        self.sched.remove_block(id);
-        let shares = self.sched.place(now, &demand, start, length);
-        self.sched.add_block(block);
+        let shares = self.place_instead(now, id, &demand, (start, length));
         let Some(shares) = shares else { return };
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
             reservation.row.start = start;

@@ -5,6 +5,7 @@
 
 use super::appraisal::Pending;
 use super::ask::Wish;
+use super::booked::Booked;
 use crate::admission::judge::{Request, Slot, delay_cap, judge, rule_lines, with_hint};
 use crate::admission::notice::{Together, earliest_by_notice};
 use crate::controller::Controller;
@@ -101,9 +102,7 @@ impl Controller {
         let choice = pick(wish.ask.pick, &estimates).map(|at| admitted[at] as u32);
         let request = self.circumstances(now, caller, wish, result, &[]);
         let account = wish.account.clone();
-        let left = account
-            .as_ref()
-            .and_then(|a| self.reservations.books.left(a));
+        let left = self.left_of(wish);
         let quote = Quote {
             now,
             queue: self.queues[wish.queue.index()].spec.name.clone(),
@@ -186,8 +185,23 @@ impl Controller {
         judged.collect()
     }
 
-    /// Whether one slot is admitted, with everything that counts at the decision.
+    /// Whether one slot is admitted, with everything that counts at the decision; `booked`
+    /// is what counts against the quotas now.
     pub(crate) fn admit(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        result: &Appraisal,
+        estimate: &Estimate,
+        booked: &Booked<'_>,
+    ) -> Result<(), Refusal> {
+        self.judge_one(now, caller, wish, result, estimate)?;
+        booked.check(now, wish, estimate)
+    }
+
+    /// The verdict of the rules on one slot, with the payer's bookings that touch it.
+    fn judge_one(
         &self,
         now: Time,
         caller: &Caller,
@@ -198,9 +212,7 @@ impl Controller {
         let slot = (estimate.start, estimate.end);
         let together = self.together_of(caller, wish, result, slot);
         let request = self.circumstances(now, caller, wish, result, &together);
-        let to_judge = self.slot_to_judge(wish, result, estimate);
-        judge(&request, &to_judge)?;
-        self.booked(caller, wish).check(now, wish, estimate)
+        judge(&request, &self.slot_to_judge(wish, result, estimate))
     }
 
     /// Whether no waiting job would be pushed back too much, as things are now.
@@ -226,10 +238,7 @@ impl Controller {
         estimate: &Estimate,
         start: Time,
     ) -> Result<(), Refusal> {
-        let slot = (estimate.start, estimate.end);
-        let together = self.together_of(caller, wish, result, slot);
-        let request = self.circumstances(now, caller, wish, result, &together);
-        judge(&request, &self.slot_to_judge(wish, result, estimate))?;
+        self.judge_one(now, caller, wish, result, estimate)?;
         self.booked(caller, wish).check_longer(now, estimate, start)
     }
 
@@ -299,10 +308,6 @@ impl Controller {
     ) -> Request<'a> {
         let policy = self.policy_of(wish);
         let figures = &self.reservations.figures;
-        let left = wish
-            .account
-            .as_ref()
-            .and_then(|a| self.reservations.books.left(a));
         Request {
             policy,
             // What was now then is the past a moment later.
@@ -313,18 +318,19 @@ impl Controller {
             mean_wait: figures.mean_wait(now, &policy.notice),
             plain_wait: result.plain_start.map(|start| start.since(result.now)),
             together,
-            budget: left,
+            budget: self.left_of(wish),
             max_price: wish.ask.max_price,
         }
     }
 
+    /// What the account that pays can still spend; `None`: not limited.
+    fn left_of(&self, wish: &Wish) -> Option<Su> {
+        self.reservations.books.left(wish.account.as_ref()?)
+    }
+
     /// A whole series has to be paid.
-    pub(crate) fn can_pay(&self, _caller: &Caller, wish: &Wish, price: Su) -> Result<(), Refusal> {
-        let left = wish
-            .account
-            .as_ref()
-            .and_then(|a| self.reservations.books.left(a));
-        if let Some(left) = left.filter(|left| *left < price) {
+    pub(crate) fn can_pay(&self, wish: &Wish, price: Su) -> Result<(), Refusal> {
+        if let Some(left) = self.left_of(wish).filter(|left| *left < price) {
             return Err(Refusal::new(
                 RefusalCode::Price,
                 format!(

@@ -5,7 +5,7 @@
 use super::Reservation;
 use crate::controller::Controller;
 use cosy_model::reservation::ReservationState;
-use cosy_model::{NodeId, NodeShare, NodeState, ReservationId, Time};
+use cosy_model::{NodeId, NodeShare, NodeState, QueueId, ReservationId, Span, Time};
 use cosy_sched::{Demand, NodeMask};
 
 impl Controller {
@@ -110,10 +110,8 @@ impl Controller {
     /// Where it could be instead, with as many of its good nodes as possible.
     fn other_nodes(&mut self, now: Time, id: ReservationId) -> Option<Vec<NodeShare>> {
         let reservation = self.reservations.get(id)?;
-        let block = reservation.block();
         let row = &reservation.row;
-        let queue = self.queue_id(&row.queue)?;
-        let mut demand: Demand = self.demand_in(&row.ask.request, queue).ok()?;
+        let (_, mut demand) = self.demand_of(reservation)?;
         let mut good = NodeMask::new(self.nodes.len());
         for share in &reservation.shares {
             if !self.is_lost(share.node) {
@@ -123,10 +121,32 @@ impl Controller {
         demand.tiers.insert(0, good);
         let start = row.start.max(now);
         let length = row.end.since(start);
+        self.place_instead(now, id, &demand, (start, length))
+    }
+
+    /// Where a live reservation could be in another place or at another time: it is not in
+    /// its own way.
+    pub(crate) fn place_instead(
+        &mut self,
+        now: Time,
+        id: ReservationId,
+        demand: &Demand,
+        (start, length): (Time, Span),
+    ) -> Option<Vec<NodeShare>> {
+        let block = self.reservations.get(id)?.block();
         self.sched.remove_block(id);
-        let found = self.sched.place(now, &demand, start, length);
+        let found = self.sched.place(now, demand, start, length);
         self.sched.add_block(block);
         found
+    }
+
+    /// What a reservation asks for, as its queue is now; `None` when the queue is gone or
+    /// can no longer give it.
+    pub(crate) fn demand_of(&self, reservation: &Reservation) -> Option<(QueueId, Demand)> {
+        let row = &reservation.row;
+        let queue = self.queue_id(&row.queue)?;
+        let demand = self.demand_in(&row.ask.request, queue).ok()?;
+        Some((queue, demand))
     }
 
     /// The reservation has other nodes from now on.

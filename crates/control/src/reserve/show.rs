@@ -5,15 +5,10 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Pick, ReservationFilter, ReservationInfo};
-use cosy_model::{JobId, NodeShare, Span, Time};
+use cosy_model::{JobId, NodeShare, Span};
 
 impl Controller {
-    pub(crate) fn list_reservations(
-        &self,
-        now: Time,
-        caller: &Caller,
-        filter: &ReservationFilter,
-    ) -> Reply {
+    pub(crate) fn list_reservations(&self, caller: &Caller, filter: &ReservationFilter) -> Reply {
         let passes = |r: &&Reservation| {
             let row = &r.row;
             let by_id = filter.ids.is_empty() || filter.ids.contains(&row.id);
@@ -28,18 +23,13 @@ impl Controller {
         };
         let mut found: Vec<&Reservation> = self.reservations.all.values().filter(passes).collect();
         found.sort_by_key(|r| (r.row.start, r.row.id));
-        let infos = found.into_iter().map(|r| self.info(now, caller, r));
+        let infos = found.into_iter().map(|r| self.info(caller, r));
         Reply::Reservations(infos.collect())
     }
 
     /// One as the caller may see it: everyone sees when and where, for the others plan
     /// around it; comment and job are the owner's.
-    pub(crate) fn info(
-        &self,
-        _now: Time,
-        caller: &Caller,
-        reservation: &Reservation,
-    ) -> ReservationInfo {
+    pub(crate) fn info(&self, caller: &Caller, reservation: &Reservation) -> ReservationInfo {
         let row = &reservation.row;
         let own = row.uid == caller.user.uid || self.is_admin(caller);
         let usable = own || self.may_use(&caller.user, reservation);
@@ -84,6 +74,7 @@ impl Controller {
             delayed_jobs: row.delays.len() as u32,
             total_delay: total,
             made: row.made,
+            named: !row.ask.request.require.is_empty(),
             rule: row
                 .ask
                 .repeat

@@ -37,8 +37,13 @@ fn queue(play: &mut Play) -> Option<String> {
 
 pub fn random_job(play: &mut Play) -> JobSpec {
     let request = resources(play);
+    let program = match play.dice.chance(15) {
+        true => Program::Allocation,
+        false => spec("job").program,
+    };
     JobSpec {
         request,
+        program,
         queue: queue(play),
         time_limit: Some(Span::from_secs(10 + play.dice.below(250) as i64)),
         requeue: play.dice.chance(50),

@@ -306,6 +306,8 @@ impl Play {
             link: None,
             known: std::collections::BTreeMap::new(),
             starts: std::collections::BTreeMap::new(),
+            gpu_types: Vec::new(),
+            devices: Vec::new(),
         });
         let config = Box::new(self.world.config.clone());
         self.world.event(Event::Reconfigured(config));
@@ -321,6 +323,7 @@ impl Play {
                 filter,
                 signal: None,
                 script_only: false,
+                steps_only: false,
             },
         );
     }

@@ -5,7 +5,7 @@ use crate::ledger::Ledger;
 use crate::world::{MemoryStore, World};
 use cosy_control::{JobRow, ReservationRow};
 use cosy_model::reservation::{Pick, ReservationState};
-use cosy_model::{Amounts, JobId, NodeState, ReservationId, Span, Su, Time, Uid};
+use cosy_model::{Amounts, JobId, NodeState, ReservationId, Span, Su, Time, Uid, device};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen of a reservation.
@@ -321,7 +321,8 @@ fn nothing_overlaps(world: &World) -> Result<(), String> {
     }
     for (node, all) in promises {
         let spec = world.config.nodes.iter().find(|n| n.name == node);
-        let amounts = spec.and_then(|n| n.amounts.clone()).unwrap_or_default();
+        let mut amounts = spec.and_then(|n| n.amounts.clone()).unwrap_or_default();
+        device::count_types(&mut amounts, &[]);
         for (at, ..) in &all {
             let mut sum = Amounts::default();
             let then = all.iter().filter(|(start, end, _)| start <= at && at < end);

@@ -6,6 +6,7 @@
 use cosy_control::*;
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Submission, Table};
 use cosy_model::node::*;
+use cosy_model::step::StepRecord;
 use cosy_model::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,11 +40,15 @@ pub struct MemoryStore {
     queues: BTreeMap<String, QueueState>,
     answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
+    /// What was said of ends, by object.
+    pub ended: BTreeMap<String, String>,
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
     pub accounts: BTreeMap<String, AccountRow>,
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
     hour_prices: BTreeMap<u8, HourPriceRow>,
+    /// Records of steps, in their order.
+    pub steps: BTreeMap<AttemptKey, Vec<StepRecord>>,
 }
 
 impl MemoryStore {
@@ -60,10 +65,12 @@ impl MemoryStore {
                 }
                 Record::Job(row) => {
                     if let Some(old) = self.jobs.get(&row.id) {
-                        assert!(old.end.is_none(), "job {} ended twice", row.id);
+                        let ended_twice = old.end.is_some() && row.end.is_some();
+                        assert!(!ended_twice, "job {} ended twice", row.id);
                     }
                     self.jobs.insert(row.id, *row);
                 }
+                Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
                 Record::Node {
                     name,
@@ -81,6 +88,9 @@ impl MemoryStore {
                 Record::Happened(event) => {
                     assert_eq!(event.seq, self.last_event + 1);
                     self.last_event = event.seq;
+                    if event.what == "ended" {
+                        self.ended.insert(event.object, event.detail);
+                    }
                 }
                 Record::Reservation(row) => drop(self.reservations.insert(row.id, *row)),
                 Record::Account(row) => drop(self.accounts.insert(row.name.clone(), row)),
@@ -93,12 +103,37 @@ impl MemoryStore {
                 Record::Figures(row) => drop(self.figures.insert(row.at, row)),
                 Record::ForgetFigures { before } => self.figures.retain(|at, _| *at >= before),
                 Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
+                Record::Steps(batch) => self.keep_steps(*batch),
                 Record::NodeKey { .. }
                 | Record::Token { .. }
                 | Record::TokenGone { .. }
                 | Record::ForgetAnswers { .. } => {}
             }
         }
+    }
+
+    /// Each step once, whatever was reported twice.
+    fn keep_steps(&mut self, batch: StepBatch) {
+        let known = self.steps.entry(batch.key).or_default();
+        for (at, record) in (batch.before..).zip(batch.records) {
+            assert!(
+                at <= known.len() as u64,
+                "a record of {:?} is missing",
+                batch.key
+            );
+            if at == known.len() as u64 {
+                known.push(record);
+            }
+        }
+    }
+
+    fn step_uses(&self) -> Vec<(AttemptKey, StepUse)> {
+        let sum = |records: &[StepRecord]| {
+            records
+                .iter()
+                .fold(StepUse::default(), |sum, r| sum.and(&r.end))
+        };
+        self.steps.iter().map(|(k, r)| (*k, sum(r))).collect()
     }
 
     pub fn load(&self) -> Loaded {
@@ -148,6 +183,7 @@ impl MemoryStore {
             last_entry: self.ledger.last().map_or(0, |e| e.seq),
             figures: self.figures.values().cloned().collect(),
             hour_prices: self.hour_prices.values().cloned().collect(),
+            steps: self.step_uses(),
             ..Loaded::default()
         }
     }
@@ -187,6 +223,8 @@ impl MemoryStore {
 /// What a fake node knows of an attempt.
 #[derive(Clone, Debug)]
 pub struct OnNode {
+    /// Since when, and when it would have ended.
+    pub stopped: Option<(Time, Time)>,
     pub phase: AttemptPhase,
     pub ends_at: Time,
     pub first: bool,
@@ -209,6 +247,9 @@ pub struct FakeNode {
     pub known: BTreeMap<AttemptKey, OnNode>,
     /// How often each attempt was started, over all time.
     pub starts: BTreeMap<AttemptKey, u32>,
+    /// What it tells of its GPUs and devices.
+    pub gpu_types: Vec<String>,
+    pub devices: Vec<String>,
 }
 
 pub struct World {
@@ -223,6 +264,8 @@ pub struct World {
     pub mails: Vec<String>,
     pub directory_down: bool,
     next_id: u64,
+    /// Where nodes listen, other than at port 7818.
+    pub ports: BTreeMap<usize, u16>,
     /// Run time of jobs by name suffix; default 10 s.
     pub run_time: Span,
     /// Run times of single jobs, in place of `run_time`.
@@ -279,33 +322,12 @@ pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
 }
 
 pub fn spec(name: &str) -> JobSpec {
+    let program = Program::Command {
+        argv: vec![OsText::from("true")],
+    };
     JobSpec {
-        name: name.to_owned(),
-        queue: None,
-        account: None,
-        reservation: None,
-        comment: String::new(),
-        program: Program::Command {
-            argv: vec![OsText::from("true")],
-        },
-        request: job::ResourceRequest::default(),
         time_limit: Some(Span::from_secs(60)),
-        begin: None,
-        hold: false,
-        nice: 0,
-        dependencies: Vec::new(),
-        requeue: false,
-        workdir: OsText::from("/"),
-        stdout: None,
-        stderr: None,
-        stdin: None,
-        open_mode: job::OpenMode::Truncate,
-        environment: OsText::default(),
-        login_environment: false,
-        umask: 0o22,
-        rlimits: Vec::new(),
-        warn: None,
-        mail: job::MailRequest::default(),
+        ..JobSpec::plain(name, program, OsText::from("/"))
     }
 }
 
@@ -323,6 +345,8 @@ impl World {
                 link: None,
                 known: BTreeMap::new(),
                 starts: BTreeMap::new(),
+                gpu_types: Vec::new(),
+                devices: Vec::new(),
             })
             .collect();
         let mut world = Self {
@@ -336,6 +360,7 @@ impl World {
             mails: Vec::new(),
             directory_down: false,
             next_id: 1,
+            ports: BTreeMap::new(),
             run_time: Span::from_secs(10),
             run_times: BTreeMap::new(),
             overtime: Span::ZERO,
@@ -347,6 +372,21 @@ impl World {
             world.connect(n);
         }
         world.deliver_all();
+        world
+    }
+
+    /// Nodes with two FPGAs and two GPUs each: in turn alike, of two types, without a type.
+    pub fn with_devices(mut config: ClusterConfig) -> Self {
+        for amounts in config.nodes.iter_mut().filter_map(|n| n.amounts.as_mut()) {
+            amounts.other.set("fpga", 2);
+        }
+        let mut world = Self::new(config);
+        for n in 0..world.nodes.len() {
+            let types = [&["a", "a"][..], &["a", "b"], &[]][n % 3];
+            world.nodes[n].gpu_types = types.iter().map(|t| (*t).to_owned()).collect();
+            world.nodes[n].devices = vec!["fpga".to_owned()];
+            world.connect(n);
+        }
         world
     }
 
@@ -442,6 +482,18 @@ impl World {
                 let result = Box::new(scheduler.appraise(now, &inquiry));
                 again.push(Event::Appraised { appraisal, result });
             }
+            Effect::Passage {
+                link,
+                number,
+                passage,
+                ..
+            } => self.orders.push_back((
+                link,
+                NodeOrder::Passage {
+                    number,
+                    passage: Ok(passage),
+                },
+            )),
             Effect::Mail { subject, .. } => self.mails.push(subject),
         }
     }
@@ -469,15 +521,21 @@ impl World {
         let nodes = vec![NodeSelf {
             name: name.clone(),
             amounts,
+            gpu_types: node.gpu_types.clone(),
+            devices: node.devices.clone(),
             features: Vec::new(),
             boot_id: node.boot.to_string(),
             version: "t".into(),
             only_uid: None,
+            listen: format!(":{}", self.ports.get(&n).unwrap_or(&7818)),
+            step_socket: format!("/run/{name}.steps"),
+            machine: cosy_model::node::Machine::default(),
         }];
         let peer = peer.to_owned();
         self.event(Event::LinkOpened {
             link,
             peer,
+            address: Some(std::net::IpAddr::from([10, 0, 0, (n % 200) as u8 + 1])),
             hello: LinkHello::Node,
         });
         self.event(Event::LinkReported {
@@ -524,6 +582,7 @@ impl World {
                     phase: AttemptPhase::Prepared,
                     ends_at: Time::FAR,
                     first: false,
+                    stopped: None,
                 };
                 self.nodes[n].known.entry(key).or_insert(on);
                 self.report(
@@ -557,6 +616,10 @@ impl World {
                     self.nodes[n].known.remove(&key);
                 }
             }
+            NodeOrder::Suspend { key, .. } => self.stop(n, key, true),
+            NodeOrder::Resume { key, .. } => self.stop(n, key, false),
+            NodeOrder::Limit { key, limit, .. } => self.limit(n, key, limit),
+            NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
             NodeOrder::Welcome { .. } | NodeOrder::Signal { .. } | NodeOrder::RelayReply { .. } => {
             }
         }
@@ -607,6 +670,7 @@ impl World {
                 phase: AttemptPhase::Running { since: now },
                 ends_at: now + length,
                 first: true,
+                stopped: None,
             },
         );
         let name = node.name.clone();
@@ -618,6 +682,31 @@ impl World {
                 at: now,
             },
         );
+    }
+
+    /// A program that is stopped ends so much later.
+    fn stop(&mut self, n: usize, key: AttemptKey, stopped: bool) {
+        let now = self.now;
+        let Some(on) = self.nodes[n].known.get_mut(&key) else {
+            return;
+        };
+        match (stopped, on.stopped) {
+            (true, None) => on.stopped = Some((now, std::mem::replace(&mut on.ends_at, Time::FAR))),
+            (false, Some((since, ends_at))) => {
+                on.stopped = None;
+                on.ends_at = ends_at + now.since(since);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// The program ends at the limit at the latest.
+    fn limit(&mut self, n: usize, key: AttemptKey, limit: Span) {
+        if let Some(on) = self.nodes[n].known.get_mut(&key)
+            && let AttemptPhase::Running { since } = on.phase
+        {
+            on.ends_at = on.ends_at.min(since + limit);
+        }
     }
 
     fn kill(&mut self, n: usize, key: AttemptKey, cause: KillCause) {
@@ -644,6 +733,7 @@ impl World {
                 phase: AttemptPhase::Ended(end.clone()),
                 ends_at: Time::FAR,
                 first: true,
+                stopped: None,
             },
         );
         self.report(
@@ -725,17 +815,25 @@ impl World {
     }
 
     pub fn ask_as(&mut self, who: User, key: Option<[u8; 16]>, request: Request) -> Reply {
+        let client = self.ask_on(who, key, request);
+        self.replies
+            .remove(&client)
+            .unwrap_or(Reply::Ended(Vec::new()))
+    }
+
+    /// The same; the answer is in `replies` when it comes.
+    pub fn ask_on(&mut self, who: User, key: Option<[u8; 16]>, request: Request) -> ClientId {
         let client = ClientId(self.id());
         let refs = match &request {
-            Request::Submit(s) => s.spec.dependencies.clone(),
+            Request::Submit(s) | Request::Allocate(s) => targets(&s.spec.dependencies),
+            Request::Attend { job, .. } => vec![api::JobRef {
+                job: *job,
+                task: None,
+            }],
             _ => Vec::new(),
         };
         let old_jobs = refs
-            .iter()
-            .map(|d| api::JobRef {
-                job: d.job,
-                task: d.task,
-            })
+            .into_iter()
             .map(|job| OldJob {
                 job,
                 ok: self.store.outcome(job),
@@ -755,9 +853,7 @@ impl World {
                 token: None,
             },
         });
-        self.replies
-            .remove(&client)
-            .unwrap_or(Reply::Ended(Vec::new()))
+        client
     }
 
     pub fn ask(&mut self, request: Request) -> Reply {
@@ -821,6 +917,14 @@ impl World {
             .copied()
             .unwrap_or(JobState::Waiting)
     }
+}
+
+fn targets(dependencies: &[Dependency]) -> Vec<api::JobRef> {
+    let target = |d: &Dependency| api::JobRef {
+        job: d.job,
+        task: d.task,
+    };
+    dependencies.iter().map(target).collect()
 }
 
 pub fn ids(ids: &[u64]) -> JobFilter {

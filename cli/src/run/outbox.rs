@@ -1,0 +1,92 @@
+//! What goes down to the step: kept here until the connection takes it, so that nobody
+//! waits for a connection that is full.
+
+use cosy_model::step::Down;
+use cosy_proto::step::{self, StepFrame};
+use rustix::net::SendFlags;
+use std::io;
+use std::os::unix::net::UnixStream;
+
+/// The writing end.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    buffer: Vec<u8>,
+    sent: usize,
+}
+
+impl Outbox {
+    /// Empty.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a frame at the end.
+    pub fn push(&mut self, down: Down) {
+        // What is sent down from here is far below the limit of a frame.
+        let _ = step::put(&mut self.buffer, &StepFrame::Down(down));
+    }
+
+    /// True when nothing waits.
+    pub const fn is_empty(&self) -> bool {
+        self.sent == self.buffer.len()
+    }
+
+    /// Sends as much as the connection takes without waiting. When nobody is there any
+    /// more, what waits is dropped: reading tells the rest.
+    pub fn send(&mut self, to: &UnixStream) {
+        while !self.is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(to, &self.buffer[self.sent..], flags) {
+                Ok(n) => self.sent += n,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) if io::Error::from(e).kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.sent = self.buffer.len(),
+            }
+        }
+        self.buffer.clear();
+        self.sent = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_full_connection_is_not_waited_for() {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        let mut outbox = Outbox::new();
+        for n in 0..100u8 {
+            outbox.push(Down::Stdin {
+                bytes: vec![n; 50_000],
+            });
+        }
+        outbox.send(&there);
+        assert!(!outbox.is_empty());
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            here.read_to_end(&mut all).unwrap();
+            all
+        });
+        while !outbox.is_empty() {
+            outbox.send(&there);
+            std::thread::yield_now();
+        }
+        drop(there);
+        let all = reader.join().unwrap();
+        assert_eq!(all.len(), 100 * (50_000 + step::HEADER));
+        let (first, _) = step::first(&all).unwrap().unwrap();
+        assert!(matches!(first, StepFrame::Down(Down::Stdin { bytes }) if bytes[0] == 0));
+    }
+
+    #[test]
+    fn nobody_there() {
+        let (here, there) = UnixStream::pair().unwrap();
+        drop(here);
+        let mut outbox = Outbox::new();
+        outbox.push(Down::Kill);
+        outbox.send(&there);
+        assert!(outbox.is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! Which tasks of a step run. Pure.
+
+use super::ends::tasks_words;
+use cosy_model::limits::STEP_TASKS;
+use cosy_model::step::StepLayout;
+
+/// What has started and ended so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    nodes: usize,
+    started_nodes: usize,
+    ended: Vec<bool>,
+}
+
+impl Progress {
+    /// Nothing has started.
+    pub fn new(layout: &StepLayout) -> Self {
+        Self {
+            nodes: layout.nodes.len(),
+            started_nodes: 0,
+            ended: vec![false; layout.tasks.min(STEP_TASKS) as usize],
+        }
+    }
+
+    /// The tasks of one more node have started.
+    pub fn started(&mut self) {
+        self.started_nodes = (self.started_nodes + 1).min(self.nodes);
+    }
+
+    /// A task has ended.
+    pub fn ended(&mut self, rank: u32) {
+        if let Some(ended) = self.ended.get_mut(rank as usize) {
+            *ended = true;
+        }
+    }
+
+    /// Ranks that have not ended.
+    pub fn running(&self) -> Vec<u32> {
+        let all = (0u32..).zip(&self.ended);
+        all.filter(|(_, ended)| !**ended)
+            .map(|(rank, _)| rank)
+            .collect()
+    }
+
+    /// In a few words.
+    pub fn words(&self) -> String {
+        let running = self.running();
+        if self.started_nodes == 0 && running.len() == self.ended.len() {
+            return "no task has started yet".to_owned();
+        }
+        let start = match self.nodes - self.started_nodes {
+            0 => String::new(),
+            n => format!(", {n} of {} nodes are starting", self.nodes),
+        };
+        match running.len() {
+            0 => format!("all tasks have ended{start}"),
+            1 => format!("{} runs{start}", tasks_words(&running)),
+            _ => format!("{} run{start}", tasks_words(&running)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_runs() {
+        let layout = StepLayout {
+            nodes: vec!["a".into(), "b".into()],
+            tasks: 4,
+            ..StepLayout::default()
+        };
+        let mut progress = Progress::new(&layout);
+        assert_eq!(progress.words(), "no task has started yet");
+        progress.started();
+        progress.ended(1);
+        progress.ended(99);
+        assert_eq!(
+            progress.words(),
+            "tasks 0,2-3 run, 1 of 2 nodes are starting"
+        );
+        progress.started();
+        progress.ended(0);
+        progress.ended(3);
+        assert_eq!(progress.words(), "task 2 runs");
+        progress.ended(2);
+        assert_eq!(progress.words(), "all tasks have ended");
+    }
+}

@@ -1,0 +1,194 @@
+//! Where output is written: standard output and error, or one file.
+
+use super::files::{Facts, Local, Way, expand};
+use super::lines::{Lines, Style};
+use cosy_model::OsText;
+use cosy_model::job::OpenMode;
+use cosy_model::step::Stream;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::io::{self, IoSlice};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What cannot be written, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// Whoever read it has gone.
+    #[error("nobody reads the output any more")]
+    Closed,
+    /// A file that cannot be opened.
+    #[error("cannot open '{path}' for the output: {cause}")]
+    Open {
+        /// File.
+        path: String,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// Anything else.
+    #[error("cannot write the output: {0}")]
+    Write(io::Error),
+}
+
+enum Target {
+    Output,
+    Error,
+    File(OwnedFd),
+}
+
+impl Target {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Output => rustix::stdio::stdout(),
+            Self::Error => rustix::stdio::stderr(),
+            Self::File(file) => file.as_fd(),
+        }
+    }
+}
+
+/// Both streams of a step.
+pub struct Sinks {
+    output: Target,
+    /// `None`: where the output goes.
+    error: Option<Target>,
+    lines: Lines,
+    ready: Vec<u8>,
+}
+
+/// Where a file's name begins.
+pub struct Place<'a> {
+    /// Working directory of the step.
+    pub workdir: &'a OsText,
+    /// How files are opened.
+    pub mode: OpenMode,
+}
+
+impl Sinks {
+    /// Opens what is to be opened.
+    ///
+    /// # Errors
+    /// [`SinkError::Open`].
+    pub fn open(
+        ways: [&Way; 2],
+        style: Style,
+        place: &Place<'_>,
+        facts: &Facts<'_>,
+    ) -> Result<Self, SinkError> {
+        let file = |pattern: &OsText| open(&expand(pattern, facts), place).map(Target::File);
+        let output = match &ways[0].here {
+            Local::Own | Local::Same => Target::Output,
+            Local::File(pattern) => file(pattern)?,
+        };
+        let error = match &ways[1].here {
+            Local::Own => Some(Target::Error),
+            Local::Same => None,
+            Local::File(pattern) => Some(file(pattern)?),
+        };
+        Ok(Self {
+            output,
+            error,
+            lines: Lines::new(style),
+            ready: Vec::new(),
+        })
+    }
+
+    /// To standard output and error.
+    pub const fn own(style: Style) -> Self {
+        Self {
+            output: Target::Output,
+            error: Some(Target::Error),
+            lines: Lines::new(style),
+            ready: Vec::new(),
+        }
+    }
+
+    fn target(&self, stream: Stream) -> BorrowedFd<'_> {
+        match (stream, &self.error) {
+            (Stream::Error, Some(target)) => target.fd(),
+            (Stream::Error, None) | (Stream::Output, _) => self.output.fd(),
+        }
+    }
+
+    /// True when output needs no work: [`Self::write_all`] may write many pieces at once.
+    pub fn passes(&self) -> bool {
+        self.lines.passes()
+    }
+
+    /// Writes pieces of one stream as they are.
+    ///
+    /// # Errors
+    /// [`SinkError`].
+    pub fn write_all(&self, stream: Stream, pieces: &mut [IoSlice<'_>]) -> Result<(), SinkError> {
+        write_all(self.target(stream), pieces)
+    }
+
+    /// Writes output of a task in the step's style.
+    ///
+    /// # Errors
+    /// [`SinkError`].
+    pub fn write(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Result<(), SinkError> {
+        self.lines.feed(rank, stream, bytes, &mut self.ready);
+        self.flush(stream)
+    }
+
+    /// Writes what tasks left unfinished.
+    ///
+    /// # Errors
+    /// [`SinkError`].
+    pub fn finish(&mut self) -> Result<(), SinkError> {
+        for stream in [Stream::Output, Stream::Error] {
+            self.lines.finish(stream, &mut self.ready);
+            self.flush(stream)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, stream: Stream) -> Result<(), SinkError> {
+        let ready = std::mem::take(&mut self.ready);
+        let done = write_all(self.target(stream), &mut [IoSlice::new(&ready)]);
+        self.ready = ready;
+        self.ready.clear();
+        done
+    }
+}
+
+fn open(name: &OsText, place: &Place<'_>) -> Result<OwnedFd, SinkError> {
+    let folder = Path::new(OsStr::from_bytes(&place.workdir.0));
+    let path = folder.join(OsStr::from_bytes(&name.0));
+    let how = match place.mode {
+        OpenMode::Truncate => OFlags::TRUNC,
+        OpenMode::Append => OFlags::APPEND,
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | how;
+    rustix::fs::open(&path, flags, Mode::from_raw_mode(0o666)).map_err(|e| SinkError::Open {
+        path: path.display().to_string(),
+        cause: e.into(),
+    })
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut pieces: &mut [IoSlice<'_>]) -> Result<(), SinkError> {
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        // The kernel takes at most 1,024 pieces at once.
+        let some = pieces.len().min(1024);
+        match rustix::io::writev(fd, &pieces[..some]) {
+            Ok(n) => IoSlice::advance_slices(&mut pieces, n),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => wait_for(fd).map_err(SinkError::Write)?,
+            Err(rustix::io::Errno::PIPE) => return Err(SinkError::Closed),
+            Err(e) => return Err(SinkError::Write(e.into())),
+        }
+    }
+    Ok(())
+}
+
+/// Somebody who shares the descriptor has made it non-blocking.
+fn wait_for(fd: BorrowedFd<'_>) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    match poll(&mut fds, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,155 @@
+//! Slurm's commands: front ends to the same requests as Cosy's own. What Slurm's users and
+//! tools can observe (options, texts, codes) is in `cosy_slurm`; here are files,
+//! environment and sockets.
+//!
+//! The commands find the cluster as all others do (see [`crate::cluster`]); no `SLURM_*`
+//! variable is needed for that.
+
+pub mod clusters;
+pub mod looking;
+pub mod records;
+pub mod sacct;
+pub mod sacctmgr;
+pub mod salloc;
+pub mod sattach;
+pub mod sbatch;
+pub mod sbcast;
+pub mod scancel;
+pub mod scontrol;
+pub mod sdiag;
+pub mod seff;
+pub mod sinfo;
+pub mod sprio;
+pub mod squeue;
+pub mod srun;
+pub mod sshare;
+pub mod sstat;
+pub mod steps;
+pub mod strigger;
+pub mod submit;
+pub mod users;
+pub mod waiting;
+pub mod words;
+
+use crate::{Context, exit, output};
+use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
+use cosy_slurm::table::{self, Row};
+use std::ffi::OsString;
+use std::io::Write;
+
+/// A command of Slurm.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Runs it; gives the exit code.
+    pub run: fn(&Context) -> u8,
+}
+
+const fn entry(name: &'static str, run: fn(&Context) -> u8) -> Entry {
+    Entry { name, run }
+}
+
+/// All of them.
+pub static ALL: [Entry; 17] = [
+    entry("sacct", sacct::run),
+    entry("sacctmgr", sacctmgr::run),
+    entry("salloc", salloc::run),
+    entry("sattach", sattach::run),
+    entry("sbatch", sbatch::run),
+    entry("sbcast", sbcast::run),
+    entry("scancel", scancel::run),
+    entry("scontrol", scontrol::run),
+    entry("sdiag", sdiag::run),
+    entry("seff", seff::run),
+    entry("sinfo", sinfo::run),
+    entry("sprio", sprio::run),
+    entry("squeue", squeue::run),
+    entry("srun", srun::run),
+    entry("sshare", sshare::run),
+    entry("sstat", sstat::run),
+    entry("strigger", strigger::run),
+];
+
+/// The command of that name.
+pub fn by_name(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|e| e.name == name)
+}
+
+/// Runs a command with those arguments; gives its exit code.
+pub fn start(entry: &Entry, args: Vec<OsString>) -> u8 {
+    (entry.run)(&Context::new(entry.name, args))
+}
+
+/// The version line: the release whose behaviour these commands have.
+pub const VERSION: &str = "slurm 22.05.11";
+
+/// The name that this program was called by, as the C library's complaints have it.
+pub fn called() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    called.to_string_lossy().into_owned()
+}
+
+/// A whole line on standard error, as it is.
+pub fn say(line: &str) {
+    // In one piece: others may write to the same place.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// `sbatch: error: TEXT` on standard error.
+pub fn error(context: &Context, text: &str) {
+    say(&format!("{}: error: {text}", context.program()));
+}
+
+/// The version line on standard output.
+pub fn version() -> u8 {
+    output::print(&format!("{VERSION}\n"));
+    exit::OK
+}
+
+/// A command line that cannot be read.
+pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
+    say(&mistake.text(&called()));
+    say(&getopt::hint(context.program()));
+    exit::FAILED
+}
+
+/// The command line, when it asks for neither help, usage nor version and has no mistake;
+/// else it is answered.
+///
+/// # Errors
+/// The exit code.
+pub fn read(context: &Context, usage: &str, rows: &[Row]) -> Result<Parsed, u8> {
+    let parsed = getopt::parse(&table::opts(rows), Order::Permute, context.args());
+    for found in &parsed.found {
+        match found.name {
+            "help" => output::print(&table::help(usage, rows)),
+            "usage" => output::print(&table::usage(usage, rows)),
+            "version" => return Err(version()),
+            _ => continue,
+        }
+        return Err(exit::OK);
+    }
+    match &parsed.mistake {
+        Some(found) => Err(mistake(context, found)),
+        None => Ok(parsed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_free_and_sorted() {
+        assert!(ALL.is_sorted_by_key(|e| e.name));
+        for e in &ALL {
+            assert!(crate::commands::by_name(e.name).is_none(), "{}", e.name);
+            assert!(
+                crate::commands::by_short_name(e.name).is_none(),
+                "{}",
+                e.name
+            );
+            assert!(by_name(e.name).is_some());
+        }
+    }
+}

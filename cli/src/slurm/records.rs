@@ -1,0 +1,200 @@
+//! Jobs and their steps as `sacct`, `sstat` and `seff` tell them: those that live from the
+//! controller's memory, ended ones and their steps out of its store, steps that run from
+//! their nodes.
+
+use super::{looking, steps, users};
+use crate::Context;
+use crate::call::CallError;
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
+use cosy_model::step::StepInfo;
+use cosy_model::{JobId, JobState, Time};
+use cosy_slurm::job::{JobView, Surroundings};
+use cosy_slurm::sacct::rows::{NEEDS, Row};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Jobs whose steps are asked for at once.
+const AT_ONCE: usize = 1000;
+/// Running jobs whose nodes are asked for steps that run; of more than these only ended
+/// steps are told.
+const ASKED_NODES: usize = 64;
+
+/// Everything that records are made of.
+pub struct Records {
+    live: Table,
+    ended: Table,
+    steps: BTreeMap<String, Vec<StepRow>>,
+    running: BTreeMap<String, Vec<StepInfo>>,
+    around: Surroundings,
+    cancellers: BTreeMap<String, i64>,
+    now: Time,
+}
+
+/// Asks for the jobs that `filter` means; for their steps too unless `whole`.
+///
+/// # Errors
+/// No answer.
+pub fn fetch(
+    context: &Context,
+    filter: &JobFilter,
+    whole: bool,
+    now: Time,
+) -> Result<Records, CallError> {
+    let live = looking::table(context, live_request(filter))?;
+    let ended = looking::table(context, ended_request(filter))?;
+    let wanted = looking::Wanted {
+        memory: true,
+        reservations: true,
+        groups: true,
+        cluster: true,
+    };
+    let mut around = looking::surroundings(context, wanted, &live);
+    let more = looking::surroundings(
+        context,
+        looking::Wanted {
+            groups: true,
+            reservations: true,
+            ..looking::Wanted::default()
+        },
+        &ended,
+    );
+    around.groups.extend(more.groups);
+    around.reservations.extend(more.reservations);
+    let mut records = Records {
+        cancellers: cancellers(&ended),
+        live,
+        ended,
+        steps: BTreeMap::new(),
+        running: BTreeMap::new(),
+        around,
+        now,
+    };
+    if !whole {
+        records.steps = records.ended_steps(context)?;
+        records.running = records.running_steps(context);
+    }
+    Ok(records)
+}
+
+fn live_request(filter: &JobFilter) -> Request {
+    Request::Jobs {
+        filter: JobFilter {
+            states: JobState::ALL.into_iter().filter(|s| !s.is_end()).collect(),
+            since: None,
+            until: None,
+            ..filter.clone()
+        },
+        fields: NEEDS.to_vec(),
+        fold_arrays: !filter.ids.iter().any(|id| id.task.is_some()),
+    }
+}
+
+fn ended_request(filter: &JobFilter) -> Request {
+    Request::History {
+        filter: JobFilter {
+            states: JobState::ALL.into_iter().filter(|s| s.is_end()).collect(),
+            ..filter.clone()
+        },
+        fields: NEEDS.to_vec(),
+    }
+}
+
+/// Who cancelled jobs, by number. The store has the name where it was an administrator's or
+/// another's decision before the start; else it is taken for the owner's.
+fn cancellers(ended: &Table) -> BTreeMap<String, i64> {
+    let mut known: BTreeMap<&str, Option<i64>> = BTreeMap::new();
+    let mut all = BTreeMap::new();
+    for row in 0..ended.rows {
+        if ended.text(row, JobField::State) != JobState::Cancelled.word() {
+            continue;
+        }
+        let reason = ended.text(row, JobField::Reason);
+        let number = reason.strip_prefix("cancelled by ").and_then(|name| {
+            let found = known.entry(name).or_insert_with(|| users::number(name));
+            *found
+        });
+        let own = || ended.number(row, JobField::Uid);
+        if let Some(number) = number.or_else(own) {
+            all.insert(ended.text(row, JobField::Ref).to_owned(), number);
+        }
+    }
+    all
+}
+
+impl Records {
+    fn views(&self) -> Vec<JobView<'_>> {
+        let of = |table| {
+            let around = &self.around;
+            move |row| JobView::new(table, row, around)
+        };
+        let mut all: Vec<JobView<'_>> = (0..self.ended.rows).map(of(&self.ended)).collect();
+        let ended: BTreeSet<&str> = all.iter().map(|j| j.text(JobField::Ref)).collect();
+        let live = (0..self.live.rows).map(of(&self.live));
+        // A job may have ended between the two questions.
+        let live: Vec<_> = live
+            .filter(|j| !ended.contains(j.text(JobField::Ref)))
+            .collect();
+        all.extend(live);
+        all.sort_by_key(|j| (j.base_id(), j.task(), j.raw_id()));
+        all
+    }
+
+    /// The records of all jobs, by job.
+    pub fn rows(&self) -> Vec<Vec<Row<'_>>> {
+        let none: (&[StepRow], &[StepInfo]) = (&[], &[]);
+        let views = self.views().into_iter();
+        views
+            .map(|job| {
+                let id = job.text(JobField::Ref);
+                let steps = self.steps.get(id).map_or(none.0, Vec::as_slice);
+                let running = self.running.get(id).map_or(none.1, Vec::as_slice);
+                let canceller = self.cancellers.get(id).copied();
+                Row::of_job(job, steps, running, canceller, self.now)
+            })
+            .collect()
+    }
+
+    /// Jobs that have started, by their names.
+    fn started(&self) -> Vec<JobRef> {
+        let started = |j: &JobView<'_>| j.time(JobField::Start).is_some();
+        let views = self.views().into_iter().filter(started);
+        views
+            .filter_map(|j| j.text(JobField::Ref).parse().ok())
+            .collect()
+    }
+
+    fn ended_steps(&self, context: &Context) -> Result<BTreeMap<String, Vec<StepRow>>, CallError> {
+        let mut all: BTreeMap<String, Vec<StepRow>> = BTreeMap::new();
+        for jobs in self.started().chunks(AT_ONCE) {
+            let jobs = jobs.to_vec();
+            let Reply::Steps(rows) = context.ask(Request::Steps { jobs })? else {
+                return Err(CallError::Unexpected);
+            };
+            for row in rows {
+                all.entry(row.job.to_string()).or_default().push(row);
+            }
+        }
+        for steps in all.values_mut() {
+            // Of a job that was requeued only the last attempt is told.
+            let last = steps.iter().map(|s| s.attempt).max();
+            steps.retain(|s| Some(s.attempt) == last);
+            steps.sort_by_key(|s| s.record.step);
+        }
+        Ok(all)
+    }
+
+    fn running_steps(&self, context: &Context) -> BTreeMap<String, Vec<StepInfo>> {
+        let own = i64::from(rustix::process::getuid().as_raw());
+        let views = self.views().into_iter();
+        let running = views.filter(|j| {
+            j.our_state() == JobState::Running && (own == 0 || j.count(JobField::Uid) == own)
+        });
+        running
+            .take(ASKED_NODES)
+            .filter_map(|j| {
+                let id = JobId(u64::try_from(j.raw_id()).ok()?);
+                let steps = steps::running(context, id);
+                Some((j.text(JobField::Ref).to_owned(), steps))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,211 @@
+//! `sacct`: jobs and steps that were, are and wait. Sources: sacct(1), CLIENTS of it.
+//!
+//! Needs no daemon beside the controller: its store is the accounting.
+
+use super::looking;
+use super::records::{self, Records};
+use super::{clusters, error, say, users};
+use crate::{Context, exit, output, refs, when};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::hostlist;
+use cosy_slurm::data;
+use cosy_slurm::sacct::cells::{Look, cell};
+use cosy_slurm::sacct::fields::{self, Field};
+use cosy_slurm::sacct::form::{heading, line};
+use cosy_slurm::sacct::options::{self, Asked, OPTIONS, Query};
+use cosy_slurm::sacct::rows::Row;
+use cosy_slurm::sacct::tree;
+use jiff::Zoned;
+
+/// Runs `sacct`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let now = when::now();
+    match options::read(context.args(), &now, looking::variable) {
+        Asked::Help => looking::help(context, OPTIONS),
+        Asked::Usage => looking::usage(context, OPTIONS),
+        Asked::Version => looking::version(),
+        Asked::Fields => {
+            output::print(&fields::help(Field::ALL));
+            exit::OK
+        }
+        Asked::Mistake(mistake) => {
+            say(&mistake.text(&super::called()));
+            exit::FAILED
+        }
+        Asked::Bad(text) => {
+            error(context, &text);
+            exit::FAILED
+        }
+        Asked::Report(query) => report(context, &query, &now).unwrap_or_else(|code| code),
+    }
+}
+
+/// Why nothing was shown: it is told, this is the exit code.
+type Failed = u8;
+
+fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
+    for cluster in &query.clusters {
+        if !clusters::names_this(context, cluster) {
+            return Err(exit::FAILED);
+        }
+    }
+    let wanted = wanted(context, &query.jobs)?;
+    let filter = filter(context, query, &wanted)?;
+    if query.script {
+        return scripts(context, &filter.ids);
+    }
+    let at = when::time_of(now);
+    let records = records::fetch(context, &filter, query.whole, at);
+    let records = records.map_err(|e| looking::failed("slurmdb_jobs_get", &e))?;
+    let jobs = chosen(&records, query, &wanted);
+    match query.spelling {
+        Some(spelling) => {
+            let list = jobs.iter().map(|rows| tree::of_job(rows));
+            output::print(&data::answer(spelling, looking::release(), "jobs", list));
+        }
+        None => print(query, &jobs, now),
+    }
+    Ok(exit::OK)
+}
+
+fn print(query: &Query, jobs: &[Vec<Row<'_>>], now: &Zoned) {
+    let look = Look {
+        stamps: looking::stamps(now),
+        raw_sizes: query.raw_sizes,
+        unit: query.unit,
+    };
+    let mut text = String::new();
+    if !query.bare {
+        text.push_str(&heading(&query.columns, &query.form));
+    }
+    for row in jobs.iter().flatten() {
+        let cells = query.columns.iter().map(|c| cell(c.field, row, &look));
+        text.push_str(&line(&query.columns, &query.form, cells));
+    }
+    output::print(&text);
+}
+
+/// A job, or one of its steps, that the command line names.
+struct Wanted {
+    jobs: Vec<JobRef>,
+    step: Option<String>,
+}
+
+fn wanted(context: &Context, words: &[String]) -> Result<Vec<Wanted>, Failed> {
+    let one = |word: &String| {
+        let (job, step) = match word.split_once('.') {
+            Some((job, step)) => (job, Some(step.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let jobs = refs::jobs(job).map_err(|_| {
+            error(context, &format!("Bad job/step specified: {word}"));
+            exit::FAILED
+        })?;
+        Ok(Wanted { jobs, step })
+    };
+    words.iter().map(one).collect()
+}
+
+fn filter(context: &Context, query: &Query, wanted: &[Wanted]) -> Result<JobFilter, Failed> {
+    let mut users = query.users.clone();
+    if let Some(user) = users.iter().find(|u| !users::exists(u)) {
+        error(context, &format!("Invalid user id: {user}"));
+        return Err(exit::FAILED);
+    }
+    let own = rustix::process::getuid().as_raw();
+    let everyones = query.all_users || own == 0 || !wanted.is_empty();
+    if users.is_empty() && !everyones {
+        users = vec![own.to_string()];
+    }
+    let nodes = match &query.nodes {
+        Some(text) => hostlist::expand(text).map_err(|e| {
+            error(context, &e.to_string());
+            exit::FAILED
+        })?,
+        None => Vec::new(),
+    };
+    Ok(JobFilter {
+        ids: wanted.iter().flat_map(|w| w.jobs.clone()).collect(),
+        users,
+        queues: query.partitions.clone(),
+        names: query.names.clone(),
+        accounts: query.accounts.clone(),
+        nodes,
+        since: query.since,
+        until: query.until,
+        ..JobFilter::default()
+    })
+}
+
+/// The records that are shown, by job.
+fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Wanted]) -> Vec<Vec<Row<'r>>> {
+    let mut all = records.rows();
+    all.retain(|rows| rows.first().is_some_and(|whole| fits(whole, query)));
+    for rows in &mut all {
+        rows.retain(|row| {
+            let named = wanted.is_empty() || wanted.iter().any(|w| names(w, row));
+            named && (row.is_whole() || !query.whole)
+        });
+    }
+    all.retain(|rows| !rows.is_empty());
+    all
+}
+
+fn names(wanted: &Wanted, row: &Row<'_>) -> bool {
+    let Some(step) = &wanted.step else {
+        let base = row.job.base_id();
+        let is = |id: &JobRef| match id.task {
+            Some(task) => row.job.task() == Some(i64::from(task)) && same(id, base),
+            None => same(id, base) || same(id, row.job.raw_id()),
+        };
+        return wanted.jobs.iter().any(is);
+    };
+    row.step().as_ref() == Some(step)
+        && wanted.jobs.iter().any(|id| match id.task {
+            Some(task) => row.job.task() == Some(i64::from(task)) && same(id, row.job.base_id()),
+            None => same(id, row.job.raw_id()) || same(id, row.job.base_id()),
+        })
+}
+
+fn same(id: &JobRef, number: i64) -> bool {
+    u64::try_from(number) == Ok(id.job.0)
+}
+
+fn fits(whole: &Row<'_>, query: &Query) -> bool {
+    let job = &whole.job;
+    let among = |list: &[String], text: &str| list.is_empty() || list.iter().any(|l| l == text);
+    let within = |range: Option<(i64, i64)>, n: i64| {
+        range.is_none_or(|(least, most)| (least..=most).contains(&n))
+    };
+    let group = |list: &[String]| {
+        let gid = job.count(JobField::Gid);
+        let name = job.around().groups.get(&gid);
+        list.is_empty() || list.contains(&gid.to_string()) || name.is_some_and(|n| list.contains(n))
+    };
+    let early = query
+        .until
+        .zip(job.time(JobField::Submit))
+        .is_none_or(|(until, submit)| submit < until);
+    (query.states.is_empty() || query.states.contains(&whole.state()))
+        && among(&query.qos, job.text(JobField::Qos))
+        && among(&query.wckeys, job.text(JobField::Wckey))
+        && within(query.node_count, whole.node_count())
+        && within(query.core_count, whole.cores())
+        && group(&query.groups)
+        && early
+}
+
+fn scripts(context: &Context, jobs: &[JobRef]) -> Result<u8, Failed> {
+    if jobs.is_empty() {
+        error(context, "-B/--batch-script requires a jobid");
+        return Err(exit::FAILED);
+    }
+    for job in jobs {
+        output::print(&format!("Batch Script for {job}\n{}\n", "-".repeat(80)));
+        match context.ask(Request::Script { job: *job }) {
+            Ok(Reply::Script(text)) if !text.is_empty() => output::print(&text.lossy()),
+            Ok(_) | Err(_) => output::print("NONE\n"),
+        }
+    }
+    Ok(exit::OK)
+}

@@ -1,0 +1,250 @@
+//! `salloc`: an allocation, and a shell or command in it on this host. Source: salloc(1),
+//! captures salloc-*.
+
+use super::srun::own::immediate;
+use super::submit::{self, fail};
+use super::waiting::{self, Manner};
+use super::{error, say};
+use crate::alloc::attend::{Allocated, Attendant};
+use crate::alloc::{self, shell};
+use crate::run::{place, with_variables};
+use crate::{Context, exit};
+use cosy_model::api::EndedJob;
+use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
+use cosy_slurm::environment::Facts;
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::{Fault, Program};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+const SALLOC: Program = Program::Salloc;
+
+/// The options of `salloc` that are not about the job.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    no_shell: bool,
+    /// `--kill-command`: with this signal.
+    kill: Option<i32>,
+    immediate: Option<Duration>,
+    bell: bool,
+}
+
+impl Own {
+    fn read(options: &[Found]) -> Result<Self, Fault> {
+        let mut own = Self::default();
+        for found in options {
+            match found.name {
+                "no-shell" => own.no_shell = true,
+                "kill-command" => own.kill = Some(signal(found)?),
+                "immediate" => own.immediate = Some(immediate(found)?),
+                "bell" => own.bell = true,
+                "no-bell" => own.bell = false,
+                _ => {}
+            }
+        }
+        Ok(own)
+    }
+}
+
+fn signal(found: &Found) -> Result<i32, Fault> {
+    let text = found.text();
+    if text.is_empty() {
+        return Ok(signal_hook::consts::SIGTERM);
+    }
+    let number = cosy_slurm::signals::parse(&text);
+    number.ok_or_else(|| Fault::specification("kill-command"))
+}
+
+/// Runs `salloc`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match submit::command_line(context, SALLOC) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    let options: Vec<Found> = [&submit::environment(SALLOC)[..], &parsed.found].concat();
+    let read = submit::wishes(SALLOC, &options).and_then(|(w, own)| Ok((w, Own::read(&own)?)));
+    let (wishes, own) = match read {
+        Ok(read) => read,
+        Err(fault) => return fail(SALLOC, &fault),
+    };
+    if wishes.verbose > 0 {
+        submit::describe(SALLOC, &parsed.found);
+    }
+    submit::remarks(SALLOC, &wishes);
+    if own.no_shell && !parsed.words.is_empty() {
+        return fail(
+            SALLOC,
+            &Fault::error("--no-shell cannot be used with a command"),
+        );
+    }
+    allocate(context, &wishes, &own, parsed.words)
+}
+
+fn allocate(context: &Context, wishes: &Wishes, own: &Own, command: Vec<OsString>) -> u8 {
+    let name = if own.no_shell {
+        "no-shell"
+    } else {
+        "interactive"
+    };
+    let built = submit::job(context, SALLOC, wishes.clone(), Runs::Allocation, name);
+    let (spec, environment) = match built {
+        Ok((spec, _)) => split(spec, own),
+        Err(fault) => return fail(SALLOC, &fault),
+    };
+    let manner = Manner {
+        patience: own.immediate,
+        quiet: wishes.quiet,
+    };
+    let (attendant, allocated) = match waiting::get(context, SALLOC, spec, &manner) {
+        Ok(got) => got,
+        Err(code) => return code,
+    };
+    let job = attendant.job();
+    let told = |text: &str| {
+        if !wishes.quiet {
+            say(&format!("salloc: {text}"));
+        }
+    };
+    told(&format!("Granted job allocation {job}"));
+    if own.bell {
+        crate::output::print("\x07");
+    }
+    if own.no_shell {
+        return exit::OK;
+    }
+    let inside = Inside {
+        context,
+        own,
+        quiet: wishes.quiet,
+        workdir: wishes.chdir.clone(),
+        variables: variables(&environment, &allocated),
+        command,
+    };
+    inside.run(attendant)
+}
+
+/// The allocation, and the variables for the command in it.
+fn split(spec: JobSpec, own: &Own) -> (JobSpec, OsText) {
+    let environment = spec.environment.clone();
+    let spec = JobSpec {
+        attended: !own.no_shell,
+        requeue: false,
+        environment: OsText::default(),
+        ..spec
+    };
+    (spec, environment)
+}
+
+fn variables(environment: &OsText, allocated: &Allocated) -> OsText {
+    let mut all = with_variables(environment, &allocated.variables);
+    if let Some(facts) = Facts::read(&allocated.variables.0) {
+        let told: Vec<String> = facts.allocation().texts().collect();
+        all = with_variables(&all, &told.join("\0").into());
+    }
+    // Where there is no way to the nodes, whatever needs it says so.
+    if let Ok((_, socket)) = place::outside(&allocated.entry) {
+        let mut variable = format!("{}=", place::STEP_SOCKET_VARIABLE).into_bytes();
+        variable.extend(socket.into_os_string().into_vec());
+        all = with_variables(&all, &OsText(variable));
+    }
+    all
+}
+
+struct Inside<'a> {
+    context: &'a Context,
+    own: &'a Own,
+    quiet: bool,
+    workdir: Option<OsString>,
+    variables: OsText,
+    command: Vec<OsString>,
+}
+
+impl Inside<'_> {
+    fn run(self, mut attendant: Attendant) -> u8 {
+        let job = attendant.job();
+        let words = self.words();
+        let ended = shell::run(self.manner(job), self.process(&words), &mut attendant);
+        let (code, job_ended) = match &ended {
+            Ok(ended) => (ended.exit_code, ended.job_ended),
+            Err(_) => {
+                let shown = words[0].to_string_lossy();
+                let text = format!("_fork_command: Unable to find command \"{shown}\"");
+                error(self.context, &text);
+                (i32::from(exit::FAILED), false)
+            }
+        };
+        let signal = ended.as_ref().map_or(0, |e| e.signal);
+        if !job_ended {
+            self.say(&format!("Relinquishing job allocation {job}"));
+            alloc::finish(self.context, job, code, signal);
+        }
+        drop(attendant);
+        let killed = job_ended && signal != 0;
+        // As in the original, a signal that ended the command is no failure of its own.
+        if killed {
+            exit::FAILED
+        } else {
+            u8::try_from(code).unwrap_or(u8::MAX)
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            say(&format!("salloc: {text}"));
+        }
+    }
+
+    /// What becomes of the command when the job ends first.
+    fn manner(&self, job: JobId) -> shell::Manner<'_> {
+        let interactive = self.command.is_empty() && std::io::stdin().is_terminal();
+        let kill = self
+            .own
+            .kill
+            .or(interactive.then_some(signal_hook::consts::SIGHUP));
+        let quiet = self.quiet;
+        shell::Manner {
+            program: self.context.program(),
+            kill,
+            says: Box::new(move |ended| says(job, ended, quiet)),
+        }
+    }
+
+    fn process(&self, words: &[OsString]) -> std::process::Command {
+        let mut command = std::process::Command::new(&words[0]);
+        command.args(&words[1..]).env_clear();
+        for variable in self.variables.0.split(|b| *b == 0) {
+            if let Some(at) = variable.iter().position(|b| *b == b'=') {
+                let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+                command.env(part(&variable[..at]), part(&variable[at + 1..]));
+            }
+        }
+        if let Some(workdir) = &self.workdir {
+            command.current_dir(workdir);
+        }
+        command
+    }
+
+    fn words(&self) -> Vec<OsString> {
+        if !self.command.is_empty() {
+            return self.command.clone();
+        }
+        let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
+        vec![shell.unwrap_or_else(|| "/bin/sh".into())]
+    }
+}
+
+/// What is said when the job ends before its command.
+fn says(job: JobId, ended: Option<&EndedJob>, quiet: bool) {
+    if quiet {
+        return;
+    }
+    say(&match ended.map(|e| e.state) {
+        Some(JobState::TimedOut) => format!(
+            "salloc: Job {job} has exceeded its time limit and its allocation has been revoked."
+        ),
+        _ => format!("salloc: Job allocation {job} has been revoked."),
+    });
+}

@@ -1,0 +1,169 @@
+//! `sattach`: the output of a step that runs, from now on. Source: sattach(1), capture
+//! acct-sattach.
+
+use super::{error, read};
+use crate::run::intake::Intake;
+use crate::run::interrupt::Rule;
+use crate::run::lines::{self, Style};
+use crate::run::session::{self, Manner, Means, Step};
+use crate::run::sink::Sinks;
+use crate::run::talk::{self, Answered};
+use crate::{Context, exit, output, run};
+use cosy_model::step::{StepAsk, StepLayout};
+use cosy_model::{Dialect, JobId, StepId};
+use cosy_slurm::table::Row;
+
+const USAGE: &str = "sattach [OPTIONS] <jobid.stepid>";
+const OPTIONS: &[Row] = &[
+    Row::long_value("input-filter", "TASK", "accepted: input is not taken"),
+    Row::long_value(
+        "output-filter",
+        "TASK",
+        "accepted: output of all tasks is shown",
+    ),
+    Row::long_value(
+        "error-filter",
+        "TASK",
+        "accepted: errors of all tasks are shown",
+    ),
+    Row::flag(b'l', "label", "each line with its task's number"),
+    Row::long_flag("layout", "print where the tasks are, and exit"),
+    Row::flag(b'Q', "quiet", "say only what went wrong"),
+    Row::flag(b'v', "verbose", "say more"),
+    Row::flag(b'V', "version", "say the version, and exit"),
+    Row::flag(b'h', "help", "say what options there are, and exit"),
+    Row::flag(b'u', "usage", "say how it is called, and exit"),
+];
+
+/// Runs `sattach`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match read(context, USAGE, OPTIONS) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
+    let [word] = &parsed.words[..] else {
+        error(context, "exactly one step is needed: <jobid.stepid>");
+        return exit::FAILED;
+    };
+    let text = word.to_string_lossy();
+    let Some((job, step)) = step(&text) else {
+        error(
+            context,
+            &format!("\"{text}\" is not a valid step: <jobid.stepid>"),
+        );
+        return exit::FAILED;
+    };
+    match attach(context, job, step) {
+        Some(step) if has("layout") => {
+            output::print(&layout(&step.layout));
+            exit::OK
+        }
+        Some(step) => follow(context, step, has("label")),
+        None => {
+            let text = "Could not get job step info: Job/step already completing or completed";
+            error(context, text);
+            exit::FAILED
+        }
+    }
+}
+
+/// `12.0`
+fn step(text: &str) -> Option<(JobId, StepId)> {
+    let (job, step) = text.split_once('.')?;
+    Some((JobId(job.parse().ok()?), StepId(step.parse().ok()?)))
+}
+
+fn attach(context: &Context, job: JobId, step: StepId) -> Option<Step> {
+    let stream = run::way_to(context, job).ok()?;
+    let ask = StepAsk::Attach { job, step };
+    match talk::ask(stream, &ask, None, &mut |_| ()).ok()? {
+        Answered::Step(step) => Some(*step),
+        Answered::Other(_) => None,
+    }
+}
+
+fn layout(layout: &StepLayout) -> String {
+    let nodes = layout.nodes_with_tasks();
+    let list = cosy_model::fold(nodes);
+    let (tasks, count) = (layout.tasks, nodes.len());
+    let mut text = format!("Job step layout:\n\t{tasks} tasks, {count} nodes ({list})\n\n");
+    for (number, name) in (0u32..).zip(nodes) {
+        let ranks = layout.ranks_of(number);
+        let list: Vec<String> = ranks.iter().map(u32::to_string).collect();
+        text.push_str(&format!(
+            "\tNode {number} ({name}), {} task(s): {}\n",
+            ranks.len(),
+            list.join(" ")
+        ));
+    }
+    text
+}
+
+fn follow(context: &Context, step: Step, label: bool) -> u8 {
+    let style = match (label, step.layout.tasks) {
+        (true, tasks) => Style::Label(lines::width(tasks)),
+        (false, 0 | 1) => Style::Raw,
+        (false, _) => Style::Whole,
+    };
+    let Ok(intake) = Intake::new(&[]) else {
+        return exit::FAILED;
+    };
+    let means = Means {
+        sinks: Sinks::own(style),
+        input: None,
+        intake,
+        attendant: None,
+    };
+    let manner = Manner {
+        program: context.program().to_owned(),
+        kill_on_bad_exit: false,
+        looks_on: true,
+        raw: false,
+        quiet: false,
+        dialect: Dialect::Slurm,
+        interrupts: Rule::default(),
+        wait: None,
+    };
+    session::run(step, manner, means).map_or(exit::FAILED, |outcome| outcome.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::step::RankRun;
+
+    #[test]
+    fn steps() {
+        let check = |text: &str, want: Option<(u64, u32)>| {
+            let want = want.map(|(j, s)| (JobId(j), StepId(s)));
+            assert_eq!(step(text), want, "{text}");
+        };
+        check("12.0", Some((12, 0)));
+        check("12", None);
+        check("12.batch", None);
+        check("x.1", None);
+    }
+
+    #[test]
+    fn layouts() {
+        let run = |first, count| {
+            vec![RankRun {
+                first,
+                count,
+                stride: 1,
+            }]
+        };
+        let step = StepLayout {
+            nodes: vec!["n1".into(), "n2".into()],
+            ranks: vec![run(0, 2), run(2, 1)],
+            tasks: 3,
+            cores_per_task: 1,
+        };
+        assert_eq!(
+            layout(&step),
+            "Job step layout:\n\t3 tasks, 2 nodes (n[1-2])\n\n\tNode 0 (n1), 2 task(s): 0 1\n\t\
+             Node 1 (n2), 1 task(s): 2\n"
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! `sbatch`: a script and its options become a job. Source: sbatch(1), captures.
+
+use super::say;
+use super::submit::{self, fail, files, refusal};
+use crate::{Context, exit, output};
+use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
+use cosy_model::{JobId, OsText, Program as Runs};
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::{Fault, Program, directives};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+const SBATCH: Program = Program::Sbatch;
+
+/// Runs `sbatch`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match submit::command_line(context, SBATCH) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    match sbatch(context, &parsed.found, &parsed.words) {
+        Ok(code) => code,
+        Err(Stop::Fault(fault)) => fail(SBATCH, &fault),
+        Err(Stop::Code(code)) => code,
+    }
+}
+
+/// Why there is no job.
+enum Stop {
+    Fault(Fault),
+    /// It was said already.
+    Code(u8),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, Stop> {
+    let batch = Batch::read(line, words)?;
+    let environment = submit::environment(SBATCH);
+    let ignore_pbs = [&environment[..], line]
+        .iter()
+        .any(|o| has(o, "ignore-pbs"));
+    let script = batch.options(ignore_pbs)?;
+    let all: Vec<Found> = [&script[..], &environment, line].concat();
+    let (wishes, _) = submit::wishes(SBATCH, &all)?;
+    if wishes.verbose > 0 {
+        submit::describe(SBATCH, line);
+    }
+    submit::remarks(SBATCH, &wishes);
+    let name = batch.default_name();
+    let runs = batch.runs();
+    let (spec, array) = submit::job(context, SBATCH, wishes.clone(), runs, &name)?;
+    let submission = Submission {
+        spec,
+        script: OsText(batch.text),
+        array,
+    };
+    if wishes.test_only {
+        return Ok(submit::trial::run(context, SBATCH, &submission));
+    }
+    send(context, &wishes, submission)
+}
+
+fn has(options: &[Found], name: &str) -> bool {
+    options.iter().any(|f| f.name == name)
+}
+
+/// The script as it is submitted.
+struct Batch {
+    /// Its whole path; empty where it has none.
+    path: OsString,
+    /// What it is called without one.
+    called: &'static str,
+    text: Vec<u8>,
+    args: Vec<OsString>,
+}
+
+impl Batch {
+    fn read(line: &[Found], words: &[OsString]) -> Result<Self, Fault> {
+        if let Some(wrap) = line.iter().rev().find(|f| f.name == "wrap") {
+            return Self::wrap(wrap, words);
+        }
+        let script = files::script(words.first())?;
+        Ok(Self {
+            path: script.path.into_os_string(),
+            called: "sbatch",
+            text: script.text,
+            args: words.iter().skip(1).cloned().collect(),
+        })
+    }
+
+    fn wrap(wrap: &Found, words: &[OsString]) -> Result<Self, Fault> {
+        if !words.is_empty() {
+            return Err(Fault::error(
+                "Script arguments not permitted with --wrap option",
+            ));
+        }
+        let mut text = b"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n".to_vec();
+        text.extend(wrap.value.clone().unwrap_or_default().into_vec());
+        text.push(b'\n');
+        Ok(Self {
+            path: OsString::new(),
+            called: "wrap",
+            text,
+            args: Vec::new(),
+        })
+    }
+
+    /// The options in the script.
+    fn options(&self, ignore_pbs: bool) -> Result<Vec<Found>, Stop> {
+        let text = String::from_utf8_lossy(&self.text);
+        if directives::has_parts(&text) {
+            let why = "jobs of several parts (hetjob) are not available: submit jobs that depend on each other";
+            return Err(Fault::error(why).into());
+        }
+        let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
+        directives::read(&text, ignore_pbs).map_err(mistaken)
+    }
+
+    fn default_name(&self) -> String {
+        let name = Path::new(&self.path).file_name();
+        name.map_or_else(
+            || self.called.to_owned(),
+            |n| n.to_string_lossy().into_owned(),
+        )
+    }
+
+    fn runs(&self) -> Runs {
+        let text = |t: &OsString| OsText(t.clone().into_vec());
+        Runs::Script {
+            name: text(&self.path),
+            args: self.args.iter().map(text).collect(),
+        }
+    }
+}
+
+fn send(context: &Context, wishes: &Wishes, submission: Submission) -> Result<u8, Stop> {
+    let (spec, array) = (submission.spec.clone(), submission.array.clone());
+    let reply = context.ask(Request::Submit(Box::new(submission)));
+    let (job, note) = match reply {
+        Ok(Reply::Submitted { job, note, .. }) => (job, note),
+        Ok(_) => return Err(Fault::refusal(cosy_slurm::says::VERSION).into()),
+        Err(e) => return Err(refusal::explain(context, &spec, array.as_ref(), &e).into()),
+    };
+    if !note.is_empty() && !wishes.quiet {
+        say(&format!("sbatch: {note}"));
+    }
+    announce(wishes, job);
+    if wishes.wait {
+        return Ok(wait(context, job));
+    }
+    Ok(exit::OK)
+}
+
+fn announce(wishes: &Wishes, job: JobId) {
+    let cluster = wishes.clusters.as_deref().filter(|c| *c != "all");
+    if wishes.parsable {
+        let cluster = cluster.map(|c| format!(";{c}")).unwrap_or_default();
+        output::print(&format!("{job}{cluster}\n"));
+    } else if !wishes.quiet {
+        let cluster = cluster
+            .map(|c| format!(" on cluster {c}"))
+            .unwrap_or_default();
+        output::print(&format!("Submitted batch job {job}{cluster}\n"));
+    }
+}
+
+/// Waits for the end; the exit code is the job's, 1 where a signal or anything else than
+/// its script ended it.
+fn wait(context: &Context, job: JobId) -> u8 {
+    let jobs = vec![JobRef { job, task: None }];
+    match context.ask(Request::Wait { jobs }) {
+        Ok(Reply::Ended(ended)) => ended.iter().map(code).max().unwrap_or(exit::OK),
+        Ok(_) | Err(_) => exit::FAILED,
+    }
+}
+
+fn code(ended: &EndedJob) -> u8 {
+    let fine = ended.state == cosy_model::JobState::Completed;
+    match (ended.exit_code, ended.signal) {
+        (0, 0) if fine => exit::OK,
+        (code, 0) if code != 0 => u8::try_from(code).unwrap_or(u8::MAX),
+        (_, _) => exit::FAILED,
+    }
+}

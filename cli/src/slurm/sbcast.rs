@@ -1,0 +1,105 @@
+//! `sbcast`: copies a file to all nodes of a job, as `cbcast` does. Source: sbcast(1),
+//! capture acct-sbcast.
+
+use super::{error, read};
+use crate::{Context, cast, exit};
+use cosy_slurm::getopt::Parsed;
+use cosy_slurm::table::Row;
+use std::ffi::OsString;
+
+const USAGE: &str = "sbcast [OPTIONS] SOURCE DEST";
+const OPTIONS: &[Row] = &[
+    Row::flag(b'C', "compress", "accepted: nothing is compressed"),
+    Row::value(b'F', "fanout", "N", "accepted: the tree of nodes is chosen"),
+    Row::flag(b'f', "force", "replace a file that is there"),
+    Row::value(b'j', "jobid", "ID", "the job; the one around without"),
+    Row::flag(b'p', "preserve", "keep times and mode"),
+    Row::value(b's', "size", "N", "accepted: the size of pieces is chosen"),
+    Row::value(
+        b't',
+        "timeout",
+        "SECONDS",
+        "accepted: silence of nodes is noticed",
+    ),
+    Row::flag(b'v', "verbose", "say more"),
+    Row::flag(b'V', "version", "say the version, and exit"),
+    Row::long_value("exclude", "PATHS", "accepted: libraries are not copied"),
+    Row::long_flag("send-libs", "accepted: libraries are not copied"),
+    Row::long_flag("help", "say what options there are, and exit"),
+    Row::long_flag("usage", "say how it is called, and exit"),
+];
+
+/// Runs `sbcast`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match read(context, USAGE, OPTIONS) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    if parsed.words.len() != 2 {
+        error(
+            context,
+            &format!("Need two file names, have {} names", parsed.words.len()),
+        );
+        return exit::FAILED;
+    }
+    copy(context, &parsed)
+}
+
+fn copy(context: &Context, parsed: &Parsed) -> u8 {
+    let given = parsed.found.iter().rev().find(|f| f.name == "jobid");
+    let around = || std::env::var("SLURM_JOB_ID").ok();
+    let Some(job) = given.map(|f| f.text()).or_else(around) else {
+        let text = "Need a job id to run this command.  Run from within a Slurm job or use the \
+                    --jobid option.";
+        error(context, text);
+        return exit::FAILED;
+    };
+    let args = arguments(parsed, &job);
+    let matches = match cast::command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(_) => {
+            error(context, &format!("Invalid job id: {job}"));
+            return exit::FAILED;
+        }
+    };
+    match cast::run(context, &matches) {
+        Ok(code) => code,
+        Err(e) => {
+            error(context, &format!("{e:#}"));
+            exit::FAILED
+        }
+    }
+}
+
+/// The same for `cbcast`.
+fn arguments(parsed: &Parsed, job: &str) -> Vec<OsString> {
+    let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
+    let mut args: Vec<OsString> = vec!["cast".into(), format!("--job={job}").into()];
+    for name in ["force", "preserve"] {
+        if has(name) {
+            args.push(format!("--{name}").into());
+        }
+    }
+    args.push("--quiet".into());
+    args.push("--".into());
+    args.extend(parsed.words.iter().cloned());
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_slurm::getopt::{self, Order};
+    use cosy_slurm::table;
+
+    #[test]
+    fn asks_for_the_same() {
+        let args = ["-fp", "-j", "12", "a", "b"].map(OsString::from);
+        let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, &args);
+        let matches = cast::command().try_get_matches_from(arguments(&parsed, "12"));
+        let matches = matches.unwrap();
+        assert!(matches.get_flag("force") && matches.get_flag("preserve"));
+        let job = matches.get_one::<cosy_model::JobId>("job");
+        assert_eq!(job, Some(&cosy_model::JobId(12)));
+    }
+}

@@ -1,0 +1,295 @@
+//! `scancel`: ends jobs and steps, or sends them signals.
+//!
+//! One request for all ids together, however many they are; the sentences for those that
+//! could not be ended come from its answer. Source: scancel(1).
+
+use super::{error, read, say, steps};
+use crate::call::CallError;
+use crate::{Context, exit};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
+use cosy_model::{Refusal, RefusalCode};
+use cosy_slurm::cancel::{OPTIONS, VARIABLES, Wanted};
+use cosy_slurm::getopt::Found;
+use cosy_slurm::targets::{Step, Target};
+use cosy_slurm::{says, signals};
+use std::io::{BufRead, Write};
+
+const USAGE: &str = "scancel [OPTIONS] [job_id[_array_id][.step_id]]";
+/// The exit code for what belongs to somebody else: Slurm's number of that error, cut to
+/// what an exit code holds.
+const DENIED: u8 = 210;
+
+/// Runs `scancel`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match read(context, USAGE, OPTIONS) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    let words: Vec<String> = parsed
+        .words
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect();
+    let options: Vec<Found> = variables().chain(parsed.found).collect();
+    match Wanted::read(&options, &words) {
+        Ok(wanted) => cancel(context, &wanted),
+        Err(mistake) => {
+            mistake.0.iter().for_each(|line| say(line));
+            exit::FAILED
+        }
+    }
+}
+
+fn variables() -> impl Iterator<Item = Found> {
+    let set = |(variable, name): &(&str, &'static str)| {
+        let value = std::env::var_os(variable)?;
+        Some(Found {
+            name,
+            value: Some(value),
+        })
+    };
+    VARIABLES.iter().filter_map(set)
+}
+
+fn cancel(context: &Context, wanted: &Wanted) -> u8 {
+    let filter = match filter(context, wanted) {
+        Ok(Some(filter)) => filter,
+        Ok(None) => return exit::OK,
+        Err(code) => return code,
+    };
+    let mut code = exit::OK;
+    let (whole, some): (Vec<&Target>, Vec<&Target>) =
+        wanted.targets.iter().partition(|t| t.step.is_none());
+    for target in some {
+        let fine = !wanted.interactive || agreed(&format!("Cancel step_id={}", target.text));
+        if fine {
+            code = code.max(cancel_step(context, wanted, target));
+        }
+    }
+    if !whole.is_empty() || wanted.targets.is_empty() {
+        let jobs = Jobs {
+            context,
+            wanted,
+            filter,
+        };
+        code = code.max(jobs.cancel(&whole));
+    }
+    code
+}
+
+/// The conditions beside ids. `None`: nothing can pass.
+fn filter(context: &Context, wanted: &Wanted) -> Result<Option<JobFilter>, u8> {
+    let list = |given: &Option<String>| given.clone().into_iter().collect::<Vec<_>>();
+    let mut filter = JobFilter {
+        users: list(&wanted.user),
+        queues: list(&wanted.partition),
+        names: list(&wanted.name),
+        accounts: list(&wanted.account),
+        states: wanted.job_states(),
+        ..JobFilter::default()
+    };
+    if let Some(nodes) = &wanted.nodes {
+        filter.nodes = cosy_model::expand(nodes).unwrap_or_else(|_| vec![nodes.clone()]);
+    }
+    if wanted.me {
+        filter.users = vec![rustix::process::getuid().as_raw().to_string()];
+    }
+    if let Some(user) = &wanted.user
+        && !super::users::exists(user)
+    {
+        error(context, &format!("Invalid user name: {user}"));
+        return Err(exit::FAILED);
+    }
+    if let Some(clusters) = &wanted.clusters
+        && !super::clusters::names_this(context, clusters)
+    {
+        return Err(exit::FAILED);
+    }
+    if wanted.qos.is_some() || wanted.wckey.is_some() || wanted.reservation.is_some() {
+        return Ok(narrowed(context, wanted, filter));
+    }
+    Ok(Some(filter))
+}
+
+/// Looks up which jobs pass the conditions that the controller does not filter by.
+fn narrowed(context: &Context, wanted: &Wanted, filter: JobFilter) -> Option<JobFilter> {
+    let fields = vec![
+        JobField::Ref,
+        JobField::Qos,
+        JobField::Wckey,
+        JobField::Reservation,
+    ];
+    let table = list(context, filter, fields)?;
+    let reservation = wanted.reservation.as_deref();
+    let reservation = reservation.map(|name| super::clusters::reservation(context, name));
+    let same = |given: &Option<String>, row, field| {
+        given.as_deref().is_none_or(|g| table.text(row, field) == g)
+    };
+    let passes = |row: &usize| {
+        same(&wanted.qos, *row, JobField::Qos)
+            && same(&wanted.wckey, *row, JobField::Wckey)
+            && reservation.is_none_or(|id| {
+                let own = table.number(*row, JobField::Reservation);
+                own.is_some() && own == id.and_then(|id| i64::try_from(id.0).ok())
+            })
+    };
+    let rows = (0..table.rows).filter(passes);
+    let ids: Vec<JobRef> = rows
+        .filter_map(|row| table.text(row, JobField::Ref).parse().ok())
+        .collect();
+    (!ids.is_empty()).then(|| JobFilter {
+        ids,
+        ..JobFilter::default()
+    })
+}
+
+fn list(context: &Context, filter: JobFilter, fields: Vec<JobField>) -> Option<Table> {
+    let request = Request::Jobs {
+        filter,
+        fields,
+        fold_arrays: false,
+    };
+    match context.ask(request) {
+        Ok(Reply::Jobs(table)) if table.is_sound() => Some(table),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Whole jobs.
+struct Jobs<'a> {
+    context: &'a Context,
+    wanted: &'a Wanted,
+    filter: JobFilter,
+}
+
+impl Jobs<'_> {
+    fn cancel(mut self, targets: &[&Target]) -> u8 {
+        let named: Vec<JobRef> = targets.iter().flat_map(|t| t.jobs.clone()).collect();
+        if self.filter.ids.is_empty() {
+            self.filter.ids = named;
+        } else if !named.is_empty() {
+            self.filter.ids.retain(|id| named.contains(id));
+        }
+        if self.wanted.interactive {
+            return self.ask_each();
+        }
+        for target in targets.iter().filter(|_| self.wanted.verbose) {
+            self.announce(&target.text);
+        }
+        self.send()
+    }
+
+    fn announce(&self, id: &str) {
+        say(&match self.wanted.signal {
+            Some(signal) if !self.wanted.ends() => format!("scancel: Signal {signal} to job {id}"),
+            Some(_) | None => format!("scancel: Terminating job {id}"),
+        });
+    }
+
+    fn ask_each(mut self) -> u8 {
+        let fields = vec![JobField::Ref, JobField::Name, JobField::Queue];
+        let Some(table) = list(self.context, self.filter.clone(), fields) else {
+            return exit::FAILED;
+        };
+        let wanted = |row: &usize| {
+            agreed(&format!(
+                "Cancel job_id={} name={} partition={}",
+                table.text(*row, JobField::Ref),
+                table.text(*row, JobField::Name),
+                table.text(*row, JobField::Queue)
+            ))
+        };
+        let rows = (0..table.rows).filter(wanted);
+        let chosen = rows.filter_map(|row| table.text(row, JobField::Ref).parse().ok());
+        self.filter.ids = chosen.collect();
+        if self.filter.ids.is_empty() {
+            return exit::OK;
+        }
+        self.send()
+    }
+
+    fn send(&self) -> u8 {
+        let wanted = self.wanted;
+        let signal = wanted.signal.unwrap_or(signals::KILL);
+        let signal = (!wanted.ends()).then_some(signal);
+        let request = Request::Cancel {
+            filter: self.filter.clone(),
+            signal,
+            script_only: signal.is_some() && wanted.batch,
+            steps_only: signal.is_some() && !wanted.batch && !wanted.full,
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Done { refused, .. }) => self.complain(&refused),
+            Ok(_) => self.failed(&CallError::Unexpected),
+            Err(e) => self.failed(&e),
+        }
+    }
+
+    fn failed(&self, e: &CallError) -> u8 {
+        if self.filter.ids.is_empty() {
+            error(self.context, super::words::of_call(e));
+        }
+        for id in &self.filter.ids {
+            let why = super::words::of_call(e);
+            error(
+                self.context,
+                &format!("Kill job error on job id {id}: {why}"),
+            );
+        }
+        exit::FAILED
+    }
+
+    fn complain(&self, refused: &[(String, Refusal)]) -> u8 {
+        let mut code = exit::OK;
+        for (id, refusal) in refused {
+            let (why, loud, own) = match refusal.code {
+                RefusalCode::NotFound => (says::NO_JOB, false, exit::OK),
+                RefusalCode::WrongState => (says::COMPLETED, false, exit::OK),
+                RefusalCode::Forbidden => (says::DENIED, true, DENIED),
+                other => (says::about_job(other), true, exit::FAILED),
+            };
+            if (loud && !self.wanted.quiet) || self.wanted.verbose {
+                error(
+                    self.context,
+                    &format!("Kill job error on job id {id}: {why}"),
+                );
+            }
+            code = code.max(own);
+        }
+        code
+    }
+}
+
+/// Asks on the terminal.
+fn agreed(question: &str) -> bool {
+    let mut out = std::io::stdout().lock();
+    let asked = write!(out, "{question} [y/n]? ").and_then(|()| out.flush());
+    let mut answer = String::new();
+    asked.is_ok()
+        && std::io::stdin().lock().read_line(&mut answer).is_ok()
+        && answer.trim_start().starts_with(['y', 'Y'])
+}
+
+fn cancel_step(context: &Context, wanted: &Wanted, target: &Target) -> u8 {
+    let signal = wanted.signal.unwrap_or(signals::KILL);
+    if wanted.verbose {
+        say(&match wanted.signal {
+            Some(signal) => format!("scancel: Signal {signal} to step {}", target.text),
+            None => format!("scancel: Terminating step {}", target.text),
+        });
+    }
+    let mut code = exit::OK;
+    for job in &target.jobs {
+        let sent = match target.step {
+            Some(Step::Number(step)) => steps::signal(context, *job, step, signal),
+            Some(Step::Batch) => steps::signal_script(context, *job, signal),
+            Some(Step::Extern) | None => Ok(()),
+        };
+        if let Err(why) = sent {
+            let text = format!("Kill job error on job step id {}: {why}", target.text);
+            error(context, &text);
+            code = exit::FAILED;
+        }
+    }
+    code
+}

@@ -1,0 +1,58 @@
+//! What the cluster as a whole says about its jobs: asked once, and only as far as the jobs
+//! shown need it.
+
+use super::Session;
+use crate::slurm::{clusters, users};
+use cosy_model::Settings;
+use cosy_model::api::{JobField, NodeInfo, QueueInfo, Reply, Request, Table};
+use cosy_slurm::job::Surroundings;
+use cosy_slurm::show::reservation;
+
+impl Session<'_> {
+    /// All queues; none when there is no answer.
+    pub(crate) fn queues(&self) -> Vec<QueueInfo> {
+        match self.context.ask(Request::Queues) {
+            Ok(Reply::Queues(all)) => all,
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// All nodes; none when there is no answer.
+    pub(crate) fn nodes(&self) -> Vec<NodeInfo> {
+        match self.context.ask(Request::Nodes) {
+            Ok(Reply::Nodes(all)) => all,
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// How the cluster is set up.
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        match self.context.ask(Request::Settings) {
+            Ok(Reply::Settings(settings)) => Some(*settings),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Names of groups and reservations, and the queues' defaults.
+    pub(crate) fn around(&self, table: &Table) -> Surroundings {
+        let queues = self.queues().into_iter();
+        let memory = queues.filter_map(|q| Some((q.spec.name, q.spec.default_memory_per_core?)));
+        let mut around = Surroundings {
+            default_memory: memory.collect(),
+            ..Surroundings::default()
+        };
+        let numbers = |field| (0..table.rows).filter_map(move |row| table.number(row, field));
+        for gid in numbers(JobField::Gid) {
+            let name = || u32::try_from(gid).map_or_else(|_| gid.to_string(), users::group);
+            around.groups.entry(gid).or_insert_with(name);
+        }
+        if numbers(JobField::Reservation).next().is_some() {
+            let all = clusters::reservations(self.context);
+            let number = |r: &cosy_model::reservation::ReservationInfo| {
+                Some((i64::try_from(r.id.0).ok()?, reservation::name(r)))
+            };
+            around.reservations = all.iter().filter_map(number).collect();
+        }
+        around
+    }
+}

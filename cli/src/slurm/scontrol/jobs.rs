@@ -1,0 +1,277 @@
+//! `scontrol show job`, `show step`, `completing`.
+
+use super::Session;
+use crate::call::CallError;
+use crate::slurm::{say, steps, words};
+use crate::{exit, output};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
+use cosy_model::{JobId, JobState, Time, Uid};
+use cosy_slurm::job::JobView;
+use cosy_slurm::says;
+use cosy_slurm::show::job::{self, FIELDS, Manner};
+use cosy_slurm::show::step::Step as Shown;
+use cosy_slurm::targets::{self, Step, Target};
+use std::cmp::Reverse;
+
+impl Session<'_> {
+    /// Jobs with those fields.
+    pub(super) fn table(
+        &self,
+        ids: Vec<JobRef>,
+        fields: &[JobField],
+        fold_arrays: bool,
+    ) -> Result<Table, CallError> {
+        let request = Request::Jobs {
+            filter: JobFilter {
+                ids,
+                ..JobFilter::default()
+            },
+            fields: fields.to_vec(),
+            fold_arrays,
+        };
+        match self.context.ask(request)? {
+            Reply::Jobs(table) if table.is_sound() => Ok(table),
+            _ => Err(CallError::Unexpected),
+        }
+    }
+
+    /// Jobs with all that a record has. Starts are predicted only where some wait to start:
+    /// that takes a plan.
+    fn whole_table(&self, ids: Vec<JobRef>, fold_arrays: bool) -> Result<Table, CallError> {
+        let plain: Vec<JobField> = FIELDS
+            .iter()
+            .copied()
+            .filter(|f| *f != JobField::PredictedStart)
+            .collect();
+        let table = self.table(ids.clone(), &plain, fold_arrays)?;
+        let waits = |row| {
+            table.text(row, JobField::State) == JobState::Waiting.word()
+                && table.number(row, JobField::Priority) != Some(0)
+        };
+        if (0..table.rows).any(waits) {
+            return self.table(ids, FIELDS, fold_arrays);
+        }
+        Ok(table)
+    }
+
+    pub(super) fn show_jobs(&self, ids: &[String]) -> u8 {
+        if ids.is_empty() {
+            return self.all_jobs();
+        }
+        let mut code = exit::OK;
+        for word in ids.iter().flat_map(|w| targets::words(w)) {
+            code = code.max(match targets::parse(word) {
+                Some(target) if target.step.is_none() => self.one_job(&target),
+                Some(_) | None => {
+                    say(&format!("scontrol_print_job error: {}", says::NO_JOB));
+                    exit::FAILED
+                }
+            });
+        }
+        code
+    }
+
+    fn all_jobs(&self) -> u8 {
+        match self.whole_table(Vec::new(), true) {
+            Ok(table) if table.rows == 0 => self.told("No jobs in the system\n"),
+            Ok(table) => self.told(&self.records(&table)),
+            Err(e) => no_jobs(&e),
+        }
+    }
+
+    fn one_job(&self, target: &Target) -> u8 {
+        let whole = target.jobs.iter().all(|j| j.task.is_none());
+        match self.whole_table(target.jobs.clone(), whole) {
+            Ok(table) if table.rows > 0 => self.told(&self.records(&table)),
+            Ok(_) if whole || !self.is_known(target) => {
+                say(&format!("slurm_load_jobs error: {}", says::NO_JOB));
+                exit::FAILED
+            }
+            Ok(_) => {
+                output::print(&format!("Job {} not found\n", target.text));
+                exit::FAILED
+            }
+            Err(e) => no_jobs(&e),
+        }
+    }
+
+    /// Whether there is an array of which the target names a task that is not there.
+    fn is_known(&self, target: &Target) -> bool {
+        let base = |job: &JobRef| JobRef {
+            job: job.job,
+            task: None,
+        };
+        let bases = target.jobs.first().map(base).into_iter().collect();
+        let found = self.table(bases, &[JobField::Id], true);
+        found.is_ok_and(|table| table.rows > 0)
+    }
+
+    /// All rows: of an array first what still waits, then its tasks, the last first.
+    fn records(&self, table: &Table) -> String {
+        let around = self.around(table);
+        let views = (0..table.rows).map(|row| JobView::new(table, row, &around));
+        let mut views: Vec<JobView<'_>> = views.collect();
+        let order = |v: &JobView<'_>| {
+            let own = v.raw_id() != v.base_id();
+            (v.base_id(), own, Reverse(v.raw_id()))
+        };
+        views.sort_by_key(order);
+        let manner = Manner {
+            zone: &self.zone,
+            details: self.details,
+        };
+        let sheet = |v: &JobView<'_>| job::sheet(v, manner).text(self.one_line);
+        views.iter().map(sheet).collect()
+    }
+
+    pub(super) fn completing(&self) -> u8 {
+        let fields = [
+            JobField::Ref,
+            JobField::State,
+            JobField::Queue,
+            JobField::Nodes,
+        ];
+        let Ok(table) = self.table(Vec::new(), &fields, false) else {
+            return exit::FAILED;
+        };
+        let is = |row: &usize| table.text(*row, JobField::State) == JobState::Completing.word();
+        let line = |row| {
+            format!(
+                "JobId={} Partition={} Nodes={}\n",
+                table.text(row, JobField::Ref),
+                table.text(row, JobField::Queue),
+                table.text(row, JobField::Nodes)
+            )
+        };
+        self.told(&(0..table.rows).filter(is).map(line).collect::<String>())
+    }
+
+    pub(super) fn show_steps(&self, ids: &[String]) -> u8 {
+        if ids.is_empty() {
+            return self.all_steps();
+        }
+        let mut code = exit::OK;
+        for word in ids.iter().flat_map(|w| targets::words(w)) {
+            let done = match targets::parse(word) {
+                Some(target) => self.steps_of(&target),
+                None => Err(says::NO_JOB),
+            };
+            code = code.max(done.unwrap_or_else(|why| {
+                say(&format!("slurm_get_job_steps error: {why}"));
+                exit::FAILED
+            }));
+        }
+        code
+    }
+
+    fn all_steps(&self) -> u8 {
+        let Ok(table) = self.table(Vec::new(), STEP_FIELDS, false) else {
+            return exit::FAILED;
+        };
+        let text: String = (0..table.rows)
+            .flat_map(|row| self.steps_in(&table, row))
+            .map(|step| step.sheet(&self.zone).text(self.one_line))
+            .collect();
+        self.told(if text.is_empty() {
+            "No job steps in the system\n"
+        } else {
+            &text
+        })
+    }
+
+    fn steps_of(&self, target: &Target) -> Result<u8, &'static str> {
+        let table = self.table(target.jobs.clone(), STEP_FIELDS, false);
+        let table = table.map_err(|e| words::of_call(&e))?;
+        if table.rows == 0 {
+            return Err(says::NO_JOB);
+        }
+        let mut steps: Vec<Shown> = (0..table.rows)
+            .flat_map(|row| self.steps_in(&table, row))
+            .collect();
+        if let Some(step) = target.step {
+            // A word in the place of the number counts as step 0 there, as observed.
+            let number = match step {
+                Step::Number(n) => n,
+                Step::Batch | Step::Extern => 0,
+            };
+            let job = target.text.split('.').next().unwrap_or_default();
+            let id = format!("{job}.{number}");
+            steps.retain(|s| s.id == id);
+            if steps.is_empty() {
+                output::print(&format!("Job step {id} not found\n"));
+                return Ok(exit::FAILED);
+            }
+        }
+        let text = |s: &Shown| s.sheet(&self.zone).text(self.one_line);
+        Ok(self.told(&steps.iter().map(text).collect::<String>()))
+    }
+
+    /// The script, then what was started in the job and still runs.
+    fn steps_in(&self, table: &Table, row: usize) -> Vec<Shown> {
+        let running = JobState::Running.word();
+        if table.text(row, JobField::State) != running {
+            return Vec::new();
+        }
+        let job = table.text(row, JobField::Ref);
+        let uid = table.number(row, JobField::Uid).unwrap_or_default();
+        let uid = Uid(u32::try_from(uid).unwrap_or_default());
+        let queue = table.text(row, JobField::Queue).to_owned();
+        let mut all = Vec::new();
+        if table.number(row, JobField::Batch) == Some(1) {
+            all.push(Shown {
+                id: format!("{job}.batch"),
+                uid,
+                start: table.number(row, JobField::Start).map(Time),
+                state: "RUNNING",
+                queue: queue.clone(),
+                nodes: table.text(row, JobField::BatchHost).to_owned(),
+                node_count: 1,
+                cores: 0,
+                tasks: 1,
+                name: "batch".to_owned(),
+                tres: String::new(),
+            });
+        }
+        let id = table.number(row, JobField::Id).unwrap_or_default();
+        let id = JobId(u64::try_from(id).unwrap_or_default());
+        for step in steps::running(self.context, id) {
+            let nodes = cosy_model::expand(&step.nodes).map_or(0, |n| n.len());
+            let node_count = u32::try_from(nodes).unwrap_or(u32::MAX);
+            all.push(Shown {
+                id: format!("{job}.{}", step.key.step.0),
+                uid,
+                start: step.start,
+                state: if step.start.is_some() {
+                    "RUNNING"
+                } else {
+                    "PENDING"
+                },
+                queue: queue.clone(),
+                nodes: step.nodes,
+                node_count,
+                cores: step.tasks,
+                tasks: step.tasks,
+                name: step.name,
+                tres: format!("cpu={},node={node_count}", step.tasks),
+            });
+        }
+        all
+    }
+}
+
+/// What is asked for of jobs whose steps are shown.
+const STEP_FIELDS: &[JobField] = &[
+    JobField::Id,
+    JobField::Ref,
+    JobField::Uid,
+    JobField::State,
+    JobField::Queue,
+    JobField::Start,
+    JobField::Batch,
+    JobField::BatchHost,
+];
+
+fn no_jobs(e: &CallError) -> u8 {
+    say(&format!("slurm_load_jobs error: {}", words::of_call(e)));
+    exit::FAILED
+}

@@ -1,0 +1,198 @@
+//! `scontrol`: shows everything and steers jobs, nodes, partitions and reservations.
+//!
+//! One command on the command line, or line by line from standard input. What a user may
+//! not do is refused by the controller; here its refusals become Slurm's sentences. Source:
+//! scontrol(1).
+
+mod around;
+mod jobs;
+mod nodes;
+mod others;
+mod reserve;
+mod show;
+mod steer;
+mod update;
+mod wait;
+
+use self::steer::Act;
+use super::{VERSION, say};
+use crate::{Context, exit, output};
+use cosy_slurm::control::{self, Command, OPTIONS};
+use cosy_slurm::getopt::{self, Order};
+use cosy_slurm::table;
+use jiff::tz::TimeZone;
+use std::io::{BufRead, Write};
+
+/// How it is to be done.
+pub(crate) struct Session<'a> {
+    /// The way to the controller.
+    pub context: &'a Context,
+    /// Zone of all times.
+    pub zone: TimeZone,
+    /// Each record on one line.
+    pub one_line: bool,
+    /// More of each job.
+    pub details: bool,
+    /// Only errors.
+    pub quiet: bool,
+}
+
+/// Runs `scontrol`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let mut session = Session {
+        context,
+        zone: TimeZone::system(),
+        one_line: false,
+        details: false,
+        quiet: false,
+    };
+    let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, context.args());
+    for found in &parsed.found {
+        match found.name {
+            "help" | "usage" => output::print(&control::help()),
+            "version" => output::print(&format!("{VERSION}\n")),
+            "uid" => {
+                super::error(context, "requests are always made as the user who calls");
+                return exit::FAILED;
+            }
+            "cluster" if !super::clusters::names_this(context, &found.text()) => {
+                return exit::FAILED;
+            }
+            name => {
+                session.option(name);
+                continue;
+            }
+        }
+        return exit::OK;
+    }
+    if let Some(mistake) = &parsed.mistake {
+        return super::mistake(context, mistake);
+    }
+    let words: Vec<String> = parsed
+        .words
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect();
+    match words.as_slice() {
+        [] => session.interactive(),
+        words => session.command(words).unwrap_or(exit::OK),
+    }
+}
+
+impl Session<'_> {
+    fn option(&mut self, name: &str) {
+        match name {
+            "oneliner" => self.one_line = true,
+            "details" => self.details = true,
+            "quiet" => self.quiet = true,
+            _ => {}
+        }
+    }
+
+    /// Line by line, until there are no more or one says so.
+    fn interactive(&mut self) -> u8 {
+        let mut code = exit::OK;
+        let mut last = Vec::new();
+        loop {
+            print!("scontrol: ");
+            let _ = std::io::stdout().flush();
+            let mut line = String::new();
+            match std::io::stdin().lock().read_line(&mut line) {
+                Ok(n) if n > 0 => {}
+                Ok(_) | Err(_) => {
+                    output::print("\n");
+                    return code;
+                }
+            }
+            let mut words = control::words_of(&line);
+            if words.first().is_some_and(|w| w == "!!") {
+                words.clone_from(&last);
+            }
+            last.clone_from(&words);
+            if words.is_empty() {
+                continue;
+            }
+            match self.command(&words) {
+                Some(done) => code = done,
+                None => return code,
+            }
+        }
+    }
+
+    /// One command; `None`: it is to leave.
+    fn command(&mut self, words: &[String]) -> Option<u8> {
+        let (first, rest) = words.split_first()?;
+        let Some(command) = Command::of(first) else {
+            say(&format!("invalid keyword: {first}"));
+            return Some(exit::FAILED);
+        };
+        let code = match command {
+            Command::Exit | Command::Quit => return None,
+            Command::Oneliner => self.set(|s| s.one_line = true),
+            Command::Details => self.set(|s| s.details = true),
+            Command::Quiet => self.set(|s| s.quiet = true),
+            Command::All | Command::Hide | Command::Verbose => exit::OK,
+            Command::Help => self.told(&control::help()),
+            Command::Version => self.told(&format!("{VERSION}\n")),
+            Command::Show => self.show(first, rest),
+            Command::Hold => self.steer(Act::Hold, first, rest),
+            Command::Holdu | Command::Uhold => self.steer(Act::HoldAsUser, first, rest),
+            Command::Release => self.steer(Act::Release, first, rest),
+            Command::Requeue => self.steer(Act::Requeue, first, rest),
+            Command::RequeueHold => self.steer(Act::RequeueHold, first, rest),
+            Command::Suspend => self.steer(Act::Suspend, first, rest),
+            Command::Resume => self.steer(Act::Resume, first, rest),
+            Command::Top => self.steer(Act::Top, first, rest),
+            Command::Update => self.update(rest),
+            Command::Create => self.create(first, rest),
+            Command::Delete => self.delete(first, rest),
+            Command::WaitJob => self.wait_job(first, rest),
+            Command::Write => self.write(first, rest),
+            Command::Ping => self.ping(),
+            Command::Completing => self.completing(),
+            Command::Cluster => self.cluster(rest),
+            Command::Reconfigure => self.reconfigure(),
+            Command::Abort | Command::Shutdown => self.never(&others::SHUTDOWN),
+            Command::SetDebug => self.never(&others::DEBUG),
+            Command::SetDebugFlags => self.never(&others::DEBUG_FLAGS),
+            Command::SchedLogLevel => self.never(&others::SCHEDULER_LOG),
+            Command::FsDampeningFactor => self.never(&others::DAMPENING),
+            Command::Reboot | Command::CancelReboot => self.reboot(),
+            Command::Takeover => self.takeover(),
+            Command::Errnumstr => self.number(first, rest),
+            Command::Listpids | Command::Notify | Command::Pidinfo | Command::Token => {
+                self.unavailable(first)
+            }
+        };
+        Some(code)
+    }
+
+    fn set(&mut self, change: impl FnOnce(&mut Self)) -> u8 {
+        change(self);
+        exit::OK
+    }
+
+    fn told(&self, text: &str) -> u8 {
+        output::print(text);
+        exit::OK
+    }
+
+    fn cluster(&self, words: &[String]) -> u8 {
+        match words.first() {
+            Some(name) if !super::clusters::names_this(self.context, name) => exit::FAILED,
+            Some(_) | None => exit::OK,
+        }
+    }
+}
+
+/// `scontrol update` alone.
+pub(crate) fn too_few_for_update() -> u8 {
+    say("too few arguments for update keyword");
+    exit::FAILED
+}
+
+/// `too few arguments for keyword:hold`.
+pub(crate) fn too_few(keyword: &str) -> u8 {
+    say(&format!("too few arguments for keyword:{keyword}"));
+    exit::FAILED
+}

@@ -1,0 +1,86 @@
+//! `scontrol update NodeName=...` and `PartitionName=...`.
+
+use super::Session;
+use super::update::mistaken;
+use crate::call::CallError;
+use crate::exit;
+use crate::slurm::{say, words};
+use cosy_model::RefusalCode;
+use cosy_model::api::{NodeAction, NodeInfo, Request};
+use cosy_slurm::control::node::{self, NodeChange};
+use cosy_slurm::says;
+use cosy_slurm::show::hosts;
+
+impl Session<'_> {
+    pub(super) fn update_nodes(&self, given: &[String]) -> u8 {
+        let update = match node::nodes(given) {
+            Ok(update) => update,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        let known = self.nodes();
+        let names = match update.names.to_ascii_uppercase().as_str() {
+            "ALL" => known.iter().map(|n| n.name.clone()).collect(),
+            _ => hosts::names(&update.names).unwrap_or_else(|_| vec![update.names.clone()]),
+        };
+        let find = |name: &String| known.iter().find(|n| n.name == *name);
+        let found: Vec<&NodeInfo> = names.iter().filter_map(find).collect();
+        if found.len() < names.len() || names.is_empty() {
+            return self.not_updated(says::NO_NODE);
+        }
+        let reason = update.reason.unwrap_or_default();
+        let action = match update.change {
+            Some(NodeChange::Drain) => NodeAction::Drain { reason },
+            Some(NodeChange::Down) => NodeAction::Down { reason },
+            Some(NodeChange::Resume) if found.iter().any(|n| is_out(n)) => NodeAction::Resume,
+            Some(NodeChange::Resume) => return self.not_updated(says::NODE_STATE),
+            None if found.iter().all(|n| n.state == "down") => NodeAction::Down { reason },
+            None if found.iter().all(|n| is_out(n)) => NodeAction::Drain { reason },
+            None => return self.not_updated(says::NODE_STATE),
+        };
+        let nodes = names;
+        self.carry_out(Request::NodeControl { nodes, action }, says::NO_NODE)
+    }
+
+    /// Whoever may not change anything hears that before anything else.
+    fn not_updated(&self, why: &str) -> u8 {
+        let admin = self.settings().is_none_or(|s| s.you_are_admin);
+        let why = if admin { why } else { says::NOT_YOURS };
+        say(&format!("slurm_update error: {why}"));
+        exit::FAILED
+    }
+
+    fn carry_out(&self, request: Request, missing: &str) -> u8 {
+        let why = match self.context.ask(request) {
+            Ok(_) => return exit::OK,
+            Err(CallError::Refused(refusal)) => match refusal.code {
+                RefusalCode::Forbidden => says::NOT_YOURS,
+                RefusalCode::NotFound | RefusalCode::Invalid => missing,
+                code => says::about_job(code),
+            },
+            Err(e) => words::of_call(&e),
+        };
+        say(&format!("slurm_update error: {why}"));
+        exit::FAILED
+    }
+
+    pub(super) fn update_partition(&self, given: &[String]) -> u8 {
+        match node::partition(given) {
+            Ok((queue, Some(state))) => {
+                self.carry_out(Request::QueueControl { queue, state }, says::NO_PARTITION)
+            }
+            Ok((_, None)) => {
+                say("No changes specified");
+                exit::FAILED
+            }
+            Err(mistake) => mistaken(&mistake),
+        }
+    }
+}
+
+/// Drained, down, or found unfit.
+fn is_out(node: &NodeInfo) -> bool {
+    matches!(
+        node.state.as_str(),
+        "drained" | "draining" | "down" | "unhealthy"
+    )
+}

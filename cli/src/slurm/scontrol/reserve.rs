@@ -1,0 +1,244 @@
+//! `scontrol create`, `delete` and `update` of reservations.
+//!
+//! As in Slurm these are an administrator's; users book with `cresv`. Partitions are made
+//! and removed in `cosy.toml`.
+
+use super::update::mistaken;
+use super::{Session, too_few};
+use crate::call::CallError;
+use crate::slurm::{clusters, say, users, words};
+use crate::{exit, output, when};
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::{Ask, Pick, ReservationInfo};
+use cosy_model::{RefusalCode, Span, Time};
+use cosy_slurm::control::pairs::Pair;
+use cosy_slurm::control::reservation::{self, Wanted};
+use cosy_slurm::says;
+use cosy_slurm::show::reservation as shown;
+
+/// What Slurm says on standard output when nodes are not free.
+const NOTE: &str = "Note, unless nodes are directly requested a reservation must exist in a \
+                    single partition.\nIf no partition is requested the default partition is \
+                    assumed.\n";
+/// Where partitions are made.
+const PARTITIONS: &str = "partitions are made in cosy.toml: then 'scontrol reconfigure'";
+
+impl Session<'_> {
+    fn is_admin(&self) -> bool {
+        self.settings().is_some_and(|s| s.you_are_admin)
+    }
+
+    pub(super) fn create(&self, keyword: &str, given: &[String]) -> u8 {
+        let Some((first, rest)) = given.split_first() else {
+            return too_few(keyword);
+        };
+        let lower = first.to_ascii_lowercase();
+        let is_one = |word: &str, key: &str| Pair::of(word).key(&[key]).is_some();
+        if !lower.contains('=') && "reservation".starts_with(&lower) {
+            return self.create_reservation(rest);
+        }
+        if given.iter().any(|w| is_one(w, "ReservationName")) {
+            return self.create_reservation(given);
+        }
+        if is_one(first, "PartitionName") || "partition".starts_with(&lower) {
+            let why = if self.is_admin() {
+                PARTITIONS
+            } else {
+                says::NOT_YOURS
+            };
+            say(&format!("Error creating the partition: {why}"));
+            return exit::FAILED;
+        }
+        say("No valid entity in create command");
+        say("Input line must include \"Reservation\" or \"Partition\"");
+        exit::FAILED
+    }
+
+    fn create_reservation(&self, given: &[String]) -> u8 {
+        let now = when::now();
+        let wanted = match reservation::read(given, &now) {
+            Ok(wanted) => wanted,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        let all = if wanted.all_nodes {
+            self.nodes_of(&wanted)
+        } else {
+            Vec::new()
+        };
+        let ask = match wanted.ask(&now, &all) {
+            Ok(ask) => ask,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        match self.book(ask) {
+            Ok(name) => self.told(&format!("Reservation created: {name}\n")),
+            Err(why) => {
+                if why == says::NODES_BUSY {
+                    output::print(NOTE);
+                }
+                say(&format!("Error creating the reservation: {why}"));
+                exit::FAILED
+            }
+        }
+    }
+
+    fn nodes_of(&self, wanted: &Wanted) -> Vec<String> {
+        let queues = self.queues();
+        let named = |q: &&cosy_model::api::QueueInfo| match &wanted.partition {
+            Some(name) => q.spec.name == *name,
+            None => q.default,
+        };
+        let queue = queues.iter().find(named).map(|q| q.spec.name.clone());
+        let of = |n: &cosy_model::api::NodeInfo| {
+            queue.as_ref().is_some_and(|queue| n.queues.contains(queue))
+        };
+        let nodes = self.nodes().into_iter().filter(of);
+        nodes.map(|n| n.name).collect()
+    }
+
+    /// Books; gives its name.
+    fn book(&self, ask: Ask) -> Result<String, &'static str> {
+        let unknown = |user: &String| !users::exists(user);
+        if !self.is_admin() || ask.sharing.users.iter().any(unknown) {
+            return Err(says::NOT_YOURS);
+        }
+        let live = clusters::reservations(self.context);
+        if !ask.name.is_empty() && live.iter().any(|r| shown::name(r) == ask.name) {
+            return Err(says::RESERVATION_NAME);
+        }
+        let overlaps = overlaps(&live, &ask);
+        let request = Request::Reserve {
+            ask: Box::new(ask),
+            hold: false,
+            job: None,
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Reserved { reservations, .. }) => {
+                let first = reservations.first().ok_or(says::NODES_BUSY)?;
+                Ok(shown::name(first))
+            }
+            Ok(_) => Err(says::UNSPECIFIED),
+            Err(CallError::Refused(refusal)) => Err(match refusal.code {
+                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP,
+                RefusalCode::Invalid | RefusalCode::NotFound => says::NODES_BUSY,
+                code => says::about_reservation(code),
+            }),
+            Err(e) => Err(words::of_call(&e)),
+        }
+    }
+
+    pub(super) fn delete(&self, keyword: &str, given: &[String]) -> u8 {
+        let Some(word) = given.first() else {
+            return too_few(keyword);
+        };
+        let pair = Pair::of(word);
+        if pair.key(&["PartitionName"]).is_some() {
+            return self.delete_partition(pair.text());
+        }
+        if pair.key(&["ReservationName"]).is_none() {
+            say("No valid entity in delete command");
+            say("Input line must include \"ReservationName\" or \"PartitionName\"");
+            return exit::FAILED;
+        }
+        let why = match self.cancel_reservation(pair.text()) {
+            Ok(()) => return exit::OK,
+            Err(why) => why,
+        };
+        say(&format!(
+            "delete_reservation reservationname={}: {why}",
+            pair.text()
+        ));
+        exit::FAILED
+    }
+
+    fn delete_partition(&self, name: &str) -> u8 {
+        let known = self.queues().iter().any(|q| q.spec.name == name);
+        let why = match (self.is_admin(), known) {
+            (false, _) => says::NOT_YOURS,
+            (true, false) => says::NO_PARTITION,
+            (true, true) => PARTITIONS,
+        };
+        say(&format!("delete_partition partitionname={name}: {why}"));
+        exit::FAILED
+    }
+
+    fn cancel_reservation(&self, name: &str) -> Result<(), &'static str> {
+        let id = clusters::reservation(self.context, name).ok_or(says::NO_RESERVATION)?;
+        let request = Request::CancelReservation {
+            ids: vec![id],
+            series: true,
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Done { refused, .. }) => match refused.first() {
+                Some((_, refusal)) => Err(says::about_reservation(refusal.code)),
+                None => Ok(()),
+            },
+            Ok(_) => Err(says::UNSPECIFIED),
+            Err(CallError::Refused(refusal)) => Err(says::about_reservation(refusal.code)),
+            Err(e) => Err(words::of_call(&e)),
+        }
+    }
+
+    pub(super) fn update_reservation(&self, given: &[String]) -> u8 {
+        let wanted = match reservation::read(given, &when::now()) {
+            Ok(wanted) => wanted,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        let why = match self.extend(&wanted) {
+            Ok(()) => return self.told("Reservation updated.\n"),
+            Err(why) => why,
+        };
+        say(&format!("Error updating the reservation: {why}"));
+        say(&format!("slurm_update error: {why}"));
+        exit::FAILED
+    }
+
+    /// A longer one; all else would be another reservation.
+    fn extend(&self, wanted: &Wanted) -> Result<(), &'static str> {
+        if !self.is_admin() {
+            return Err(says::NOT_YOURS);
+        }
+        let live = clusters::reservations(self.context);
+        let found = live.iter().find(|r| shown::name(r) == wanted.name);
+        let found = found.ok_or(says::NO_RESERVATION)?;
+        if !wanted.others.is_empty() {
+            return Err("only its end can be changed here: delete it and create another");
+        }
+        let end = wanted.length.map(|length| found.start + length);
+        let end = end.or(wanted.end).ok_or("No changes specified")?;
+        let by: Span = end.since(found.end);
+        if by == Span::ZERO {
+            return Err("it can only be made longer here: delete it and create another");
+        }
+        let overlaps = live
+            .iter()
+            .any(|r| r.id != found.id && r.start < end && found.end < r.end);
+        let request = Request::ExtendReservation {
+            id: found.id,
+            by,
+            max_price: None,
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Reserved { .. }) => Ok(()),
+            Ok(_) => Err(says::UNSPECIFIED),
+            Err(CallError::Refused(r)) => Err(match r.code {
+                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP,
+                code => says::about_reservation(code),
+            }),
+            Err(e) => Err(words::of_call(&e)),
+        }
+    }
+}
+
+/// Whether another reservation has some of these nodes at that time.
+fn overlaps(live: &[ReservationInfo], ask: &Ask) -> bool {
+    let Pick::At(start) = ask.pick else {
+        return false;
+    };
+    let end: Time = start + ask.length;
+    let shares = |r: &ReservationInfo| {
+        let nodes = cosy_model::expand(&r.nodes).unwrap_or_default();
+        ask.request.require.is_empty() || nodes.iter().any(|n| ask.request.require.contains(n))
+    };
+    live.iter()
+        .any(|r| r.start < end && start < r.end && shares(r))
+}

@@ -1,0 +1,260 @@
+//! `scontrol show ENTITY [ID]`.
+
+use super::{Session, too_few};
+use crate::call::CallError;
+use crate::slurm::{clusters, error, say, words};
+use crate::{exit, output};
+use cosy_model::api::{NodeInfo, Reply, Request};
+use cosy_slurm::control::Entity;
+use cosy_slurm::show::{self, config, hosts, node, partition, reservation};
+
+impl Session<'_> {
+    pub(super) fn show(&self, keyword: &str, rest: &[String]) -> u8 {
+        let Some((first, more)) = rest.split_first() else {
+            return too_few(keyword);
+        };
+        let (word, given) = match first.split_once('=') {
+            Some((word, id)) => (word, Some(id.to_owned())),
+            None => (first.as_str(), None),
+        };
+        let ids: Vec<String> = given.into_iter().chain(more.iter().cloned()).collect();
+        let Some(entity) = Entity::of(word) else {
+            say(&format!("invalid entity:{first} for keyword:{keyword} "));
+            return exit::FAILED;
+        };
+        let id = ids.first().map(String::as_str);
+        match entity {
+            Entity::Jobs => self.show_jobs(&ids),
+            Entity::Steps => self.show_steps(&ids),
+            Entity::Nodes => self.show_nodes(id),
+            Entity::Partitions => self.show_partitions(id),
+            Entity::Reservations => self.show_reservations(id),
+            Entity::Licenses => self.show_licenses(id),
+            Entity::Config => self.show_config(id),
+            Entity::Hostnames => show_names(id),
+            Entity::Hostlist => show_hostlist(id, false),
+            Entity::HostlistSorted => show_hostlist(id, true),
+            Entity::Daemons => self.told("slurmctld slurmd\n"),
+            Entity::AssocMgr => self.show_associations(),
+            Entity::Topology => {
+                error(self.context, "No topology information available");
+                exit::OK
+            }
+            Entity::Slurmd => {
+                say("slurm_load_slurmd_status: ask the node itself: noded writes to its log");
+                exit::FAILED
+            }
+            Entity::Aliases
+            | Entity::BbStat
+            | Entity::BurstBuffer
+            | Entity::DwStat
+            | Entity::Federation
+            | Entity::Frontend => exit::OK,
+        }
+    }
+
+    /// A request of a whole list failed.
+    fn no_list(&self, what: &str, e: &CallError) -> u8 {
+        say(&format!("{what} error: {}", words::of_call(e)));
+        exit::FAILED
+    }
+
+    fn load_nodes(&self) -> Result<Vec<NodeInfo>, u8> {
+        match self.context.ask(Request::Nodes) {
+            Ok(Reply::Nodes(all)) => Ok(all),
+            Ok(_) => Err(self.no_list("slurm_load_node", &CallError::Unexpected)),
+            Err(e) => Err(self.no_list("slurm_load_node", &e)),
+        }
+    }
+
+    fn show_nodes(&self, id: Option<&str>) -> u8 {
+        let all = match self.load_nodes() {
+            Ok(all) => all,
+            Err(code) => return code,
+        };
+        let sheet = |n: &NodeInfo| node::sheet(n, &self.zone).text(self.one_line);
+        let Some(list) = id else {
+            return self.told(&all.iter().map(sheet).collect::<String>());
+        };
+        let names = hosts::names(list).unwrap_or_else(|_| vec![list.to_owned()]);
+        let mut code = exit::OK;
+        let mut text = String::new();
+        for name in names {
+            match all.iter().find(|n| n.name == name) {
+                Some(node) => text.push_str(&sheet(node)),
+                None => {
+                    code = exit::FAILED;
+                    let name = show::clean(&name);
+                    text.push_str(&format!("Node {name} not found\n"));
+                }
+            }
+        }
+        output::print(&text);
+        code
+    }
+
+    fn show_partitions(&self, id: Option<&str>) -> u8 {
+        let queues = match self.context.ask(Request::Queues) {
+            Ok(Reply::Queues(all)) => all,
+            Ok(_) => return self.no_list("slurm_load_partitions", &CallError::Unexpected),
+            Err(e) => return self.no_list("slurm_load_partitions", &e),
+        };
+        let nodes = self.nodes();
+        let common = partition::common_memory(&queues);
+        let chosen = queues
+            .iter()
+            .filter(|q| id.is_none_or(|id| q.spec.name == id));
+        let text: String = chosen
+            .map(|q| partition::sheet(q, &nodes, common).text(self.one_line))
+            .collect();
+        match id {
+            Some(id) if text.is_empty() => {
+                self.told(&format!("Partition {} not found\n", show::clean(id)));
+                exit::FAILED
+            }
+            Some(_) | None => self.told(&text),
+        }
+    }
+
+    fn show_reservations(&self, id: Option<&str>) -> u8 {
+        let all = clusters::reservations(self.context);
+        let chosen = all
+            .iter()
+            .filter(|r| id.is_none_or(|id| reservation::name(r) == id));
+        let text: String = chosen
+            .map(|r| reservation::sheet(r, &self.zone).text(self.one_line))
+            .collect();
+        match id {
+            Some(id) if text.is_empty() => {
+                self.told(&format!("Reservation {} not found\n", show::clean(id)));
+                exit::FAILED
+            }
+            None if text.is_empty() => self.told("No reservations in the system\n"),
+            Some(_) | None => self.told(&text),
+        }
+    }
+
+    fn show_licenses(&self, id: Option<&str>) -> u8 {
+        let Some(settings) = self.settings() else {
+            return self.no_list("slurm_load_licenses", &CallError::Unexpected);
+        };
+        let chosen = settings
+            .licenses
+            .iter()
+            .filter(|l| id.is_none_or(|id| l.name == id));
+        let text: String = chosen.map(|l| config::license(l, self.one_line)).collect();
+        match id {
+            Some(id) if text.is_empty() => {
+                self.told(&format!("License name {} not found\n", show::clean(id)));
+                exit::FAILED
+            }
+            None if text.is_empty() => self.told("No licenses configured in Slurm.\n"),
+            Some(_) | None => self.told(&text),
+        }
+    }
+
+    /// The whole configuration as text.
+    pub(super) fn config_text(&self) -> Option<String> {
+        let settings = self.settings()?;
+        let queues = self.queues();
+        Some(config::text(config::Facts {
+            settings: &settings,
+            memory: partition::common_memory(&queues),
+            version: crate::slurm::VERSION.trim_start_matches("slurm "),
+            zone: &self.zone,
+        }))
+    }
+
+    fn show_config(&self, name: Option<&str>) -> u8 {
+        let Some(text) = self.config_text() else {
+            return self.no_list("slurm_load_ctl_conf", &CallError::Unexpected);
+        };
+        let Some(name) = name else {
+            output::print(&text);
+            output::print("\n");
+            return self.ping();
+        };
+        let one: String = text
+            .lines()
+            .filter(|line| {
+                let key = line.split('=').next().unwrap_or_default();
+                key.trim().eq_ignore_ascii_case(name)
+            })
+            .map(|line| format!("{line}\n"))
+            .collect();
+        self.told(&one)
+    }
+
+    pub(super) fn ping(&self) -> u8 {
+        let settings = self.settings();
+        let host = settings.as_ref().map_or("", |s| s.host.as_str());
+        output::print(&config::ping(host, settings.is_some()));
+        if settings.is_some() {
+            exit::OK
+        } else {
+            exit::FAILED
+        }
+    }
+
+    fn show_associations(&self) -> u8 {
+        self.told(
+            "Current Association Manager state\n\nNo users currently cached in Slurm.\n\n\n\
+             No associations currently cached in Slurm.\n\n\nNo QOS currently cached in Slurm.\n\n",
+        )
+    }
+}
+
+/// The list given, or that of the job in which the command runs; the lines of a file where
+/// it is one.
+fn list_of(id: Option<&str>) -> Option<String> {
+    let inside = || {
+        let variable = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
+        variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"))
+    };
+    match id {
+        Some(path) if path.starts_with('/') => {
+            let text = std::fs::read_to_string(path).ok()?;
+            let names: Vec<&str> = text.split_whitespace().collect();
+            Some(names.join(","))
+        }
+        Some(list) => Some(list.to_owned()),
+        None => inside(),
+    }
+}
+
+fn names_of(id: Option<&str>) -> Result<Vec<String>, u8> {
+    let Some(list) = list_of(id) else {
+        say("scontrol: error: host list is empty");
+        return Err(exit::FAILED);
+    };
+    hosts::names(&list).map_err(|e| {
+        say(&format!("Invalid hostlist: {e}"));
+        exit::FAILED
+    })
+}
+
+fn show_names(id: Option<&str>) -> u8 {
+    match names_of(id) {
+        Ok(names) => {
+            let text: String = names.iter().map(|n| format!("{n}\n")).collect();
+            output::print(&text);
+            exit::OK
+        }
+        Err(code) => code,
+    }
+}
+
+fn show_hostlist(id: Option<&str>, sorted: bool) -> u8 {
+    match names_of(id) {
+        Ok(names) => {
+            let text = if sorted {
+                cosy_model::fold(&names)
+            } else {
+                hosts::in_order(&names)
+            };
+            output::print(&format!("{text}\n"));
+            exit::OK
+        }
+        Err(code) => code,
+    }
+}

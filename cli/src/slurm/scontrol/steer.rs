@@ -1,0 +1,158 @@
+//! `scontrol hold`, `release`, `requeue`, `suspend`, `resume`, `top`.
+//!
+//! Each word on the command line is one request, so that what is said of it stands where
+//! Slurm has it. Holding and releasing say their sentence twice when it is a refusal.
+
+use super::{Session, too_few};
+use crate::exit;
+use crate::slurm::{say, words};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::{JobState, Refusal, RefusalCode};
+use cosy_slurm::{says, targets};
+
+/// What is done to jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Act {
+    Hold,
+    HoldAsUser,
+    Release,
+    Requeue,
+    RequeueHold,
+    Suspend,
+    Resume,
+    Top,
+}
+
+impl Session<'_> {
+    pub(super) fn steer(&self, act: Act, keyword: &str, rest: &[String]) -> u8 {
+        if rest.is_empty() {
+            return too_few(keyword);
+        }
+        let twice = matches!(act, Act::Hold | Act::HoldAsUser | Act::Release);
+        let mut code = exit::OK;
+        for word in rest.iter().flat_map(|w| targets::words(w)) {
+            if word.is_empty() || is_option(act, word) {
+                continue;
+            }
+            for (job, why) in self.steer_one(act, word) {
+                say(&format!("{why} for job {job}"));
+                if twice {
+                    say(&format!("slurm_suspend error: {why}"));
+                }
+                code = exit::FAILED;
+            }
+        }
+        code
+    }
+
+    /// What could not be done, and why.
+    fn steer_one(&self, act: Act, word: &str) -> Vec<(String, &'static str)> {
+        let Some(filter) = self.filter_of(word) else {
+            return vec![(word.to_owned(), says::NO_JOB)];
+        };
+        if matches!(act, Act::Requeue | Act::RequeueHold)
+            && let Some(why) = self.not_again(&filter.ids)
+        {
+            return vec![(word.to_owned(), why)];
+        }
+        let ids = filter.ids.clone();
+        match self.context.ask(request(act, filter)) {
+            Ok(Reply::Done { refused, .. }) => {
+                let told = refused.into_iter().filter_map(|(_, refusal)| {
+                    let why = self.why(act, &ids, &refusal)?;
+                    Some((word.to_owned(), why))
+                });
+                told.take(1).collect()
+            }
+            Ok(Reply::Refused(refusal)) => {
+                vec![(word.to_owned(), says::about_job(refusal.code))]
+            }
+            Ok(_) => vec![(word.to_owned(), says::UNSPECIFIED)],
+            Err(e) => vec![(word.to_owned(), words::of_call(&e))],
+        }
+    }
+
+    /// Ids, or `jobname=NAME`.
+    fn filter_of(&self, word: &str) -> Option<JobFilter> {
+        let named = word.split_once('=').filter(|(key, _)| {
+            key.eq_ignore_ascii_case("jobname") || key.eq_ignore_ascii_case("name")
+        });
+        if let Some((_, name)) = named {
+            return Some(JobFilter {
+                names: vec![name.to_owned()],
+                ..JobFilter::default()
+            });
+        }
+        let target = targets::parse(word).filter(|t| t.step.is_none())?;
+        Some(JobFilter {
+            ids: target.jobs,
+            ..JobFilter::default()
+        })
+    }
+
+    /// Why a job does not run again, when it would not.
+    fn not_again(&self, ids: &[JobRef]) -> Option<&'static str> {
+        let fields = [JobField::State, JobField::Requeue];
+        let table = self.table(ids.to_vec(), &fields, true).ok()?;
+        let waits = |row| table.text(row, JobField::State) == JobState::Waiting.word();
+        if table.rows == 1 && waits(0) {
+            return Some(says::PENDING);
+        }
+        let never = |row| table.number(row, JobField::Requeue) == Some(0);
+        (table.rows > 0 && (0..table.rows).all(never)).then_some(says::DISABLED)
+    }
+
+    /// Slurm's sentence for a refusal; `None` where Slurm finds nothing wrong.
+    fn why(&self, act: Act, ids: &[JobRef], refusal: &Refusal) -> Option<&'static str> {
+        match refusal.code {
+            RefusalCode::Forbidden => Some(self.forbidden(ids)),
+            RefusalCode::WrongState if self.is_over(ids) => Some(says::FINISHED),
+            RefusalCode::WrongState => (act == Act::Top).then_some(says::RUNNING),
+            code => Some(says::about_job(code)),
+        }
+    }
+
+    /// Somebody else's job is told in other words than what only administrators may do.
+    pub(super) fn forbidden(&self, ids: &[JobRef]) -> &'static str {
+        let own = i64::from(rustix::process::getuid().as_raw());
+        let Ok(table) = self.table(ids.to_vec(), &[JobField::Uid], true) else {
+            return says::DENIED;
+        };
+        let mine = (0..table.rows).any(|row| table.number(row, JobField::Uid) == Some(own));
+        if mine { says::DENIED } else { says::NOT_YOURS }
+    }
+
+    /// Whether all of them have ended.
+    pub(super) fn is_over(&self, ids: &[JobRef]) -> bool {
+        let Ok(table) = self.table(ids.to_vec(), &[JobField::State], true) else {
+            return false;
+        };
+        let over = |row| {
+            let word = table.text(row, JobField::State);
+            JobState::ALL.iter().any(|s| s.word() == word && s.is_end())
+        };
+        (0..table.rows).all(over)
+    }
+}
+
+/// `requeue Incomplete 12`, `requeuehold State=SpecialExit 12`.
+fn is_option(act: Act, word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let requeues = matches!(act, Act::Requeue | Act::RequeueHold);
+    requeues && (lower == "incomplete" || lower.starts_with("state="))
+}
+
+fn request(act: Act, filter: JobFilter) -> Request {
+    let hold = act == Act::RequeueHold;
+    match act {
+        Act::Hold | Act::HoldAsUser => Request::Hold {
+            filter,
+            as_user: act == Act::HoldAsUser,
+        },
+        Act::Release => Request::Release { filter },
+        Act::Requeue | Act::RequeueHold => Request::Requeue { filter, hold },
+        Act::Suspend => Request::Suspend { filter },
+        Act::Resume => Request::Resume { filter },
+        Act::Top => Request::Top { filter },
+    }
+}

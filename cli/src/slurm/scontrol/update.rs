@@ -1,0 +1,220 @@
+//! `scontrol update`: of what, the words themselves tell.
+
+use super::{Session, too_few_for_update};
+use crate::slurm::{clusters, say, words};
+use crate::{exit, when};
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::{JobState, Refusal, RefusalCode, Span};
+use cosy_slurm::control::job::{self, Limit, Mistake, Update};
+use cosy_slurm::control::pairs::{Subject, subject};
+use cosy_slurm::{says, targets};
+
+/// Says what is wrong with the words; the exit code.
+pub(super) fn mistaken(mistake: &Mistake) -> u8 {
+    mistake.0.iter().for_each(|line| say(line));
+    exit::FAILED
+}
+
+impl Session<'_> {
+    pub(super) fn update(&self, given: &[String]) -> u8 {
+        if given.is_empty() {
+            return too_few_for_update();
+        }
+        match subject(given) {
+            Some(Subject::Job) => self.update_jobs(given),
+            Some(Subject::Node) => self.update_nodes(given),
+            Some(Subject::Partition) => self.update_partition(given),
+            Some(Subject::Reservation) => self.update_reservation(given),
+            None => {
+                say("No valid entity in update command");
+                say(
+                    "Input line must include \"NodeName\", \"PartitionName\", \"Reservation\", \
+                     \"JobId\", or \"SlurmctldDebug\"",
+                );
+                exit::FAILED
+            }
+        }
+    }
+
+    fn update_jobs(&self, given: &[String]) -> u8 {
+        let update = match job::read(given, &when::now()) {
+            Ok(update) => update,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        if update.ids.is_empty() {
+            let filter = JobFilter {
+                names: update.named.clone().into_iter().collect(),
+                users: update.user.clone().into_iter().collect(),
+                ..JobFilter::default()
+            };
+            let name = update.named.clone().unwrap_or_default();
+            return self.update_those(&update, &name, filter);
+        }
+        let mut code = exit::OK;
+        for word in targets::words(&update.ids) {
+            code = code.max(match targets::parse(word).filter(|t| t.step.is_none()) {
+                Some(target) => {
+                    let filter = JobFilter {
+                        ids: target.jobs,
+                        ..JobFilter::default()
+                    };
+                    self.update_those(&update, word, filter)
+                }
+                None => refused(says::NO_JOB, word),
+            });
+        }
+        code
+    }
+
+    /// One request for what one word names.
+    fn update_those(&self, update: &Update, word: &str, filter: JobFilter) -> u8 {
+        if update.needs_admin && !self.settings().is_some_and(|s| s.you_are_admin) {
+            return refused(says::DENIED, word);
+        }
+        let change = match self.whole_change(update, &filter.ids) {
+            Ok(change) => change,
+            Err(why) => return refused(why, word),
+        };
+        let ids = filter.ids.clone();
+        let request = Request::Change {
+            filter,
+            change: Box::new(change.clone()),
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Done { refused: bad, .. }) => match bad.first() {
+                Some((_, refusal)) => {
+                    let over = refusal.code == RefusalCode::WrongState && self.is_over(&ids);
+                    let why = if over {
+                        says::FINISHED
+                    } else {
+                        self.why_not(refusal, &change, &ids)
+                    };
+                    refused(why, word)
+                }
+                None => self.tasks_that_ended(&ids, word),
+            },
+            Ok(_) => refused(says::UNSPECIFIED, word),
+            Err(crate::call::CallError::Refused(refusal)) => {
+                refused(self.why_not(&refusal, &change, &ids), word)
+            }
+            Err(e) => refused(words::of_call(&e), word),
+        }
+    }
+
+    /// With what has to be looked up first: the present time limit, a reservation's number.
+    fn whole_change(&self, update: &Update, ids: &[JobRef]) -> Result<JobChange, &'static str> {
+        let mut change = update.change.clone();
+        if let Some(limit) = update.limit {
+            change.time_limit = Some(self.new_limit(limit, ids)?);
+        }
+        self.possible(&change)?;
+        if let Some(name) = &update.reservation {
+            let id = clusters::reservation(self.context, name);
+            change.reservation = Some(id.ok_or(says::NO_RESERVATION)?);
+        }
+        Ok(change)
+    }
+
+    /// Slurm refuses at once what no machine of the cluster has; here such a job would wait
+    /// and say so.
+    fn possible(&self, change: &JobChange) -> Result<(), &'static str> {
+        let groups = [&change.any_features, &change.same_features];
+        let groups = groups.into_iter().flatten().flatten().flatten();
+        let mut features = change.features.iter().flatten().chain(groups).peekable();
+        if change.nodes.is_none() && features.peek().is_none() {
+            return Ok(());
+        }
+        let nodes = self.nodes();
+        if change.nodes.is_some_and(|n| n as usize > nodes.len()) {
+            return Err(says::NODE_COUNT);
+        }
+        let known = |feature: &String| nodes.iter().any(|n| n.features.contains(feature));
+        if features.all(known) {
+            Ok(())
+        } else {
+            Err(says::NO_FEATURE)
+        }
+    }
+
+    fn new_limit(&self, limit: Limit, ids: &[JobRef]) -> Result<Span, &'static str> {
+        let by = match limit {
+            Limit::To(limit) => return Ok(limit),
+            Limit::More(by) => by.ms(),
+            Limit::Less(by) => by.ms().saturating_neg(),
+        };
+        let table = self.table(ids.to_vec(), &[JobField::TimeLimit], true);
+        let table = table.map_err(|e| words::of_call(&e))?;
+        let present = table.number(0, JobField::TimeLimit).ok_or(says::NO_JOB)?;
+        let new = present.saturating_add(by);
+        if new <= 0 {
+            return Err(says::TIME_LIMIT);
+        }
+        Ok(Span(new))
+    }
+
+    /// Slurm's sentence for a change that is refused.
+    fn why_not(&self, refusal: &Refusal, change: &JobChange, ids: &[JobRef]) -> &'static str {
+        let features = change.features.is_some();
+        let told = refusal.about.and_then(says::about_change);
+        if let Some(why) = told.filter(|_| refusal.code != RefusalCode::Forbidden) {
+            return why;
+        }
+        match refusal.code {
+            RefusalCode::Forbidden => self.forbidden(ids),
+            RefusalCode::QueueLimit if change.nodes.is_none() => says::PARTITION_LIMIT,
+            RefusalCode::NotFound if change.queue.is_some() => says::NO_PARTITION,
+            RefusalCode::NeverFits if features => says::NO_FEATURE,
+            RefusalCode::NeverFits | RefusalCode::QueueLimit if change.nodes.is_some() => {
+                says::NODE_COUNT
+            }
+            RefusalCode::Invalid | RefusalCode::NotFound if change.require.is_some() => {
+                says::NO_NODE
+            }
+            RefusalCode::WrongState => says::RUNNING,
+            code => says::about_job(code),
+        }
+    }
+
+    /// Slurm tells of an array which of its tasks were over when it was changed.
+    fn tasks_that_ended(&self, ids: &[JobRef], word: &str) -> u8 {
+        let [JobRef { task: None, .. }] = ids else {
+            return exit::OK;
+        };
+        let fields = [JobField::ArrayTask, JobField::State, JobField::Nodes];
+        let Ok(table) = self.table(ids.to_vec(), &fields, false) else {
+            return exit::OK;
+        };
+        let (mut over, mut live) = (Vec::new(), Vec::new());
+        for row in 0..table.rows {
+            let task = table.number(row, JobField::ArrayTask);
+            let Some(task) = task.and_then(|t| u64::try_from(t).ok()) else {
+                continue;
+            };
+            let state = table.text(row, JobField::State);
+            let ended = JobState::ALL
+                .iter()
+                .any(|s| s.word() == state && s.is_end());
+            match (ended, table.text(row, JobField::Nodes)) {
+                (false, _) => live.push(task),
+                (true, "") => {} // ended before it was a job of its own
+                (true, _) => over.push(task),
+            }
+        }
+        if over.is_empty() {
+            return exit::OK;
+        }
+        for (tasks, sentence) in [(&mut over, says::FINISHED), (&mut live, says::NO_ERROR)] {
+            tasks.sort_unstable();
+            if !tasks.is_empty() {
+                let tasks = cosy_model::hostlist::ranges(tasks, 1);
+                say(&format!("{word}_{tasks}: {sentence}"));
+            }
+        }
+        exit::FAILED
+    }
+}
+
+fn refused(why: &str, word: &str) -> u8 {
+    say(&format!("{why} for job {word}"));
+    exit::FAILED
+}

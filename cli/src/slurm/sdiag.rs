@@ -1,0 +1,67 @@
+//! `sdiag`: what the controller has done since midnight, from its queues and its store.
+//! Sources: sdiag(1), a capture.
+
+use super::looking;
+use crate::call::CallError;
+use crate::{Context, output, when};
+use cosy_model::api::{JobField, JobFilter, Reply, Request};
+use cosy_model::{JobState, Time};
+use cosy_slurm::diagnosis::{Counts, report};
+use cosy_slurm::plain::{Asked, SDIAG, read};
+use jiff::Zoned;
+
+/// Runs `sdiag`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    match read(SDIAG, context.args()) {
+        Asked::Help => looking::help(context, SDIAG),
+        Asked::Usage => looking::usage(context, SDIAG),
+        Asked::Version => looking::version(),
+        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
+        Asked::Report(_) => {
+            let now = when::now();
+            let since = now.start_of_day().unwrap_or_else(|_| now.clone());
+            match counts(context, &since) {
+                Ok(counts) => {
+                    output::print(&report(&counts, &now, &since));
+                    crate::exit::OK
+                }
+                Err(e) => looking::failed("slurm_get_statistics", &e),
+            }
+        }
+    }
+}
+
+fn counts(context: &Context, since: &Zoned) -> Result<Counts, CallError> {
+    let since = when::time_of(since);
+    let Reply::Queues(queues) = context.ask(Request::Queues)? else {
+        return Err(CallError::Unexpected);
+    };
+    let mut counts = Counts::default();
+    for queue in queues {
+        counts.pending += queue.waiting as usize;
+        counts.running += queue.running as usize;
+    }
+    let request = Request::History {
+        filter: JobFilter {
+            since: Some(since),
+            ..JobFilter::default()
+        },
+        fields: vec![JobField::State, JobField::Start, JobField::Submit],
+    };
+    let table = looking::table(context, request)?;
+    counts.submitted = counts.pending;
+    for row in 0..table.rows {
+        let at = |field| table.number(row, field).map(Time);
+        let today = |field| at(field).is_some_and(|t| t >= since);
+        counts.started += usize::from(today(JobField::Start));
+        match table.text(row, JobField::State).parse::<JobState>() {
+            Ok(JobState::Completed) => counts.completed += 1,
+            Ok(JobState::Cancelled) => counts.cancelled += 1,
+            Ok(state) if state.is_end() => counts.failed += 1,
+            Ok(JobState::Waiting) | Err(_) => continue,
+            Ok(_) => {}
+        }
+        counts.submitted += usize::from(today(JobField::Submit));
+    }
+    Ok(counts)
+}

@@ -1,0 +1,382 @@
+//! `squeue`: jobs and steps that wait, run, or ended moments ago. Sources: squeue(1),
+//! captures of 22.05.
+//!
+//! The controller is asked only for the fields that are shown, and everything else about
+//! the cluster only where a column needs it.
+
+use super::looking::{self, Wanted};
+use super::{clusters, error, say, steps, users};
+use crate::call::CallError;
+use crate::{Context, exit, output, refs, when};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
+use cosy_model::{JobId, JobState, hostlist};
+use cosy_slurm::data;
+use cosy_slurm::job::{JobView, Surroundings};
+use cosy_slurm::squeue::cells::{self, Look};
+use cosy_slurm::squeue::fields::Field;
+use cosy_slurm::squeue::options::{self, Asked, OPTIONS, Query, States};
+use cosy_slurm::squeue::{order, report, steps as step_report, tree};
+use std::time::Duration;
+
+/// Runs `squeue`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    match options::read(context.args(), looking::variable) {
+        Asked::Help => looking::help(context, OPTIONS),
+        Asked::Usage => looking::usage(context, OPTIONS),
+        Asked::Version => looking::version(),
+        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
+        Asked::Extra(word) => {
+            error(context, &format!("Unrecognized option: {word}"));
+            looking::usage(context, OPTIONS);
+            exit::FAILED
+        }
+        Asked::Bad(text) => {
+            error(context, &text);
+            exit::FAILED
+        }
+        Asked::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
+    }
+}
+
+/// Why nothing was shown: it is told, this is the exit code.
+type Failed = u8;
+
+fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
+    let chosen = Chosen::new(context, query)?;
+    loop {
+        let code = once(context, query, &chosen)?;
+        let Some(seconds) = query.iterate else {
+            return Ok(code);
+        };
+        output::print("\n");
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+}
+
+fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed> {
+    let now = when::now();
+    if (query.long || query.iterate.is_some()) && query.spelling.is_none() {
+        output::print(&format!("{}\n", cosy_slurm::stamp::heading(&now)));
+    }
+    let look = looking::look(&now, query.raw_sizes);
+    match (query.spelling, &query.steps) {
+        (Some(spelling), _) => {
+            let table = fetch(context, chosen, tree::needs())?;
+            let wanted = Wanted {
+                memory: true,
+                reservations: true,
+                groups: true,
+                cluster: true,
+            };
+            let around = looking::surroundings(context, wanted, &table);
+            let rows = chosen.rows(&table, &around);
+            let list = rows.iter().map(tree::of_job);
+            let text = data::answer(spelling, looking::release(), "jobs", list);
+            output::print(&text);
+            Ok(exit::OK)
+        }
+        (None, Some(which)) => listed_steps(context, query, chosen, which, &look),
+        (None, None) => listed_jobs(context, query, chosen, &look),
+    }
+}
+
+fn listed_jobs(
+    context: &Context,
+    query: &Query,
+    chosen: &Chosen,
+    look: &Look,
+) -> Result<u8, Failed> {
+    let layout = report::layout(query);
+    let sort = order::read(query.sort.as_deref().unwrap_or(order::USUAL));
+    let keys = sort.as_deref().unwrap_or_default();
+    let shown = || layout.columns.iter().map(|c| c.field);
+    let sorted = keys.iter().map(|k| k.field);
+    let needs = chosen.needs(cells::needs(shown().chain(sorted)));
+    let table = fetch(context, chosen, needs)?;
+    for complaint in report::complaints(&layout) {
+        error(context, &complaint);
+    }
+    if !query.bare {
+        output::print(&report::heading(&layout));
+    }
+    if let Err(rest) = &sort {
+        error(context, &format!("Invalid sort specification: {rest}"));
+        return Err(exit::FAILED);
+    }
+    let mut wanted = wanted(shown());
+    wanted.reservations |= chosen.reservation.is_some();
+    let around = looking::surroundings(context, wanted, &table);
+    let mut rows = chosen.rows(&table, &around);
+    order::sort(&mut rows, keys);
+    if query.array {
+        // After sorting, as there: tasks of one array stay together.
+        rows = rows.into_iter().flat_map(JobView::tasks).collect();
+    }
+    output::print(&report::lines(&layout, &rows, look));
+    Ok(exit::OK)
+}
+
+/// What of the cluster these columns show.
+fn wanted(fields: impl Iterator<Item = Field>) -> Wanted {
+    let mut wanted = Wanted::default();
+    for field in fields {
+        wanted.memory |= matches!(field, Field::MinMemory | Field::TresAlloc);
+        wanted.reservations |= field == Field::Reservation;
+        wanted.groups |= field == Field::GroupName;
+        wanted.cluster |= field == Field::Cluster;
+    }
+    wanted
+}
+
+/// Which jobs: what the controller sorts out and what is sorted out here.
+struct Chosen {
+    filter: JobFilter,
+    /// The one job that was named: it must be there.
+    only: Option<String>,
+    states: States,
+    qos: Vec<String>,
+    licenses: Vec<String>,
+    reservation: Option<String>,
+}
+
+impl Chosen {
+    fn new(context: &Context, query: &Query) -> Result<Self, Failed> {
+        for cluster in &query.clusters {
+            if !clusters::names_this(context, cluster) {
+                return Err(exit::FAILED);
+            }
+        }
+        let states = match query.spelling {
+            // As captured: JSON and YAML tell all that is remembered.
+            Some(_) if query.states.is_none() => Ok(States::All),
+            Some(_) | None => States::read(query.states.as_deref()),
+        };
+        let states = states.map_err(|word| {
+            for line in States::complaint(&word) {
+                error(context, &line);
+            }
+            exit::FAILED
+        })?;
+        let ids = ids(context, &query.jobs)?;
+        let nodes = match &query.nodes {
+            Some(text) => nodes(context, text)?,
+            None => Vec::new(),
+        };
+        let only = query.jobs.first().filter(|text| !text.contains(','));
+        Ok(Self {
+            filter: JobFilter {
+                ids,
+                users: users_of(context, query),
+                queues: query.partitions.clone(),
+                names: query.names.clone(),
+                accounts: query.accounts.clone(),
+                states: ours(&states),
+                nodes,
+                ..JobFilter::default()
+            },
+            only: only.cloned(),
+            states,
+            qos: query.qos.clone(),
+            licenses: query.licenses.clone(),
+            reservation: query.reservation.clone(),
+        })
+    }
+
+    /// These fields and those by which jobs are chosen here.
+    fn needs(&self, mut fields: Vec<JobField>) -> Vec<JobField> {
+        let mut add = |field, used: bool| {
+            if used && !fields.contains(&field) {
+                fields.push(field);
+            }
+        };
+        add(JobField::State, true);
+        add(JobField::Qos, !self.qos.is_empty());
+        add(JobField::Licenses, !self.licenses.is_empty());
+        add(JobField::Reservation, self.reservation.is_some());
+        fields
+    }
+
+    fn rows<'t>(&self, table: &'t Table, around: &'t Surroundings) -> Vec<JobView<'t>> {
+        let all = (0..table.rows).map(|row| JobView::new(table, row, around));
+        all.filter(|job| self.contains(job)).collect()
+    }
+
+    fn contains(&self, job: &JobView<'_>) -> bool {
+        let among = |list: &[String], text: &str| {
+            list.is_empty() || text.split([',', ':']).any(|t| list.iter().any(|l| l == t))
+        };
+        let reservation = || job.number(JobField::Reservation);
+        let reserved = self.reservation.as_ref().is_none_or(|name| {
+            reservation().is_some_and(|id| {
+                id.to_string() == *name || job.around().reservations.get(&id) == Some(name)
+            })
+        });
+        self.states.contain(job.state())
+            && among(&self.qos, job.text(JobField::Qos))
+            && among(&self.licenses, job.text(JobField::Licenses))
+            && reserved
+    }
+}
+
+/// Cosy's states that may be shown; empty for all.
+fn ours(states: &States) -> Vec<JobState> {
+    match states {
+        States::All => Vec::new(),
+        States::Live | States::These(_) => {
+            let shown = |s: &JobState| states.contain((*s).into());
+            JobState::ALL.into_iter().filter(shown).collect()
+        }
+    }
+}
+
+fn ids(context: &Context, words: &[String]) -> Result<Vec<JobRef>, Failed> {
+    let mut all = Vec::new();
+    for text in words {
+        let read = refs::jobs(text).map_err(|_| {
+            error(context, &format!("Invalid job id: {text}"));
+            exit::FAILED
+        })?;
+        all.extend(read);
+    }
+    Ok(all)
+}
+
+/// Users by number, as the controller takes them; one that is none is told.
+fn users_of(context: &Context, query: &Query) -> Vec<String> {
+    let mut all = query.users.clone();
+    if query.me {
+        all = vec![rustix::process::getuid().as_raw().to_string()];
+    }
+    for user in all.iter().filter(|user| !users::exists(user)) {
+        error(context, &format!("Invalid user: {user}\n"));
+    }
+    all
+}
+
+fn nodes(context: &Context, text: &str) -> Result<Vec<String>, Failed> {
+    let bad = |name: &str| {
+        error(context, &format!("Invalid node name {name}"));
+        exit::FAILED
+    };
+    let names = hostlist::expand(text).map_err(|_| bad(text))?;
+    let known = match context.ask(Request::Nodes) {
+        Ok(Reply::Nodes(known)) => known,
+        Ok(_) => return Err(looking::failed("slurm_load_node", &CallError::Unexpected)),
+        Err(e) => return Err(looking::failed("slurm_load_node", &e)),
+    };
+    match names.iter().find(|n| !known.iter().any(|k| k.name == **n)) {
+        Some(name) => Err(bad(name)),
+        None => Ok(names),
+    }
+}
+
+fn fetch(context: &Context, chosen: &Chosen, fields: Vec<JobField>) -> Result<Table, Failed> {
+    let single = chosen.filter.ids.iter().any(|id| id.task.is_some());
+    let request = Request::Jobs {
+        filter: chosen.filter.clone(),
+        fields,
+        fold_arrays: !single,
+    };
+    let failed = |e: CallError| looking::failed("slurm_load_jobs", &e);
+    let table = looking::table(context, request).map_err(failed)?;
+    if table.rows == 0 && chosen.only.is_some() && !is_known(context, chosen).map_err(failed)? {
+        say(&format!(
+            "slurm_load_jobs error: {}",
+            cosy_slurm::says::NO_JOB
+        ));
+        return Err(exit::FAILED);
+    }
+    Ok(table)
+}
+
+/// Whether the one job that was named is there at all.
+fn is_known(context: &Context, chosen: &Chosen) -> Result<bool, CallError> {
+    let request = Request::Jobs {
+        filter: JobFilter {
+            ids: chosen.filter.ids.clone(),
+            ..JobFilter::default()
+        },
+        fields: vec![JobField::Id],
+        fold_arrays: false,
+    };
+    Ok(looking::table(context, request)?.rows > 0)
+}
+
+fn listed_steps(
+    context: &Context,
+    query: &Query,
+    chosen: &Chosen,
+    which: &[String],
+    look: &Look,
+) -> Result<u8, Failed> {
+    let layout = step_report::layout(query);
+    let steps = running_steps(context, chosen, which)?;
+    for complaint in report::complaints(&layout) {
+        error(context, &complaint);
+    }
+    if !query.bare {
+        output::print(&step_report::heading(&layout));
+    }
+    let cluster = looking::cluster(context);
+    output::print(&step_report::lines(&layout, &steps, look, &cluster));
+    Ok(exit::OK)
+}
+
+const OF_STEPS: &[JobField] = &[
+    JobField::Id,
+    JobField::Ref,
+    JobField::State,
+    JobField::Queue,
+    JobField::User,
+    JobField::Uid,
+    JobField::Start,
+    JobField::BatchHost,
+    JobField::Batch,
+];
+
+/// The steps of jobs that run: the script, and what its node tells of others.
+fn running_steps(
+    context: &Context,
+    chosen: &Chosen,
+    which: &[String],
+) -> Result<Vec<step_report::Step>, Failed> {
+    let table = fetch(context, chosen, OF_STEPS.to_vec())?;
+    let around = Surroundings::default();
+    let mut all = Vec::new();
+    for row in 0..table.rows {
+        let job = JobView::new(&table, row, &around);
+        if job.our_state() != JobState::Running {
+            continue;
+        }
+        let step = |step: &str, name: &str| step_report::Step {
+            job: job.text(JobField::Ref).to_owned(),
+            step: step.to_owned(),
+            name: name.to_owned(),
+            partition: job.text(JobField::Queue).to_owned(),
+            user: job.text(JobField::User).to_owned(),
+            uid: job.count(JobField::Uid),
+            start: job.time(JobField::Start),
+            nodes: job.text(JobField::BatchHost).to_owned(),
+            tasks: 1,
+            limit: None,
+        };
+        if job.flag(JobField::Batch) {
+            all.push(step("batch", "batch"));
+        }
+        let id = u64::try_from(job.raw_id()).unwrap_or(0);
+        for info in steps::running(context, JobId(id)) {
+            all.push(step_report::Step {
+                start: info.start,
+                nodes: info.nodes.clone(),
+                tasks: info.tasks,
+                ..step(&info.key.step.to_string(), &info.name)
+            });
+        }
+    }
+    let named = |s: &step_report::Step| {
+        let id = s.id();
+        which.is_empty() || which.iter().any(|w| *w == id || *w == s.job)
+    };
+    all.retain(named);
+    Ok(all)
+}

@@ -1,0 +1,269 @@
+//! A step in a job that is there.
+
+use super::{Asked, SRUN, Stop, refused, step, unreachable};
+use crate::call::CallError;
+use crate::run::{self, place, with_variables};
+use crate::slurm::say;
+use crate::slurm::submit::surroundings;
+use crate::{Context, exit};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::{JobId, OsText, RefusalCode};
+use cosy_slurm::environment::{Facts, counts};
+use cosy_slurm::geometry::{self, Layout};
+use cosy_slurm::submit::Fault;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Says that a job speaks to its programs in Slurm's words.
+const DIALECT: &str = "COSY_DIALECT";
+
+/// The job that this is in. One of Slurm's dialect may be left by unsetting its variables.
+pub fn job(asked: &Asked) -> Option<JobId> {
+    let own = || place::job().filter(|_| std::env::var_os(DIALECT).is_none());
+    asked.own.job.or_else(own)
+}
+
+/// Runs a step in `job`; gives the exit code.
+pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
+    let stream = match run::way_to(context, job) {
+        Ok(stream) => stream,
+        Err(e) => return Err(no_way(job, &e)),
+    };
+    let facts = facts(context, job);
+    let layout = layout(asked, facts.as_ref())?;
+    let name = asked.wishes.name.clone().unwrap_or_default();
+    let environment = variables(asked, facts.as_ref(), &layout, &name)?;
+    let options = step::options(asked, &Some(layout), true)?;
+    let wanted = step::wanted(asked, &options, environment)?;
+    let outcome = run::go(SRUN.name(), &options, wanted, job, stream, None);
+    match outcome {
+        Ok(outcome) => Ok(outcome.code),
+        Err(e) => Err(refused(job, &e).into()),
+    }
+}
+
+/// No way to the job: mostly it is over.
+fn no_way(job: JobId, error: &anyhow::Error) -> Stop {
+    let gone = match error.downcast_ref::<CallError>() {
+        Some(CallError::Refused(refusal)) => match refusal.code {
+            RefusalCode::NotFound => Some("Invalid job id specified"),
+            RefusalCode::WrongState => Some("Job/step already completing or completed"),
+            RefusalCode::Forbidden => Some("Access/permission denied"),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(why) = gone else {
+        return unreachable(error).into();
+    };
+    say(&format!(
+        "srun: error: Unable to confirm allocation for job {job}: {why}"
+    ));
+    say(&format!(
+        "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}"
+    ));
+    Stop::Code(exit::FAILED)
+}
+
+/// What the job has: its own variables tell it, else the controller.
+fn facts(context: &Context, job: JobId) -> Option<Facts> {
+    let own = Facts::read(&present().0).filter(|f| f.job == job.to_string());
+    own.filter(|f| !f.cores.is_empty())
+        .or_else(|| ask(context, job))
+}
+
+/// The variables of this process that tell of a job.
+fn present() -> OsText {
+    let mut block = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"COSY_") {
+            block.extend(name.into_vec());
+            block.push(b'=');
+            block.extend(value.into_vec());
+            block.push(0);
+        }
+    }
+    OsText(block)
+}
+
+fn ask(context: &Context, job: JobId) -> Option<Facts> {
+    use JobField::{
+        Account, CoresByNode, CoresPerTask, Name, Nodes, Qos, Queue, TasksByNode, User,
+    };
+    let request = Request::Jobs {
+        filter: JobFilter {
+            ids: vec![JobRef { job, task: None }],
+            ..JobFilter::default()
+        },
+        fields: vec![
+            Name,
+            Queue,
+            User,
+            Nodes,
+            Account,
+            Qos,
+            TasksByNode,
+            CoresByNode,
+            CoresPerTask,
+        ],
+        fold_arrays: false,
+    };
+    let Ok(Reply::Jobs(table)) = context.ask(request) else {
+        return None;
+    };
+    let some = |field| Some(table.text(0, field).to_owned()).filter(|t| !t.is_empty());
+    Some(Facts {
+        job: job.to_string(),
+        name: some(Name)?,
+        owner: (some(User).unwrap_or_default(), String::new(), String::new()),
+        queue: some(Queue).unwrap_or_default(),
+        account: some(Account),
+        qos: some(Qos),
+        nodes: some(Nodes)?,
+        tasks: unfold(table.text(0, TasksByNode)),
+        cores: unfold(table.text(0, CoresByNode)),
+        ..Facts::default()
+    })
+}
+
+/// `4(x2),3` as 4, 4, 3.
+fn unfold(text: &str) -> Vec<u32> {
+    const MOST: u32 = 1 << 20;
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (value, times) = match part.split_once("(x") {
+            Some((value, times)) => (value, times.trim_end_matches(')')),
+            None => (part, "1"),
+        };
+        if let (Ok(value), Ok(times)) = (value.parse::<u32>(), times.parse::<u32>()) {
+            all.extend((0..times.min(MOST)).map(|_| value));
+        }
+    }
+    all
+}
+
+fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Stop> {
+    let (line, all) = (&asked.line, &asked.wishes);
+    let named = line
+        .nodelist
+        .as_deref()
+        .and_then(|l| cosy_model::expand(l).ok());
+    let named = named.and_then(|n| u32::try_from(n.len()).ok());
+    let own = |name: &str| -> Option<u32> { std::env::var(name).ok()?.parse().ok() };
+    let each = own("COSY_CORES_PER_TASK").unwrap_or(1);
+    let empty = Vec::new();
+    let job = geometry::Job {
+        cores: facts.map_or(&empty, |f| &f.cores),
+        cores_per_task: each,
+    };
+    let wanted = geometry::Asked {
+        nodes: line.nodes.map(|n| n.least).or(named),
+        tasks: line.tasks,
+        tasks_per_node: line.tasks_per_node,
+        cores_per_task: all.cores_per_task,
+        usual_nodes: all.nodes.map(|n| n.least),
+        usual_tasks: all.tasks,
+        usual_tasks_per_node: all.tasks_per_node,
+    };
+    let layout = geometry::layout(job, wanted).map_err(|e| Fault::error(e.to_string()))?;
+    if !all.quiet {
+        layout
+            .warnings
+            .iter()
+            .for_each(|w| say(&format!("srun: {w}")));
+    }
+    Ok(layout)
+}
+
+/// The variables of a step: those here, what the job has where that is missing, and what
+/// `srun` adds.
+fn variables(
+    asked: &Asked,
+    facts: Option<&Facts>,
+    layout: &Layout,
+    name: &str,
+) -> Result<OsText, Fault> {
+    let host = surroundings::host();
+    let mut told = surroundings::asked(SRUN, &asked.wishes, name, &host);
+    told.distribution = Some(dealt(asked, layout));
+    let wishes = &asked.wishes;
+    let mut environment = surroundings::environment(wishes, &told)?;
+    if let Some(facts) = facts {
+        let shared: Vec<String> = facts.shared().texts().collect();
+        environment = with_variables(&environment, &shared.join("\0").into());
+        let job_name = std::env::var("SLURM_JOB_NAME").unwrap_or_else(|_| facts.name.clone());
+        let parts = counts(&facts.cores);
+        let more =
+            format!("SLURM_JOB_NAME={job_name}\0SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0={parts}");
+        environment = with_variables(&environment, &more.into());
+    }
+    Ok(with_variables(&environment, &launched(&host)))
+}
+
+/// How tasks are dealt out: as asked for, else in blocks unless each is alone on its node.
+fn dealt(asked: &Asked, layout: &Layout) -> String {
+    let usual = if layout.tasks <= layout.nodes {
+        "cyclic"
+    } else {
+        "block"
+    };
+    asked
+        .line
+        .distribution
+        .clone()
+        .unwrap_or_else(|| usual.to_owned())
+}
+
+/// Where this command is. It listens on no port: nothing connects to it.
+pub fn launched(host: &str) -> OsText {
+    let address = if host.is_empty() { "localhost" } else { host };
+    let here = address_of(address);
+    OsText::from(format!(
+        "SLURM_LAUNCH_NODE_IPADDR={here}\0SLURM_SRUN_COMM_HOST={here}\0\
+         SLURM_SRUN_COMM_PORT=0\0SLURM_STEP_LAUNCHER_PORT=0"
+    ))
+}
+
+/// The address in `/etc/hosts`, which answers at once; else the name.
+fn address_of(host: &str) -> String {
+    let text = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+    let found = text.lines().find_map(|line| {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let address = words.next()?;
+        words.any(|name| name == host).then(|| address.to_owned())
+    });
+    found.unwrap_or_else(|| host.to_owned())
+}
+
+/// A name that is no longer than it may be; for [`OsString`] of any kind.
+pub fn program_name(command: &[OsString]) -> String {
+    let first = command.first().map(|w| w.to_string_lossy().into_owned());
+    let first = first.unwrap_or_default();
+    let base = first.rsplit('/').find(|p| !p.is_empty()).unwrap_or("srun");
+    base.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_come_back() {
+        let check = |text: &str, want: &[u32]| assert_eq!(unfold(text), want, "{text}");
+        check("4(x2),3", &[4, 4, 3]);
+        check("1", &[1]);
+        check("", &[]);
+        check("x(x3),2", &[2]);
+    }
+
+    #[test]
+    fn names_of_programs() {
+        let check = |word: &str, want: &str| {
+            assert_eq!(program_name(&[OsString::from(word)]), want);
+        };
+        check("./env.sh", "env.sh");
+        check("/bin/true", "true");
+        check("", "srun");
+    }
+}

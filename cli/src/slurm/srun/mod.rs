@@ -1,0 +1,207 @@
+//! `srun`: tasks of a program over the nodes of a job; outside of one, in a job of its own.
+//!
+//! What it asks for is read as Slurm reads it; then it goes the way of `cosy run`
+//! ([`crate::run`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
+
+mod around;
+mod inside;
+mod outside;
+pub mod own;
+mod step;
+
+use super::submit::{self, fail};
+use super::{say, words};
+use crate::run::talk::StepRefused;
+use crate::{Context, exit, output};
+use cosy_model::RefusalCode;
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::{Fault, Program};
+use own::Own;
+use std::ffi::OsString;
+
+const SRUN: Program = Program::Srun;
+
+/// What was asked for.
+struct Asked {
+    /// By environment and command line.
+    wishes: Wishes,
+    /// By the command line alone.
+    line: Wishes,
+    own: Own,
+    /// Program and arguments.
+    command: Vec<OsString>,
+}
+
+/// Runs `srun`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    let parsed = match submit::command_line(context, SRUN) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    match read(&parsed.found, parsed.words) {
+        Ok(Read::Asked(asked)) => start(context, &asked),
+        Ok(Read::Told(code)) => code,
+        Err(fault) => fail(SRUN, &fault),
+    }
+}
+
+enum Read {
+    Asked(Box<Asked>),
+    /// Only something was to be said.
+    Told(u8),
+}
+
+fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
+    let environment = submit::environment(SRUN);
+    let all: Vec<Found> = [&environment[..], line].concat();
+    let (wishes, own) = submit::wishes(SRUN, &all)?;
+    let (line_wishes, _) = submit::wishes(SRUN, line)?;
+    let own = Own::read(&own)?;
+    if let Some(code) = told(&own) {
+        return Ok(Read::Told(code));
+    }
+    if command.is_empty() {
+        say("srun: fatal: No command given to execute.");
+        return Ok(Read::Told(exit::FAILED));
+    }
+    check_mpi(own.mpi.as_deref())?;
+    if wishes.verbose > 0 {
+        submit::describe(SRUN, line);
+    }
+    submit::remarks(SRUN, &line_wishes);
+    Ok(Read::Asked(Box::new(Asked {
+        wishes,
+        line: line_wishes,
+        own,
+        command,
+    })))
+}
+
+/// Answers `--mpi=list` and `--cpu-bind=help`.
+fn told(own: &Own) -> Option<u8> {
+    if own.mpi.as_deref() == Some("list") {
+        output::print("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n");
+        return Some(exit::OK);
+    }
+    if own.cpu_bind.as_deref() == Some("help") {
+        output::print("CPU bind options not supported with current configuration\n");
+        return Some(exit::FAILED);
+    }
+    None
+}
+
+/// The wire-up that a name of `--mpi` stands for; `None`: found out from the program.
+fn wireup(name: &str) -> Option<Option<&'static str>> {
+    let plain = name.split('_').next().unwrap_or(name);
+    match plain {
+        "none" => Some(Some("none")),
+        "pmi2" | "pmi1" | "pmi" => Some(Some("pmi")),
+        "pmix" => Some(Some("pmix")),
+        "openmpi" => Some(None),
+        _ => None,
+    }
+}
+
+fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
+    let Some(name) = name.filter(|n| wireup(n).is_none()) else {
+        return Ok(());
+    };
+    let name: String = name.chars().take(100).collect();
+    let lines = [
+        format!("Couldn't find the specified plugin name for mpi/{name} looking at all files"),
+        format!("cannot find mpi plugin for mpi/{name}"),
+        format!("MPI: Cannot create context for mpi/{name}"),
+        "MPI: Unable to load any plugin".to_owned(),
+        format!("Invalid MPI type '{name}', --mpi=list for acceptable types"),
+    ];
+    let lines = lines.into_iter().map(cosy_slurm::submit::Line::Error);
+    Err(Fault {
+        lines: lines.collect(),
+        code: exit::FAILED,
+    })
+}
+
+fn start(context: &Context, asked: &Asked) -> u8 {
+    let done = match around::before(&asked.own) {
+        Err(fault) => Err(fault.into()),
+        Ok(()) => match inside::job(asked) {
+            Some(job) => inside::run(context, asked, job),
+            None => outside::run(context, asked),
+        },
+    };
+    let code = done.unwrap_or_else(Stop::code);
+    around::after(&asked.own);
+    code
+}
+
+/// Why there is no step.
+enum Stop {
+    /// In the original's words.
+    Fault(Fault),
+    /// It was said already.
+    Code(u8),
+}
+
+impl Stop {
+    fn code(self) -> u8 {
+        match self {
+            Self::Fault(fault) => fail(SRUN, &fault),
+            Self::Code(code) => code,
+        }
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Slurm's sentence for a step that there will not be.
+fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
+    let Some(StepRefused(refusal)) = error.downcast_ref::<StepRefused>() else {
+        return Fault::error(format!("{error:#}"));
+    };
+    let why = match refusal.code {
+        RefusalCode::NeverFits => "More processors requested than permitted",
+        RefusalCode::NotFree => "Requested nodes are busy",
+        RefusalCode::WrongState => "Job/step already completing or completed",
+        RefusalCode::NotFound => "Invalid job id specified",
+        RefusalCode::Forbidden | RefusalCode::AccessDenied => "Access/permission denied",
+        RefusalCode::Invalid
+        | RefusalCode::QueueLimit
+        | RefusalCode::QueueClosed
+        | RefusalCode::Unavailable
+        | RefusalCode::DirectoryDown
+        | RefusalCode::Version
+        | RefusalCode::TooMany
+        | RefusalCode::Admission
+        | RefusalCode::Price => refusal.message.as_str(),
+    };
+    Fault::error(format!("Unable to create step for job {job}: {why}"))
+}
+
+/// What a failed call says.
+fn unreachable(error: &anyhow::Error) -> Fault {
+    match error.downcast_ref::<crate::call::CallError>() {
+        Some(error) => Fault::error(words::of_call(error)),
+        None => Fault::error(format!("{error:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_mpi() {
+        let check = |name: &str, want: Option<Option<&str>>| assert_eq!(wireup(name), want);
+        check("none", Some(Some("none")));
+        check("pmi2", Some(Some("pmi")));
+        check("pmix_v4", Some(Some("pmix")));
+        check("openmpi", Some(None));
+        check("foo", None);
+        assert!(check_mpi(Some("foo")).is_err() && check_mpi(None).is_ok());
+    }
+}

@@ -1,0 +1,115 @@
+//! A step in a job of its own, which is asked for first and given back at the end.
+
+use super::inside::{launched, program_name};
+use super::{Asked, SRUN, Stop, refused, step};
+use crate::alloc::{self, attend::Allocated};
+use crate::run::{self, place, with_variables};
+use crate::slurm::say;
+use crate::slurm::submit::{self, surroundings, trial};
+use crate::slurm::waiting::{self, Manner};
+use crate::{Context, exit};
+use cosy_model::api::Submission;
+use cosy_model::{JobSpec, OsText, Program};
+use cosy_slurm::environment::Facts;
+use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::wishes::Wishes;
+
+/// Runs it; gives the exit code.
+pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
+    let mut wishes = asked.wishes.clone();
+    honour_tasks_per_node(&mut wishes);
+    let name = program_name(&asked.command);
+    let spec = job(context, &wishes, &name)?;
+    if wishes.test_only {
+        let submission = Submission {
+            spec,
+            script: OsText::default(),
+            array: None,
+        };
+        return Ok(trial::run(context, SRUN, &submission));
+    }
+    // What can be wrong with the step is found before a job is asked for.
+    let told = surroundings::asked(
+        SRUN,
+        &wishes,
+        wishes.name.as_ref().unwrap_or(&name),
+        &surroundings::host(),
+    );
+    let environment = surroundings::environment(&wishes, &told)?;
+    let options = step::options(asked, &None, false)?;
+    step::wanted(asked, &options, environment.clone())?;
+    let manner = Manner {
+        patience: asked.own.immediate,
+        quiet: wishes.quiet,
+    };
+    let got = waiting::get(context, SRUN, spec, &manner);
+    let (attendant, allocated) = got.map_err(Stop::Code)?;
+    let job = attendant.job();
+    let there = attendant.presence();
+    let mut wanted = step::wanted(
+        asked,
+        &options,
+        variables(&environment, &allocated, &wishes),
+    )?;
+    wanted.spec.cores_per_task = wishes.cores_per_task;
+    let done = place::outside(&allocated.entry).and_then(|(stream, _)| {
+        run::go(SRUN.name(), &options, wanted, job, stream, Some(attendant))
+    });
+    let (exit_code, signal) = match &done {
+        Ok(outcome) => outcome.worst,
+        Err(_) => (exit::FAILED.into(), 0),
+    };
+    alloc::finish(context, job, exit_code, signal);
+    drop(there);
+    match done {
+        Ok(outcome) => Ok(outcome.code),
+        Err(e) => Err(refused(job, &e).into()),
+    }
+}
+
+/// The job around the step.
+fn job(context: &Context, wishes: &Wishes, name: &str) -> Result<JobSpec, Fault> {
+    let mut around = wishes.clone();
+    (around.output, around.error, around.input) = (None, None, None);
+    let (spec, _) = submit::job(context, SRUN, around, Program::Allocation, name)?;
+    Ok(JobSpec {
+        attended: true,
+        requeue: false,
+        environment: OsText::default(),
+        ..spec
+    })
+}
+
+/// Tasks on each node that do not make up the tasks asked for are left out of account.
+fn honour_tasks_per_node(wishes: &mut Wishes) {
+    let (Some(each), Some(tasks), Some(nodes)) =
+        (wishes.tasks_per_node, wishes.tasks, wishes.nodes)
+    else {
+        return;
+    };
+    if each.saturating_mul(nodes.least) != tasks {
+        say(&format!(
+            "srun: Warning: can't honor --ntasks-per-node set to {each} which doesn't match the \
+             requested tasks {tasks} with the number of requested nodes {}. Ignoring \
+             --ntasks-per-node.",
+            nodes.least
+        ));
+        wishes.tasks_per_node = None;
+    }
+}
+
+/// The step's variables: as they go along, the job's over them, and what `srun` adds.
+fn variables(environment: &OsText, allocated: &Allocated, wishes: &Wishes) -> OsText {
+    let mut all = with_variables(environment, &allocated.variables);
+    if let Some(facts) = Facts::read(&allocated.variables.0) {
+        let mut shared: Vec<String> = facts.shared().texts().collect();
+        if wishes.tasks.is_some() && wishes.distribution.is_none() {
+            let tasks: u32 = facts.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
+            let alone = tasks as usize <= facts.tasks.len();
+            let kind = if alone { "cyclic" } else { "block" };
+            shared.push(format!("SLURM_DISTRIBUTION={kind}"));
+        }
+        all = with_variables(&all, &shared.join("\0").into());
+    }
+    with_variables(&all, &launched(&surroundings::host()))
+}

@@ -1,0 +1,140 @@
+//! The options of `srun` that are not about the job: how its tasks run and what becomes of
+//! their output. Source: srun(1).
+
+use cosy_model::JobId;
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::Fault;
+use std::time::Duration;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// `--label`.
+    pub label: bool,
+    /// `--unbuffered`.
+    pub unbuffered: bool,
+    /// `--kill-on-bad-exit`.
+    pub kill_on_bad_exit: Option<bool>,
+    /// `--wait`.
+    pub wait: Option<Duration>,
+    /// `--multi-prog`.
+    pub multi_prog: bool,
+    /// `--pty`.
+    pub pty: bool,
+    /// `--mpi`.
+    pub mpi: Option<String>,
+    /// `--overlap`.
+    pub overlap: bool,
+    /// `--cpu-bind`.
+    pub cpu_bind: Option<String>,
+    /// `--jobid`, or the environment.
+    pub job: Option<JobId>,
+    /// `--immediate`, at most so long.
+    pub immediate: Option<Duration>,
+    /// `--quit-on-interrupt`.
+    pub quit_on_interrupt: bool,
+    /// `--disable-status`.
+    pub disable_status: bool,
+    /// `--prolog`.
+    pub prolog: Option<String>,
+    /// `--epilog`.
+    pub epilog: Option<String>,
+    /// `--task-prolog`.
+    pub task_prolog: Option<String>,
+    /// `--task-epilog`.
+    pub task_epilog: Option<String>,
+    /// `--overcommit`.
+    pub overcommit: bool,
+}
+
+impl Own {
+    /// Reads them, later ones over earlier ones.
+    ///
+    /// # Errors
+    /// A value that cannot be read.
+    pub fn read(options: &[Found]) -> Result<Self, Fault> {
+        let mut own = Self::default();
+        for found in options {
+            own.apply(found)?;
+        }
+        Ok(own)
+    }
+
+    fn apply(&mut self, found: &Found) -> Result<(), Fault> {
+        let text = || found.text();
+        let program = || Some(found.text()).filter(|p| !p.is_empty() && p != "none");
+        match found.name {
+            "label" => self.label = true,
+            "unbuffered" => self.unbuffered = true,
+            "kill-on-bad-exit" => self.kill_on_bad_exit = Some(text() != "0"),
+            "wait" => {
+                let seconds = number(&text(), "wait")?;
+                self.wait = (seconds > 0).then(|| Duration::from_secs(seconds));
+            }
+            "multi-prog" => self.multi_prog = true,
+            "pty" => self.pty = true,
+            "mpi" => self.mpi = Some(text()),
+            "overlap" => self.overlap = true,
+            "cpu-bind" => self.cpu_bind = Some(text()),
+            "jobid" => self.job = Some(JobId(number(&text(), "jobid")?)),
+            "immediate" => self.immediate = Some(immediate(found)?),
+            "quit-on-interrupt" => self.quit_on_interrupt = true,
+            "disable-status" => self.disable_status = true,
+            "prolog" => self.prolog = program(),
+            "epilog" => self.epilog = program(),
+            "task-prolog" => self.task_prolog = program(),
+            "task-epilog" => self.task_epilog = program(),
+            "overcommit" => self.overcommit = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &str, option: &str) -> Result<u64, Fault> {
+    let fine = (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    let number = fine.then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| {
+        let text: String = text.chars().take(200).collect();
+        Fault::error(format!("Invalid numeric value \"{text}\" for --{option}."))
+    })
+}
+
+/// `--immediate[=SECONDS]`: at most so long; a moment without a number.
+///
+/// # Errors
+/// No number.
+pub fn immediate(found: &Found) -> Result<Duration, Fault> {
+    match &found.value {
+        None => Ok(Duration::from_secs(1)),
+        Some(_) => number(&found.text(), "immediate").map(|s| Duration::from_secs(s.max(1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options() {
+        let found = |name, value: &str| Found {
+            name,
+            value: Some(value.into()),
+        };
+        let read = |name, value| Own::read(&[found(name, value)]);
+        assert_eq!(
+            read("wait", "2").unwrap().wait,
+            Some(Duration::from_secs(2))
+        );
+        assert_eq!(read("wait", "0").unwrap().wait, None);
+        assert_eq!(
+            read("kill-on-bad-exit", "0").unwrap().kill_on_bad_exit,
+            Some(false)
+        );
+        assert_eq!(read("jobid", "12").unwrap().job, Some(JobId(12)));
+        assert_eq!(read("prolog", "none").unwrap().prolog, None);
+        for (name, value) in [("wait", "x"), ("jobid", ""), ("immediate", "-1")] {
+            assert!(read(name, value).is_err(), "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! From what was asked for to a step.
+
+use super::Asked;
+use crate::run::files::Way;
+use crate::run::interrupt::Rule;
+use crate::run::options::RunOptions;
+use crate::run::spec::{self, Wanted};
+use crate::submit::options::Options;
+use cosy_model::device::GpuRequest;
+use cosy_model::job::MemoryRequest;
+use cosy_model::step::{Bind, Distribution, StepCommand};
+use cosy_model::{Dialect, OsText, expand};
+use cosy_slurm::geometry::Layout;
+use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::wishes::{Memory, Wishes};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// The shape of a step; `None`: that of the whole job.
+pub type Shape = Option<Layout>;
+
+/// The options of `cosy run` that ask for the same.
+///
+/// # Errors
+/// Values that cannot be read.
+pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions, Fault> {
+    let (own, wishes) = (&asked.own, &asked.wishes);
+    // In a job only what the command line says of resources is about the step.
+    let about = if inside {
+        &asked.line
+    } else {
+        &Wishes::default()
+    };
+    let layout = shape.as_ref();
+    // A list of programs must know how many tasks there will be.
+    let listed = wishes.tasks.filter(|_| own.multi_prog);
+    let job = Options {
+        nodes: layout.map(|l| l.nodes),
+        tasks: layout.map(|l| l.tasks).or(listed),
+        tasks_per_node: layout.and_then(|l| l.tasks_per_node),
+        cores_per_task: layout.map(|l| l.cores_per_task),
+        memory: memory(about),
+        gpus: gpus(about.gpus_per_node.as_ref().or(about.gpus.as_ref()))?,
+        require: hosts(about.nodelist.as_deref())?,
+        avoid: hosts(about.exclude.as_deref())?,
+        time: about.time,
+        name: wishes.name.clone(),
+        output: text(&wishes.output),
+        error: text(&wishes.error),
+        input: text(&wishes.input),
+        open_mode: wishes.open_mode,
+        chdir: wishes.chdir.clone(),
+        quiet: wishes.quiet,
+        ..Options::default()
+    };
+    let multi = own
+        .multi_prog
+        .then(|| asked.command.first().map(PathBuf::from));
+    Ok(RunOptions {
+        job,
+        inside: own.job,
+        gpus_per_task: gpus(about.gpus_per_task.as_ref())?,
+        distribution: distribution(wishes.distribution.as_deref()),
+        bind: bind(own.cpu_bind.as_deref()),
+        overlap: own.overlap || own.overcommit,
+        patience: None,
+        label: own.label,
+        unbuffered: own.unbuffered,
+        kill_on_bad_exit: own.kill_on_bad_exit,
+        multi_prog: multi.flatten(),
+        pty: own.pty,
+        mpi: own
+            .mpi
+            .as_deref()
+            .and_then(super::wireup)
+            .flatten()
+            .map(str::to_owned),
+        command: if own.multi_prog {
+            Vec::new()
+        } else {
+            asked.command.clone()
+        },
+        interrupts: rule(own),
+        wait: own.wait,
+        ..RunOptions::default()
+    })
+}
+
+fn rule(own: &super::Own) -> Rule {
+    match (own.quit_on_interrupt, own.disable_status) {
+        (true, _) => Rule::End,
+        (false, true) => Rule::PassOn,
+        (false, false) => Rule::Tell,
+    }
+}
+
+/// The step itself, with those variables.
+///
+/// # Errors
+/// Files that cannot be read, a program that is none.
+pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Result<Wanted, Fault> {
+    let wanted = spec::step(options).map_err(|e| Fault::error(format!("{e:#}")))?;
+    let mut wanted = with_names(wanted);
+    let spec = &mut wanted.spec;
+    spec.dialect = Dialect::Slurm;
+    spec.environment = environment;
+    spec.warn = asked.line.signal;
+    let keeps = |limit: &(String, u64, u64)| asked.wishes.propagate.takes(&limit.0);
+    spec.rlimits.retain(keeps);
+    if let (Some(prolog), _) | (None, Some(prolog)) =
+        (&asked.own.task_prolog, &asked.own.task_epilog)
+    {
+        let _ = prolog;
+        wrap(asked, spec.programs.iter_mut().map(|p| &mut p.command));
+    }
+    Ok(wanted)
+}
+
+/// Programs of the user before and after each task: a shell runs them, takes what the
+/// first says (`export NAME=value`, `unset NAME`, `print TEXT`), and gives the task's end.
+fn wrap<'a>(asked: &Asked, commands: impl Iterator<Item = &'a mut StepCommand>) {
+    const SCRIPT: &str = r#"
+p=$1; e=$2; shift 2
+if [ -n "$p" ]; then
+  case $p in
+    /*) ;;
+    *) echo "slurmstepd: error: run_command: user task_prolog is not fully qualified pathname ($p)" >&2
+       echo "slurmstepd: error: user task_prolog did not exit normally. reason: Run command failed - configuration error" >&2
+       echo "slurmstepd: error: --task-prolog failed status=1" >&2
+       exit 1 ;;
+  esac
+  said=$("$p") || exit 1
+  while IFS= read -r line; do
+    case $line in
+      "export "*) export "${line#export }" ;;
+      "unset "*) unset "${line#unset }" ;;
+      "print "*) printf '%s\n' "${line#print }" ;;
+    esac
+  done <<END
+$said
+END
+fi
+[ -n "$e" ] || exec "$@"
+"$@"; code=$?
+"$e"
+exit $code
+"#;
+    let text = |program: &Option<String>| OsText::from(program.clone().unwrap_or_default());
+    for command in commands {
+        if let StepCommand::Run { argv, .. } = command {
+            let before = ["/bin/sh", "-c", SCRIPT, "srun"].map(OsText::from);
+            let own = [text(&asked.own.task_prolog), text(&asked.own.task_epilog)];
+            let rest = std::mem::take(argv);
+            *argv = before.into_iter().chain(own).chain(rest).collect();
+        }
+    }
+}
+
+/// Names of files may hold what only the job's variables tell: `%A`, `%a`.
+fn with_names(mut wanted: Wanted) -> Wanted {
+    use crate::run::files::Local;
+    use cosy_model::step::OutputTo;
+    let replace = |way: &mut Way| {
+        if let Local::File(pattern) = &mut way.here {
+            *pattern = array_names(pattern);
+        }
+        if let OutputTo::File(pattern) = &mut way.there {
+            *pattern = array_names(pattern);
+        }
+    };
+    replace(&mut wanted.output);
+    replace(&mut wanted.error);
+    wanted.spec.stdout = wanted.output.there.clone();
+    wanted.spec.stderr = wanted.error.there.clone();
+    wanted
+}
+
+fn array_names(pattern: &OsText) -> OsText {
+    let variable = |name: &str| std::env::var_os(name).map(OsString::into_vec);
+    let mut out = Vec::with_capacity(pattern.0.len());
+    let mut rest = &pattern.0[..];
+    while let Some(at) = rest.iter().position(|b| *b == b'%') {
+        out.extend_from_slice(&rest[..at]);
+        let name = match rest.get(at + 1) {
+            Some(b'A') => variable("SLURM_ARRAY_JOB_ID"),
+            Some(b'a') => variable("SLURM_ARRAY_TASK_ID"),
+            _ => None,
+        };
+        let end = (at + 2).min(rest.len());
+        match name {
+            Some(value) => out.extend(value),
+            None => out.extend_from_slice(&rest[at..end]),
+        }
+        rest = &rest[end..];
+    }
+    out.extend_from_slice(rest);
+    OsText(out)
+}
+
+fn text(value: &Option<OsString>) -> Option<OsText> {
+    let value = value.as_ref().filter(|v| !v.is_empty())?;
+    Some(OsText(value.as_bytes().to_vec()))
+}
+
+fn memory(wishes: &Wishes) -> Option<MemoryRequest> {
+    match wishes.memory {
+        Memory::PerNode(size) if size.0 > 0 => Some(MemoryRequest::PerNode(size)),
+        Memory::PerNode(_) | Memory::Default | Memory::PerCore(_) | Memory::PerGpu(_) => None,
+    }
+}
+
+fn gpus(text: Option<&String>) -> Result<Option<GpuRequest>, Fault> {
+    let Some(text) = text else { return Ok(None) };
+    // A step inside takes a number; types were chosen with the job.
+    let count = text.rsplit(':').next().unwrap_or(text);
+    let read = count.parse().map(Some);
+    read.map_err(|_| Fault::error("Invalid generic resource (gres) specification"))
+}
+
+fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
+    let Some(list) = list else {
+        return Ok(Vec::new());
+    };
+    expand(list).map_err(|_| Fault::error("Invalid node name specified"))
+}
+
+fn distribution(text: Option<&str>) -> Distribution {
+    let first = text.unwrap_or_default().to_ascii_lowercase();
+    let first = first.split([',', ':']).next().unwrap_or_default();
+    match first.strip_prefix("plane=") {
+        Some(size) => Distribution::Plane(size.parse().unwrap_or(1)),
+        None if first == "cyclic" => Distribution::Cyclic,
+        None => Distribution::Block,
+    }
+}
+
+/// Without a word tasks may use all cores of their step, as in Slurm without a plugin for
+/// affinity.
+fn bind(text: Option<&str>) -> Bind {
+    let text = text.unwrap_or_default().to_ascii_lowercase();
+    let mut words = text.split(',');
+    if words
+        .clone()
+        .any(|w| matches!(w, "cores" | "threads" | "rank"))
+    {
+        return Bind::Cores;
+    }
+    match words.any(|w| matches!(w, "ldoms" | "sockets" | "rank_ldom")) {
+        true => Bind::Numa,
+        false => Bind::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_options() {
+        let check = |text: Option<&str>, want| assert_eq!(distribution(text), want, "{text:?}");
+        check(None, Distribution::Block);
+        check(Some("cyclic:block"), Distribution::Cyclic);
+        check(Some("block,Pack"), Distribution::Block);
+        check(Some("plane=3"), Distribution::Plane(3));
+        let check = |text: Option<&str>, want| assert_eq!(bind(text), want, "{text:?}");
+        check(None, Bind::None);
+        check(Some("q"), Bind::None);
+        check(Some("v,cores"), Bind::Cores);
+        check(Some("ldoms"), Bind::Numa);
+    }
+
+    #[test]
+    fn patterns_without_an_array_stay() {
+        let check = |pattern: &str| {
+            let got = array_names(&pattern.into());
+            assert_eq!(got.lossy(), pattern);
+        };
+        check("o-%j-%t");
+        check("o-%");
+        check("%%A");
+    }
+}

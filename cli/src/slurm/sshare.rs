@@ -1,0 +1,48 @@
+//! `sshare`: shares of accounts. There is no fair share here, so that the list is empty, as
+//! that of a Slurm without accounting. Source: a capture.
+
+use super::{error, looking};
+use crate::{Context, exit, output};
+use cosy_slurm::getopt::Parsed;
+use cosy_slurm::plain::{Asked, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};
+
+/// Runs `sshare`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    match read(SSHARE, context.args()) {
+        Asked::Help => looking::help(context, SSHARE),
+        Asked::Usage => looking::usage(context, SSHARE),
+        Asked::Version => looking::version(),
+        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
+        Asked::Report(parsed) => report(context, &parsed),
+    }
+}
+
+fn report(context: &Context, parsed: &Parsed) -> u8 {
+    let (mut columns, mut separated, mut bare) = (SHARES.to_vec(), None, false);
+    for found in &parsed.found {
+        match found.name {
+            "helpformat" => {
+                let names = SHARES.iter().chain(&MORE_SHARES);
+                let names: Vec<&str> = names.map(|s| s.0).collect();
+                output::print(&format!("{}\n", names.join("  ")));
+                return exit::OK;
+            }
+            "format" => match shares(&found.text()) {
+                Ok(asked) => columns = asked,
+                Err(word) => {
+                    error(context, &format!("Unknown field '{word}'"));
+                    return exit::FAILED;
+                }
+            },
+            "noheader" => bare = true,
+            "parsable" => separated = Some(true),
+            "parsable2" => separated = Some(false),
+            // Nothing is listed that they could choose from.
+            _ => {}
+        }
+    }
+    if !bare {
+        output::print(&share_heading(&columns, separated));
+    }
+    exit::OK
+}

@@ -1,0 +1,99 @@
+//! `sstat`: steps that run. Sources: sstat(1), a capture.
+//!
+//! Node daemons do not tell what a step uses before it ends: those columns are empty.
+
+use super::looking;
+use super::{called, error, records, say};
+use crate::{Context, exit, output, refs, when};
+use cosy_model::JobState;
+use cosy_model::api::JobFilter;
+use cosy_slurm::getopt::hint;
+use cosy_slurm::sacct::cells::{Look, cell};
+use cosy_slurm::sacct::fields;
+use cosy_slurm::sacct::form::{heading, line};
+use cosy_slurm::sacct::options::Asked;
+use cosy_slurm::sacct::sstat::{self, FIELDS, OPTIONS, Query};
+
+/// Runs `sstat`; gives its exit code.
+pub fn run(context: &Context) -> u8 {
+    match sstat::read(context.args()) {
+        Ok(query) => report(context, &query),
+        Err(Asked::Help) => looking::help(context, OPTIONS),
+        Err(Asked::Usage) => looking::usage(context, OPTIONS),
+        Err(Asked::Version) => looking::version(),
+        Err(Asked::Fields) => {
+            output::print(&fields::help(FIELDS));
+            exit::OK
+        }
+        Err(Asked::Mistake(mistake)) => {
+            say(&mistake.text(&called()));
+            say(&hint(context.program()));
+            exit::FAILED
+        }
+        Err(Asked::Bad(text)) => {
+            error(context, &text);
+            exit::FAILED
+        }
+        Err(Asked::Report(_)) => exit::FAILED,
+    }
+}
+
+fn report(context: &Context, query: &Query) -> u8 {
+    if query.jobs.is_empty() {
+        error(context, "You didn't give me any jobs to stat.");
+        return exit::FAILED;
+    }
+    if !query.bare {
+        output::print(&heading(&query.columns, &query.form));
+    }
+    let mut code = exit::OK;
+    for word in &query.jobs {
+        code = code.max(job(context, query, word));
+    }
+    code
+}
+
+fn job(context: &Context, query: &Query, word: &str) -> u8 {
+    let (name, step) = match word.split_once('.') {
+        Some((name, step)) => (name, Some(step)),
+        None => (word, None),
+    };
+    let Ok(ids) = refs::jobs(name) else {
+        error(context, &format!("Invalid job id: {word}"));
+        return exit::FAILED;
+    };
+    let now = when::now();
+    let filter = JobFilter {
+        ids,
+        ..JobFilter::default()
+    };
+    let records = match records::fetch(context, &filter, false, when::time_of(&now)) {
+        Ok(records) => records,
+        Err(e) => return looking::failed("slurm_job_step_stat", &e),
+    };
+    let look = Look {
+        stamps: looking::stamps(&now),
+        raw_sizes: false,
+        unit: None,
+    };
+    let mut text = String::new();
+    for row in records.rows().iter().flatten() {
+        let runs = row.job.our_state() == JobState::Running && row.end().is_none();
+        let own = row.step();
+        let named = match (step, own.as_deref()) {
+            (_, None) => false,
+            (Some(step), Some(own)) => step == own,
+            (None, Some("batch" | "extern")) => query.all,
+            (None, Some(_)) => true,
+        };
+        if runs && named {
+            let cells = query.columns.iter().map(|c| cell(c.field, row, &look));
+            text.push_str(&line(&query.columns, &query.form, cells));
+        }
+    }
+    if text.is_empty() {
+        error(context, &format!("No steps running for job {name}"));
+    }
+    output::print(&text);
+    exit::OK
+}

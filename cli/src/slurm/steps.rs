@@ -1,0 +1,80 @@
+//! Steps of running jobs: which there are, and signals to them. They are asked of the
+//! job's first node, which knows them; the controller is only asked for the way there.
+
+use crate::Context;
+use crate::run::talk::{self, Answered};
+use crate::run::way_to;
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::step::{StepAnswer, StepAsk, StepInfo};
+use cosy_model::{JobId, StepId};
+use cosy_slurm::says;
+
+/// Sends a signal to a step's tasks; a step that is killed gets no time to end by itself.
+///
+/// # Errors
+/// Slurm's sentence.
+pub fn signal(context: &Context, job: JobRef, step: u32, signal: i32) -> Result<(), &'static str> {
+    let job = id_of(context, job).ok_or(says::NO_JOB)?;
+    let step = StepId(step);
+    let ask = StepAsk::Signal { job, step, signal };
+    match ask_node(context, job, &ask) {
+        Some(StepAnswer::Done) => Ok(()),
+        Some(_) | None => Err(says::NO_JOB),
+    }
+}
+
+/// Sends a signal to a job's script.
+///
+/// # Errors
+/// Slurm's sentence.
+pub fn signal_script(context: &Context, job: JobRef, signal: i32) -> Result<(), &'static str> {
+    let request = Request::Cancel {
+        filter: JobFilter {
+            ids: vec![job],
+            ..JobFilter::default()
+        },
+        signal: Some(signal),
+        script_only: true,
+        steps_only: false,
+    };
+    match context.ask(request) {
+        Ok(Reply::Done { refused, .. }) => match refused.first() {
+            Some((_, refusal)) => Err(says::about_job(refusal.code)),
+            None => Ok(()),
+        },
+        Ok(_) | Err(_) => Err(says::NO_JOB),
+    }
+}
+
+/// The steps of a job that run or wait; empty when there is no way to ask.
+pub fn running(context: &Context, job: JobId) -> Vec<StepInfo> {
+    match ask_node(context, job, &StepAsk::List { job }) {
+        Some(StepAnswer::Steps(steps)) => steps,
+        Some(_) | None => Vec::new(),
+    }
+}
+
+fn ask_node(context: &Context, job: JobId, ask: &StepAsk) -> Option<StepAnswer> {
+    let stream = way_to(context, job).ok()?;
+    match talk::ask(stream, ask, None, &mut |_| ()).ok()? {
+        Answered::Other(answer) => Some(answer),
+        Answered::Step(_) => None,
+    }
+}
+
+/// The id of a job or of one task of an array.
+pub fn id_of(context: &Context, job: JobRef) -> Option<JobId> {
+    let request = Request::Jobs {
+        filter: JobFilter {
+            ids: vec![job],
+            ..JobFilter::default()
+        },
+        fields: vec![JobField::Id],
+        fold_arrays: false,
+    };
+    let Ok(Reply::Jobs(table)) = context.ask(request) else {
+        return None;
+    };
+    let id = table.number(0, JobField::Id)?;
+    u64::try_from(id).ok().map(JobId)
+}

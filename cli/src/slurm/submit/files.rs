@@ -1,0 +1,190 @@
+//! Files that options name: lists of hosts, variables, the batch script.
+
+use cosy_model::limits::{ENVIRONMENT_BYTES, HOST_LIST_BYTES, SCRIPT_BYTES};
+use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::{Fault, Line};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Puts the hosts of files into the lists: `-F FILE`, `-w ./FILE`, `-x ./FILE`.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn read_host_files(wishes: &mut Wishes) -> Result<(), Fault> {
+    if let Some(file) = &wishes.nodefile {
+        wishes.nodelist = Some(hosts(file)?);
+    }
+    for list in [&mut wishes.nodelist, &mut wishes.exclude] {
+        if let Some(text) = list.as_ref().filter(|t| t.contains('/')) {
+            *list = Some(hosts(OsStr::new(text))?);
+        }
+    }
+    Ok(())
+}
+
+fn hosts(file: &OsStr) -> Result<String, Fault> {
+    let failed = |_| Fault::error(format!("Unable to open file {}", file.to_string_lossy()));
+    let mut bytes = Vec::new();
+    let open = File::open(file).map_err(failed)?;
+    open.take(HOST_LIST_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text
+        .lines()
+        .map(|l| l.split('#').next().unwrap_or_default());
+    let names: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    Ok(names.join(","))
+}
+
+/// The variables of `--export-file`: a file, or the number of an open one.
+///
+/// # Errors
+/// It cannot be read, or is too large.
+pub fn variables(file: &OsStr) -> Result<Vec<u8>, Fault> {
+    let shown = file.to_string_lossy();
+    let failed =
+        |e: io::Error| Fault::error(format!("Unable to read environment from {shown}: {e}"));
+    let mut bytes = Vec::new();
+    let number = shown.parse::<u32>().ok();
+    let open = number.map(|n| Path::new("/proc/self/fd").join(n.to_string()));
+    let path = open.filter(|p| p.exists()).unwrap_or_else(|| file.into());
+    let open = File::open(path).map_err(failed)?;
+    open.take(ENVIRONMENT_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    Ok(bytes)
+}
+
+/// A batch script.
+pub struct Script {
+    /// Its whole path; empty when it came from standard input.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Vec<u8>,
+}
+
+/// Reads the script of that name (here, or on the search path), or standard input.
+///
+/// # Errors
+/// In the original's words.
+pub fn script(name: Option<&OsString>) -> Result<Script, Fault> {
+    let script = match name {
+        Some(name) => {
+            let path = locate(name);
+            let text = read_script(File::open(&path), &name.to_string_lossy())?;
+            Script { path, text }
+        }
+        None => Script {
+            path: PathBuf::new(),
+            text: read_script(Ok(io::stdin().lock()), "(standard input)")?,
+        },
+    };
+    check(&script.text)?;
+    Ok(script)
+}
+
+/// A name without a folder is looked for here first and then on the search path.
+fn locate(name: &OsStr) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default().join(name);
+    if name.as_encoded_bytes().contains(&b'/') || here.exists() {
+        return here;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+    places.find(|p| p.is_file()).unwrap_or(here)
+}
+
+fn read_script(open: io::Result<impl Read>, name: &str) -> Result<Vec<u8>, Fault> {
+    let unreadable = || Fault::error(format!("Unable to open file {name}"));
+    let mut text = Vec::new();
+    let from = open.map_err(|_| unreadable())?;
+    match from.take(SCRIPT_BYTES as u64 + 1).read_to_end(&mut text) {
+        Ok(_) => {}
+        // A directory opens, and has nothing to read.
+        Err(e) if e.kind() == io::ErrorKind::IsADirectory => text.clear(),
+        Err(_) => return Err(unreadable()),
+    }
+    if text.len() > SCRIPT_BYTES {
+        let text = "Pathname of a file, directory or other parameter too long";
+        return Err(Fault::refusal(text));
+    }
+    Ok(text)
+}
+
+fn check(text: &[u8]) -> Result<(), Fault> {
+    let fault = |lines: &[&str]| {
+        let lines = lines.iter().map(|l| Line::Error((*l).to_owned())).collect();
+        Err(Fault { lines, code: 1 })
+    };
+    if text.is_empty() || text.iter().all(u8::is_ascii_whitespace) {
+        return fault(&["Batch script is empty!"]);
+    }
+    if !text.starts_with(b"#!") {
+        return fault(&[
+            "This does not look like a batch script.  The first",
+            "line must start with #! followed by the path to an interpreter.",
+            "For instance: #!/bin/sh",
+        ]);
+    }
+    if text.contains(&0) {
+        return fault(&[
+            "The SLURM controller does not allow scripts that",
+            "contain a NULL character '\\0'.",
+        ]);
+    }
+    if text.windows(2).any(|w| w == b"\r\n") {
+        return fault(&[
+            "Batch script contains DOS line breaks (\\r\\n)",
+            "instead of expected UNIX line breaks (\\n).",
+        ]);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_slurm::submit::Program;
+
+    #[test]
+    fn scripts() {
+        let test = |text: &[u8], want: &str| {
+            let got = check(text)
+                .err()
+                .map_or_else(String::new, |f| f.text(Program::Sbatch));
+            assert!(
+                got.contains(want) && got.is_empty() == want.is_empty(),
+                "{got}"
+            );
+        };
+        test(b"#!/bin/sh\nls\n", "");
+        test(b"", "Batch script is empty!");
+        test(b"echo\n", "does not look like a batch script");
+        test(b"\x7fELF\0", "does not look like a batch script");
+        test(b"#!/bin/sh\r\n", "DOS line breaks");
+        test(b"#!/bin/sh\n\0", "NULL character");
+    }
+
+    #[test]
+    fn lists_of_hosts() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("hosts");
+        std::fs::write(&file, "n1 n2\n# no\nn[3-4] # yes\n").unwrap();
+        let mut wishes = Wishes {
+            nodelist: Some(file.to_string_lossy().into_owned()),
+            exclude: Some("n9".to_owned()),
+            ..Wishes::default()
+        };
+        read_host_files(&mut wishes).unwrap();
+        assert_eq!(wishes.nodelist.as_deref(), Some("n1,n2,n[3-4]"));
+        assert_eq!(wishes.exclude.as_deref(), Some("n9"));
+        wishes.nodefile = Some("/nonexistent".into());
+        assert!(read_host_files(&mut wishes).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! What `sbatch`, `srun` and `salloc` share: command lines, environment and files become
+//! wishes, wishes a job, and a refusal the original's sentences.
+
+pub mod files;
+pub mod refusal;
+pub mod surroundings;
+pub mod trial;
+
+use super::{VERSION, called, clusters, say};
+use crate::{Context, exit, output, when};
+use cosy_model::{ArraySpec, JobSpec, Program as Runs};
+use cosy_slurm::getopt::{self, Found, Order, Parsed};
+use cosy_slurm::submit::spec::{self, Surroundings};
+use cosy_slurm::submit::wishes::{Scene, Wishes};
+use cosy_slurm::submit::{Fault, Program, help, table, variables};
+
+/// The exit code for command lines that cannot be read.
+pub const USAGE: u8 = 255;
+
+/// Takes the command line apart; answers `--help`, `--usage` and `--version`.
+///
+/// # Errors
+/// The exit code, when there is nothing left to do.
+pub fn command_line(context: &Context, program: Program) -> Result<Parsed, u8> {
+    let parsed = getopt::parse(&table::options(program), Order::Stop, context.args());
+    for found in &parsed.found {
+        match found.name {
+            "help" => output::print(&help::help(program)),
+            "usage" => output::print(&help::usage(program)),
+            "version" => output::print(&format!("{VERSION}\n")),
+            _ => continue,
+        }
+        return Err(exit::OK);
+    }
+    if let Some(mistake) = &parsed.mistake {
+        return Err(mistaken(program, mistake));
+    }
+    Ok(parsed)
+}
+
+/// Says what is wrong with a command line; gives the exit code.
+pub fn mistaken(program: Program, mistake: &getopt::Mistake) -> u8 {
+    say(&mistake.text(&called()));
+    say(&getopt::hint(program.name()));
+    USAGE
+}
+
+/// Says why there will be no job; gives the exit code.
+pub fn fail(program: Program, fault: &Fault) -> u8 {
+    if !fault.lines.is_empty() {
+        say(fault.text(program).trim_end_matches('\n'));
+    }
+    fault.code
+}
+
+/// The options that the environment sets.
+pub fn environment(program: Program) -> Vec<Found> {
+    variables::options(program, &|name| std::env::var_os(name))
+}
+
+/// Puts options together, later ones over earlier ones; gives also those that are the
+/// program's own (`--label`, `--bell`).
+///
+/// # Errors
+/// A value that cannot be read, or an option that is not available.
+pub fn wishes<'a>(
+    program: Program,
+    options: impl IntoIterator<Item = &'a Found>,
+) -> Result<(Wishes, Vec<Found>), Fault> {
+    let scene = Scene {
+        program,
+        now: &when::now,
+        root: is_root(),
+    };
+    let mut wishes = Wishes::default();
+    let mut own = Vec::new();
+    for found in options {
+        if !wishes.apply(found, &scene)? {
+            own.push(found.clone());
+        }
+    }
+    Ok((wishes, own))
+}
+
+/// Whether this is root, as far as options are only for root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Prints the lines about options that have no effect here, unless `--quiet`.
+pub fn remarks(program: Program, wishes: &Wishes) {
+    let text = |line: &String| format!("{}: {line}", program.name());
+    if !wishes.quiet {
+        wishes.remarks.iter().map(text).for_each(|line| say(&line));
+    }
+}
+
+/// Prints what was asked for, as `--verbose` does.
+pub fn describe(program: Program, options: &[Found]) {
+    let name = program.name();
+    let rule = format!("{name}: {0} {0}", "-".repeat(20));
+    say(&format!("{name}: defined options"));
+    say(&rule);
+    let mut names: Vec<&str> = options.iter().map(|f| f.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    for option in names {
+        let given = options.iter().filter(|f| f.name == option);
+        let last = given.clone().next_back();
+        let value = match last.and_then(|f| f.value.as_ref()) {
+            Some(value) => value.to_string_lossy().into_owned(),
+            None if option == "verbose" => given.count().to_string(),
+            None => "set".to_owned(),
+        };
+        say(&format!("{name}: {option:<20}: {value}"));
+    }
+    say(&rule);
+    say(&format!("{name}: end of defined options"));
+}
+
+/// The job that was wished for.
+///
+/// # Errors
+/// What the original refuses before or at submission.
+pub fn job(
+    context: &Context,
+    program: Program,
+    mut wishes: Wishes,
+    runs: Runs,
+    default_name: &str,
+) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
+    if let Some(names) = &wishes.clusters
+        && !clusters::names_this(context, names)
+    {
+        return Err(Fault {
+            lines: Vec::new(),
+            code: exit::FAILED,
+        });
+    }
+    files::read_host_files(&mut wishes)?;
+    let reservation = match &wishes.reservation {
+        Some(name) => Some(refusal::reservation(context, name)?),
+        None => None,
+    };
+    let host = surroundings::host();
+    let name = wishes
+        .name
+        .clone()
+        .unwrap_or_else(|| default_name.to_owned());
+    let asked = surroundings::asked(program, &wishes, &name, &host);
+    let surroundings = Surroundings {
+        program: runs,
+        default_name: default_name.to_owned(),
+        workdir: surroundings::workdir(&wishes)?,
+        environment: surroundings::environment(&wishes, &asked)?,
+        umask: crate::submit::surroundings::mask(),
+        rlimits: crate::submit::surroundings::limits(),
+        host: Some(host),
+        reservation,
+        root: is_root(),
+    };
+    spec::build(&wishes, surroundings)
+}

@@ -1,0 +1,210 @@
+//! The original's sentences for a job that the controller refused.
+//!
+//! The controller says what is wrong in its own words; which of Slurm's sentences that is
+//! depends on what there is in the cluster, so that is looked at, on this path only.
+
+use crate::Context;
+use crate::call::CallError;
+use crate::slurm::{clusters, words};
+use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
+use cosy_model::job::{MemoryRequest, ResourceRequest};
+use cosy_model::{About, ArraySpec, JobSpec, Refusal, RefusalCode, ReservationId};
+use cosy_slurm::says;
+use cosy_slurm::submit::{Fault, Line, array, depend, gres};
+
+/// The reservation of that name.
+///
+/// # Errors
+/// There is none.
+pub fn reservation(context: &Context, name: &str) -> Result<ReservationId, Fault> {
+    clusters::reservation(context, name).ok_or_else(|| Fault::refusal(says::NO_RESERVATION))
+}
+
+/// Why the job was not accepted.
+pub fn explain(
+    context: &Context,
+    spec: &JobSpec,
+    array: Option<&ArraySpec>,
+    error: &CallError,
+) -> Fault {
+    let CallError::Refused(refusal) = error else {
+        return Fault::refusal(words::of_call(error));
+    };
+    if let Some(sentence) = refusal.about.and_then(sentence) {
+        return Fault::refusal(sentence);
+    }
+    match refusal.code {
+        RefusalCode::NotFound => missing(context, spec),
+        RefusalCode::NeverFits => Cluster::of(context, spec).never_fits(&spec.request),
+        RefusalCode::TooMany if array.is_some() => Fault::refusal(array::INVALID),
+        RefusalCode::Forbidden if spec.nice < 0 => Fault::refusal("Invalid --nice value"),
+        RefusalCode::AccessDenied => {
+            Fault::refusal("User's group not permitted to use this partition")
+        }
+        RefusalCode::Invalid | RefusalCode::Admission | RefusalCode::Price => in_full(refusal),
+        RefusalCode::Forbidden
+        | RefusalCode::QueueLimit
+        | RefusalCode::QueueClosed
+        | RefusalCode::WrongState
+        | RefusalCode::Unavailable
+        | RefusalCode::DirectoryDown
+        | RefusalCode::Version
+        | RefusalCode::TooMany
+        | RefusalCode::NotFree => Fault::refusal(says::about_job(refusal.code)),
+    }
+}
+
+/// The sentence that the subject of a refusal alone decides.
+const fn sentence(about: About) -> Option<&'static str> {
+    match about {
+        About::License => Some(gres::INVALID_LICENSE),
+        About::Feature => Some(says::NO_FEATURE),
+        About::Dependency => Some(depend::INVALID),
+        About::Reservation => Some(says::NO_RESERVATION),
+        About::Array => Some(array::INVALID),
+        About::Deadline => Some("Incorrect job deadline specification"),
+        About::Node
+        | About::NodeCount
+        | About::Tasks
+        | About::Cores
+        | About::Memory
+        | About::Disk
+        | About::Gres
+        | About::Queue
+        | About::TimeLimit
+        | About::Priority
+        | About::Waiting
+        | About::Running
+        | About::Held
+        | About::Requeue
+        | About::Ended
+        | About::Suspended => None,
+    }
+}
+
+/// What the original has no sentence for is told in our own words first.
+fn in_full(refusal: &Refusal) -> Fault {
+    let mut fault = Fault::refusal(says::about_job(refusal.code));
+    fault.lines.insert(0, Line::Error(refusal.message.clone()));
+    fault
+}
+
+fn with(line: &str, sentence: &str) -> Fault {
+    let mut fault = Fault::refusal(sentence);
+    fault.lines.insert(0, Line::Error(line.to_owned()));
+    fault
+}
+
+/// Something that was named is not there.
+fn missing(context: &Context, spec: &JobSpec) -> Fault {
+    if let Some(queue) = &spec.queue
+        && let Ok(Reply::Queues(all)) = context.ask(Request::Queues)
+        && !all.iter().any(|q| q.spec.name == *queue)
+    {
+        return with(
+            &format!("invalid partition specified: {queue}"),
+            says::NO_PARTITION,
+        );
+    }
+    let nodes = nodes(context);
+    let known = |name: &String| nodes.iter().any(|n| n.name == *name);
+    let mut named = spec.request.require.iter().chain(&spec.request.avoid);
+    if !named.all(known) {
+        return Fault::refusal(says::NO_NODE);
+    }
+    if !spec.licenses.is_empty() {
+        return Fault::refusal(gres::INVALID_LICENSE);
+    }
+    if !spec.dependencies.is_empty() {
+        return Fault::refusal(depend::INVALID);
+    }
+    Fault::refusal(says::UNSPECIFIED)
+}
+
+fn nodes(context: &Context) -> Vec<NodeInfo> {
+    match context.ask(Request::Nodes) {
+        Ok(Reply::Nodes(nodes)) => nodes,
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// The nodes on which a job could be.
+struct Cluster {
+    /// Of the whole cluster.
+    all: Vec<NodeInfo>,
+    /// Name of the job's queue.
+    queue: String,
+}
+
+impl Cluster {
+    fn of(context: &Context, spec: &JobSpec) -> Self {
+        let default = || {
+            let queues: Vec<QueueInfo> = match context.ask(Request::Queues) {
+                Ok(Reply::Queues(queues)) => queues,
+                Ok(_) | Err(_) => Vec::new(),
+            };
+            let default = queues.into_iter().find(|q| q.default);
+            default.map_or_else(String::new, |q| q.spec.name)
+        };
+        Self {
+            all: nodes(context),
+            queue: spec.queue.clone().unwrap_or_else(default),
+        }
+    }
+
+    fn most(&self, of: impl Fn(&NodeInfo) -> u64) -> u64 {
+        let here = self.all.iter().filter(|n| n.queues.contains(&self.queue));
+        here.map(of).max().unwrap_or(0)
+    }
+
+    fn never_fits(&self, request: &ResourceRequest) -> Fault {
+        if self.lacks_features(request) {
+            return Fault::refusal(says::NO_FEATURE);
+        }
+        if self.lacks_devices(request) {
+            return Fault::error(gres::INVALID);
+        }
+        if memory(request) > self.most(|n| n.amounts.memory.0) {
+            return with(
+                "Memory specification can not be satisfied",
+                says::NODE_CONFIG,
+            );
+        }
+        if request.disk_per_node.0 > self.most(|n| n.amounts.disk.0) {
+            return with(
+                "Temporary disk specification can not be satisfied",
+                says::NODE_CONFIG,
+            );
+        }
+        if cores(request) > self.most(|n| n.amounts.cores.into()) {
+            return with("CPU count per node can not be satisfied", says::NODE_CONFIG);
+        }
+        Fault::refusal(says::NODE_CONFIG)
+    }
+
+    fn lacks_features(&self, request: &ResourceRequest) -> bool {
+        let groups = request.any_features.iter().chain(&request.same_features);
+        let mut all = request.features.iter().chain(groups.flatten());
+        all.any(|feature| !self.all.iter().any(|n| n.features.contains(feature)))
+    }
+
+    fn lacks_devices(&self, request: &ResourceRequest) -> bool {
+        let none = |of: &dyn Fn(&NodeInfo) -> u32| self.all.iter().all(|n| of(n) == 0);
+        let gpus = request.gpus_per_node > 0 && none(&|n| n.amounts.gpus);
+        let mut other = request.other_per_node.iter();
+        gpus || other.any(|(name, _)| none(&|n| n.amounts.other.get(name)))
+    }
+}
+
+/// Cores of the tasks that must be together on a node.
+fn cores(request: &ResourceRequest) -> u64 {
+    u64::from(request.cores_per_task) * u64::from(request.tasks_per_node.unwrap_or(1))
+}
+
+fn memory(request: &ResourceRequest) -> u64 {
+    match request.memory {
+        MemoryRequest::QueueDefault => 0,
+        MemoryRequest::PerNode(size) => size.0,
+        MemoryRequest::PerCore(size) => size.0.saturating_mul(request.cores_per_task.into()),
+    }
+}

@@ -1,0 +1,124 @@
+//! What a job takes along from the process that asks for it.
+
+use super::files;
+use cosy_model::OsText;
+use cosy_model::limits::ENVIRONMENT_BYTES;
+use cosy_slurm::environment::{Asked, Memory};
+use cosy_slurm::submit::export::Export;
+use cosy_slurm::submit::wishes::{self, Wishes};
+use cosy_slurm::submit::{Fault, Program};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// The name of this host.
+pub fn host() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The working directory.
+///
+/// # Errors
+/// When the present one is gone.
+pub fn workdir(wishes: &Wishes) -> Result<OsText, Fault> {
+    crate::submit::surroundings::workdir(wishes.chdir.as_deref()).map_err(Fault::error)
+}
+
+/// What the job's variables tell of how it was asked for.
+pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked {
+    let nodes = wishes.nodes.map(|n| n.least);
+    let dealt = || Some(nodes.unwrap_or(1).saturating_mul(wishes.tasks_per_node?));
+    let here = std::env::current_dir().unwrap_or_default();
+    let named = wishes.export.as_ref().filter(|e| e.text != "ALL");
+    Asked {
+        name: name.to_owned(),
+        tasks: wishes.tasks.or_else(dealt),
+        tasks_per_node: wishes.tasks_per_node,
+        cores_per_task: wishes.cores_per_task,
+        memory: memory(program, wishes),
+        gpus: wishes.gpus.clone(),
+        gpus_per_node: wishes.gpus_per_node.clone(),
+        gpus_per_task: wishes.gpus_per_task.clone(),
+        submit_dir: here.to_string_lossy().into_owned(),
+        submit_host: host.to_owned(),
+        export: wishes.export.as_ref().map(|e| e.text.clone()),
+        user_env: wishes.login || named.is_some(),
+        process_nice: match program {
+            Program::Sbatch | Program::Srun => rustix::process::getpriority_process(None).ok(),
+            Program::Salloc => None,
+        },
+        distribution: wishes.distribution.clone(),
+        umask: match program {
+            Program::Srun => Some(crate::submit::surroundings::mask()),
+            Program::Sbatch | Program::Salloc => None,
+        },
+    }
+}
+
+fn memory(program: Program, wishes: &Wishes) -> Option<Memory> {
+    match (program, wishes.memory) {
+        (Program::Salloc, wishes::Memory::PerNode(size)) => Some(Memory::PerNode(size.0)),
+        (Program::Salloc, wishes::Memory::PerCore(size)) => Some(Memory::PerCore(size.0)),
+        _ => None,
+    }
+}
+
+/// The variables that the job gets: those of this process that it takes along, or those of
+/// `--export-file`, then what was asked for, then what `--export` sets.
+///
+/// # Errors
+/// More than the limit, or a file that cannot be read.
+pub fn environment(wishes: &Wishes, asked: &Asked) -> Result<OsText, Fault> {
+    let everything = Export::default();
+    let export = wishes.export.as_ref().unwrap_or(&everything);
+    let told = asked.variables();
+    let told: Vec<String> = told.texts().collect();
+    let mut block = match &wishes.export_file {
+        Some(file) => files::variables(file)?,
+        None => present(export, &told),
+    };
+    let set = export
+        .set
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    for text in told.iter().cloned().chain(set) {
+        add(&mut block, text.as_bytes());
+    }
+    if block.len() > ENVIRONMENT_BYTES {
+        return Err(Fault::error(format!(
+            "the environment has {} bytes; at most {ENVIRONMENT_BYTES} are allowed: choose variables with --export",
+            block.len()
+        )));
+    }
+    Ok(OsText(block))
+}
+
+/// Whether a variable tells of the job that this command was called in.
+fn of_this_job(name: &str) -> bool {
+    name.starts_with("COSY_") && name != crate::cluster::SOCKET_VARIABLE
+}
+
+/// The variables of this process that go along and are not told anew.
+fn present(export: &Export, told: &[String]) -> Vec<u8> {
+    let mut block = Vec::with_capacity(4096);
+    let anew = |name: &str| {
+        let of = |t: &String| t.split_once('=').is_some_and(|(n, _)| n == name);
+        name.starts_with("SLURM_") && told.iter().any(of)
+    };
+    for (name, value) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if export.takes(&text) && !anew(&text) && !of_this_job(&text) {
+            let mut whole = name.into_vec();
+            whole.push(b'=');
+            whole.extend_from_slice(value.as_bytes());
+            add(&mut block, &whole);
+        }
+    }
+    block
+}
+
+fn add(block: &mut Vec<u8>, text: &[u8]) {
+    if !block.is_empty() {
+        block.push(0);
+    }
+    block.extend_from_slice(text);
+}

@@ -1,0 +1,100 @@
+//! `--test-only`: when a job would start, without submitting it.
+//!
+//! The answer comes from a quote: the same plan of all waiting jobs that prices
+//! reservations tells when a plain job of that size would start.
+
+use super::refusal;
+use crate::slurm::say;
+use crate::{Context, exit, when};
+use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
+use cosy_model::{JobId, JobSpec, Span};
+use cosy_slurm::submit::{Line, Program};
+use cosy_slurm::{clock, says};
+
+/// How long a job may run that has no limit, as far as its start is concerned.
+const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
+
+/// Says when the job would start; gives the exit code.
+pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
+    let spec = &submission.spec;
+    let ask = Box::new(ask(context, spec));
+    let most = Some(1);
+    match context.ask(Request::Quote { ask, most }) {
+        Ok(Reply::Quote(quote)) => match sentence(context, spec, &quote) {
+            Some(text) => {
+                say(&format!("{}: {text}", program.name()));
+                exit::OK
+            }
+            None => failed(says::PARTITION_LIMIT),
+        },
+        Ok(_) => failed(says::VERSION),
+        Err(e) => {
+            let fault = refusal::explain(context, spec, submission.array.as_ref(), &e);
+            match fault.lines.last() {
+                Some(Line::Refusal(text)) => failed(text),
+                _ => super::fail(program, &fault),
+            }
+        }
+    }
+}
+
+fn failed(why: &str) -> u8 {
+    say(&format!("allocation failure: {why}"));
+    exit::FAILED
+}
+
+fn ask(context: &Context, spec: &JobSpec) -> Ask {
+    let limit = spec.time_limit.or_else(|| queue_limit(context, spec));
+    Ask {
+        name: String::new(),
+        queue: spec.queue.clone(),
+        request: spec.request.clone(),
+        length: limit.filter(|l| !l.is_unlimited()).unwrap_or(WITHOUT_LIMIT),
+        earliest: spec.begin,
+        latest_end: spec.deadline,
+        pick: Pick::Soonest,
+        repeat: None,
+        account: spec.account.clone(),
+        max_price: None,
+        sharing: Sharing::default(),
+        comment: String::new(),
+    }
+}
+
+fn queue_limit(context: &Context, spec: &JobSpec) -> Option<Span> {
+    let Ok(Reply::Queues(queues)) = context.ask(Request::Queues) else {
+        return None;
+    };
+    let ours = queues.into_iter().find(|q| match &spec.queue {
+        Some(name) => q.spec.name == *name,
+        None => q.default,
+    })?;
+    ours.spec.default_time.or(ours.spec.max_time)
+}
+
+fn sentence(context: &Context, spec: &JobSpec, quote: &Quote) -> Option<String> {
+    let start = quote.plain_start?;
+    let next = match context.ask(Request::Settings) {
+        Ok(Reply::Settings(settings)) => settings.next_job,
+        Ok(_) | Err(_) => JobId(0),
+    };
+    let slot = quote.choice.and_then(|at| quote.slots.get(at as usize));
+    let nodes = slot.or(quote.slots.first()).map_or("(null)", |s| &s.nodes);
+    let start = clock::stamp(start, when::now().time_zone());
+    Some(format!(
+        "Job {next} to start at {start} using {} processors on nodes {nodes} in partition {}",
+        processors(spec),
+        quote.queue
+    ))
+}
+
+fn processors(spec: &JobSpec) -> u64 {
+    let request = &spec.request;
+    let nodes = u64::from(request.nodes.unwrap_or(1));
+    let each = u64::from(request.tasks_per_node.unwrap_or(1));
+    let tasks = request
+        .tasks
+        .map_or_else(|| nodes.saturating_mul(each), u64::from);
+    tasks.saturating_mul(u64::from(request.cores_per_task))
+}

@@ -1,0 +1,220 @@
+//! Jobs that go back into the queue: running ones, and ended ones that are still remembered.
+//! Source: scontrol(1), `requeue` and `requeuehold`.
+
+use crate::controller::{Controller, Ended};
+use crate::event::Caller;
+use crate::job::{Fate, Group, Job, Member, Phase, Submitted};
+use crate::record::{HeldBy, Record};
+use crate::request::no_job;
+use cosy_model::api::{JobFilter, JobRef, Reply};
+use cosy_model::node::KillCause;
+use cosy_model::{About, Dialect, JobId, Refusal, RefusalCode, Span, Time, WaitReason};
+use std::sync::Arc;
+
+/// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
+/// case; users who look at it at once see that it waits.
+const PAUSE: Span = Span::from_secs(5);
+
+impl Controller {
+    pub(crate) fn requeue(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        filter: &JobFilter,
+        hold: bool,
+    ) -> Result<Reply, Refusal> {
+        let (live, over) = self.live_and_ended(filter);
+        let who = &caller.user.name;
+        let reply = match live.ids.is_empty() && !over.is_empty() {
+            true => Reply::Done {
+                changed: 0,
+                refused: Vec::new(),
+            },
+            false => {
+                self.each_chosen(caller, &live, |it, id| it.requeue_job(now, id, who, hold))?
+            }
+        };
+        let Reply::Done {
+            mut changed,
+            mut refused,
+        } = reply
+        else {
+            return Ok(reply);
+        };
+        for (target, id) in over {
+            match self.revive(now, caller, target, id, hold) {
+                Ok(()) => changed += 1,
+                Err(refusal) => refused.push((target.to_string(), refusal)),
+            }
+        }
+        Ok(Reply::Done { changed, refused })
+    }
+
+    /// Of jobs that are named, those that have ended, and the filter for all others.
+    fn live_and_ended(&self, filter: &JobFilter) -> (JobFilter, Vec<(JobRef, JobId)>) {
+        let mut live = filter.clone();
+        let mut over = Vec::new();
+        live.ids.retain(|target| {
+            let ids = self.ids_of(*target);
+            let ended = !ids.is_empty() && ids.iter().all(|id| self.ended.contains_key(id));
+            if ended {
+                over.extend(ids.iter().map(|id| (*target, *id)));
+            }
+            !ended
+        });
+        (live, over)
+    }
+
+    fn requeue_job(&mut self, now: Time, id: JobId, who: &str, hold: bool) -> Result<(), Refusal> {
+        let name = self.name_of(id);
+        let wrong =
+            |why: String, about| Err(Refusal::new(RefusalCode::WrongState, why).about(about));
+        let Some(job) = self.jobs.get(&id) else {
+            return Ok(());
+        };
+        if job.is_waiting() {
+            return wrong(format!("job {name} waits already"), About::Waiting);
+        }
+        if job.spec().attended {
+            let why = format!("job {name} is interactive: its command stays with this attempt");
+            return wrong(why, About::Requeue);
+        }
+        may_run_again(&job.submitted, &name)?;
+        if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
+            run.hold_after |= hold;
+        }
+        self.happened(now, "requeue", who, format!("job {id}"), String::new());
+        self.kill_job(now, id, KillCause::Requeued);
+        Ok(())
+    }
+
+    /// What a job that waits again has to wait for beside its turn.
+    pub(crate) fn pause_before_again(&mut self, now: Time, id: JobId, held: bool) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        if held {
+            job.held = Some(HeldBy::Requeued);
+        }
+        if job.spec().dialect == Dialect::Slurm {
+            let until = now + PAUSE;
+            job.not_before = Some(until);
+            self.begins.insert((until, id));
+        }
+    }
+
+    /// Puts an ended job back into the queue.
+    fn revive(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        target: JobRef,
+        id: JobId,
+        hold: bool,
+    ) -> Result<(), Refusal> {
+        let ended = self.ended.get(&id).ok_or_else(|| no_job(target))?;
+        if !self.may_touch(caller, &ended.submitted) {
+            let why = format!("job {target} belongs to somebody else");
+            return Err(Refusal::new(RefusalCode::Forbidden, why));
+        }
+        may_run_again(&ended.submitted, &target.to_string())?;
+        let alone = ended.row.index.is_none();
+        if ended.submitted.spec.attended || !(alone || self.groups.contains_key(&ended.row.base)) {
+            let why = format!(
+                "job {target} cannot run again: it was interactive, or all of its array has ended"
+            );
+            return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Requeue));
+        }
+        let Some(ended) = self.ended.remove(&id) else {
+            return Ok(());
+        };
+        self.ended_order.retain(|(_, old)| *old != id);
+        self.put_back(id, &ended, hold);
+        self.save_job(id);
+        let who = &caller.user.name;
+        self.happened(now, "requeue", who, format!("job {id}"), String::new());
+        self.review(now, id);
+        Ok(())
+    }
+
+    /// Into memory as a job that waits. What it had to wait for before has happened.
+    fn put_back(&mut self, id: JobId, ended: &Ended, hold: bool) {
+        let old = &ended.submitted;
+        let mut spec = old.spec.clone();
+        spec.dependencies.clear();
+        let mut submitted = Submitted {
+            base: old.base,
+            uid: old.uid,
+            gid: old.gid,
+            user: old.user.clone(),
+            submit: old.submit,
+            spec,
+            queue: old.queue.clone(),
+            place: crate::job::Place::Lost,
+        };
+        submitted.place = self.place_again(&submitted);
+        let submitted = Arc::new(submitted);
+        self.join_group(id, ended, &submitted);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.attempt = ended.row.attempt;
+            job.own = true;
+            job.submitted = submitted;
+            job.held = hold.then_some(HeldBy::Requeued);
+        }
+    }
+
+    fn join_group(&mut self, id: JobId, ended: &Ended, submitted: &Arc<Submitted>) {
+        let base = submitted.base;
+        let Some(group) = self.groups.get_mut(&base) else {
+            let mut group = Group {
+                submitted: submitted.clone(),
+                indices: None,
+                at_once: None,
+                fates: vec![Fate::Live],
+                live: 1,
+                running: 0,
+                queued: 0,
+                touched: 1,
+                throttled: std::collections::BTreeSet::new(),
+            };
+            group.touched = u32::from(ended.row.attempt.0 > 0);
+            self.record(Record::SubmissionLives(base));
+            return self.add_group(group);
+        };
+        let at = (id.0 - base.0) as usize;
+        if let Some(fate) = group.fates.get_mut(at) {
+            *fate = Fate::Live;
+            group.live += 1;
+        }
+        let index = ended.row.index.unwrap_or_default();
+        let member = Member {
+            index,
+            at: at as u32,
+        };
+        self.jobs.insert(
+            id,
+            Job {
+                id,
+                member: Some(member),
+                submitted: submitted.clone(),
+                own: true,
+                held: None,
+                needs_user: false,
+                attempt: ended.row.attempt,
+                eligible: None,
+                not_before: None,
+                phase: Phase::Waiting(Some(WaitReason::Fresh)),
+            },
+        );
+        self.count_in_queue(submitted, 1);
+    }
+}
+
+/// In Slurm's words a job says whether it may run again.
+fn may_run_again(job: &Submitted, name: &str) -> Result<(), Refusal> {
+    if job.spec.dialect == Dialect::Cosy || job.spec.requeue {
+        return Ok(());
+    }
+    let why = format!("job {name} was submitted with --no-requeue");
+    Err(Refusal::new(RefusalCode::WrongState, why).about(About::Requeue))
+}

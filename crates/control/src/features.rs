@@ -1,0 +1,110 @@
+//! Features that are alternatives: which nodes a job may have, given that each node must
+//! have one of several groups, or that all nodes must have the same one.
+//!
+//! The planner gets one set of nodes. Of groups of which all nodes must have the same one,
+//! that group is chosen which has most idle nodes when the job is placed; a job that waits
+//! is placed anew about once a second.
+//! Source: sbatch(1), `--constraint`.
+
+use crate::controller::Controller;
+use crate::job::Phase;
+use cosy_model::job::ResourceRequest;
+use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
+use cosy_sched::NodeMask;
+
+impl Controller {
+    /// Takes nodes out of `allowed` that lack features.
+    pub(crate) fn with_features(
+        &self,
+        request: &ResourceRequest,
+        allowed: NodeMask,
+    ) -> Result<NodeMask, Refusal> {
+        self.check_features(request)?;
+        let allowed = self.having(&allowed, std::slice::from_ref(&request.features));
+        let allowed = match request.any_features.is_empty() {
+            true => allowed,
+            false => self.having(&allowed, &request.any_features),
+        };
+        if request.same_features.is_empty() {
+            return Ok(allowed);
+        }
+        let sets = request.same_features.iter();
+        let sets = sets.map(|group| self.having(&allowed, std::slice::from_ref(group)));
+        let least = request.nodes.unwrap_or(1) as usize;
+        // Enough nodes at all, then most idle ones, then the first.
+        let rank = |set: &NodeMask| {
+            let idle = set.iter().filter(|n| self.nodes[n.index()].is_idle());
+            (set.count() as usize >= least, idle.count())
+        };
+        let mut best: Option<NodeMask> = None;
+        for set in sets {
+            if best.as_ref().is_none_or(|best| rank(&set) > rank(best)) {
+                best = Some(set);
+            }
+        }
+        Ok(best.unwrap_or(allowed))
+    }
+
+    /// Refuses features that no node has, as far as all nodes have told.
+    fn check_features(&self, request: &ResourceRequest) -> Result<(), Refusal> {
+        let groups = request.any_features.iter().chain(&request.same_features);
+        let mut all = request.features.iter().chain(groups.flatten());
+        let nowhere = |name: &&String| !self.nodes.iter().any(|n| n.features.contains(*name));
+        let untold = self
+            .nodes
+            .iter()
+            .any(|n| n.link.is_none() && n.last_seen.is_none());
+        match all.find(nowhere) {
+            Some(name) if !untold => {
+                let why = format!("no node has the feature '{name}'");
+                Err(Refusal::new(RefusalCode::NeverFits, why).about(About::Feature))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Nodes that have all features of one of the groups.
+    fn having(&self, among: &NodeMask, groups: &[Vec<String>]) -> NodeMask {
+        let has =
+            |group: &Vec<String>, n: cosy_model::NodeId| self.nodes[n.index()].has_features(group);
+        let fits = among
+            .iter()
+            .filter(|n| groups.iter().any(|group| has(group, *n)));
+        let mut nodes = NodeMask::new(self.nodes.len());
+        fits.for_each(|n| nodes.insert(n));
+        nodes
+    }
+
+    /// Waiting jobs with a choice between groups of nodes look where they stand best now.
+    pub(crate) fn choose_again(&mut self, now: Time) {
+        for id in self.choosers.clone() {
+            self.choose_for(now, id);
+        }
+    }
+
+    fn choose_for(&mut self, now: Time, id: JobId) {
+        let waits = |job: &&crate::job::Job| {
+            matches!(job.phase, Phase::Waiting(_)) && !job.spec().request.same_features.is_empty()
+        };
+        let Some(job) = self.jobs.get(&id).filter(waits) else {
+            self.choosers.remove(&id);
+            return;
+        };
+        if !matches!(job.phase, Phase::Waiting(None)) {
+            return;
+        }
+        let old = job.submitted.clone();
+        let new = self.placed_again(&old);
+        if crate::job::same_nodes(&old.place, &new.place) {
+            return;
+        }
+        if self.planner_of(id).dequeue(id) {
+            self.count_queued(old.base, false);
+        }
+        self.inside.remove(&id);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.submitted = std::sync::Arc::new(new);
+        }
+        self.review(now, id);
+    }
+}

@@ -1,0 +1,82 @@
+//! Attempts that end because nodes were lost, and the names of these nodes.
+//!
+//! Always holds: a node is named only where its loss ends the attempt, not where it was
+//! lost while the attempt was cleaned up after an end of its own.
+
+use crate::controller::Controller;
+use crate::job::{Job, Run};
+use crate::record::AfterRun;
+use crate::report::job_key;
+use cosy_model::node::{KillCause, NodeOrder};
+use cosy_model::{End, EndCause, JobId, NodeId, Time};
+
+impl Run {
+    /// A node is lost under the attempt.
+    pub fn note_lost(&mut self, node: NodeId) {
+        if self.after.is_none() || !self.lost.is_empty() {
+            self.lost.insert(node);
+        }
+    }
+}
+
+impl Controller {
+    /// A node is given up: its attempts end or wait again.
+    pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
+        let name = self.nodes[id.index()].spec.name.clone();
+        let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
+        for job_id in jobs {
+            let Some(job) = self.jobs.get_mut(&job_id) else {
+                continue;
+            };
+            if let Some(run) = job.run_mut() {
+                run.note_lost(id);
+            }
+            let started = job.run().and_then(|r| r.started);
+            let requeue = job.submitted.runs_again(started.is_some());
+            let killed = job.run().and_then(|r| r.killed);
+            let after = match killed {
+                Some(KillCause::Cancelled) => {
+                    AfterRun::End(lost_end(EndCause::Cancelled, started, now))
+                }
+                _ if requeue => AfterRun::Requeue,
+                _ => AfterRun::End(lost_end(EndCause::NodeLost, started, now)),
+            };
+            let object = format!("job {job_id}");
+            self.happened(
+                now,
+                "node_lost",
+                "controller",
+                object,
+                format!("{name}: {why}"),
+            );
+            let key = job_key(self.jobs.get(&job_id));
+            self.abandon(now, job_id, after, Some(id));
+            if let Some(key) = key {
+                self.order(id, |node| NodeOrder::Kill {
+                    key,
+                    node,
+                    cause: KillCause::Superseded,
+                });
+            }
+        }
+    }
+
+    /// `node n1 was lost`, where that ends the job's attempt.
+    pub(crate) fn lost_words(&self, job: &Job) -> Option<String> {
+        let lost = job.run()?.lost.iter();
+        let names: Vec<&str> = lost.map(|n| &*self.nodes[n.index()].spec.name).collect();
+        match names.len() {
+            0 => None,
+            1 => Some(format!("node {} was lost", names[0])),
+            _ => Some(format!("nodes {} were lost", cosy_model::fold(&names))),
+        }
+    }
+}
+
+/// The end of an attempt of which nothing more is heard.
+pub(crate) fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
+    End {
+        start,
+        ..End::never_ran(cause, now)
+    }
+}

@@ -1,0 +1,182 @@
+//! Where nodes are reached by each other, and ways to a job's first node for commands on
+//! other hosts.
+
+use crate::controller::Controller;
+use crate::event::{Effect, LinkId};
+use crate::job::{Job, Part, PartStep, Run};
+use cosy_model::node::NodeOrder;
+use cosy_model::step::{JobPart, Passage, Peer};
+use cosy_model::{Gid, JobId, NodeId, Refusal, RefusalCode, Uid, limits};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+/// Longest address of a node, in bytes.
+const ADDRESS_BYTES: usize = limits::NAME_BYTES + 6;
+
+impl Controller {
+    /// Where a node is reached; the address is empty while it does not listen.
+    pub(crate) fn peer(&self, id: NodeId) -> Peer {
+        let node = &self.nodes[id.index()];
+        let name = &node.spec.name;
+        let key = node.spec.key.as_ref().or_else(|| self.node_keys.get(name));
+        Peer {
+            node: name.clone(),
+            address: node.address.clone(),
+            key: key.cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The shares of a job on all its nodes, in its order.
+    pub(crate) fn job_parts(&self, run: &Run) -> Vec<JobPart> {
+        let part = |part: &Part| JobPart {
+            peer: self.peer(part.node),
+            tasks: part.tasks,
+            cores: part.amounts.cores,
+            memory: part.memory(),
+            gpus: part.amounts.gpus,
+        };
+        run.parts.iter().map(part).collect()
+    }
+
+    /// A node has registered: those that share jobs with it hear where it is now, and it
+    /// where they are, if that was elsewhere before.
+    pub(crate) fn tell_where(&mut self, id: NodeId) {
+        if !self.nodes.iter().any(|node| node.moved) {
+            return;
+        }
+        for other in self.fellows(id) {
+            for (told, moved) in [(other, id), (id, other)] {
+                if self.nodes[moved.index()].moved {
+                    let peer = self.peer(moved);
+                    self.order(told, |node| NodeOrder::Moved { node, peer });
+                }
+            }
+        }
+    }
+
+    /// The other nodes of the jobs on a node.
+    fn fellows(&self, id: NodeId) -> BTreeSet<NodeId> {
+        let jobs = self.nodes[id.index()].jobs.iter();
+        let runs = jobs.filter_map(|job| self.jobs.get(job)?.run());
+        let held = runs.flat_map(|run| run.parts.iter());
+        let held = held.filter(|part| part.step != PartStep::Released);
+        held.map(|part| part.node).filter(|n| *n != id).collect()
+    }
+
+    /// A command on the host of that link wants to reach a job's first node.
+    pub(crate) fn asked_passage(&mut self, link: LinkId, number: u64, uid: Uid, id: JobId) {
+        let effect = match self.passage(link, number, uid, id) {
+            Ok(effect) => effect,
+            Err(refusal) => Effect::Order {
+                link,
+                order: NodeOrder::Passage {
+                    number,
+                    passage: Err(refusal),
+                },
+            },
+        };
+        self.effect(effect);
+    }
+
+    fn passage(&self, link: LinkId, number: u64, uid: Uid, id: JobId) -> Result<Effect, Refusal> {
+        self.may_pass(link, uid)?;
+        let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
+        let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
+        let job = self.jobs.get(&id).ok_or_else(unknown)?;
+        if job.submitted.uid != uid && !self.is_admin_there(link, uid) {
+            return Err(Refusal::new(
+                RefusalCode::Forbidden,
+                format!("job {id} belongs to somebody else"),
+            ));
+        }
+        let run = job.run().filter(|run| run.after.is_none());
+        let first = run.and_then(|run| Some((run, run.first()?)));
+        let (run, first) = first.ok_or_else(|| {
+            refused(format!(
+                "job {id} is {}: steps can be started only while it runs",
+                job.state()
+            ))
+        })?;
+        let first = self.peer(first);
+        if first.address.is_empty() {
+            return Err(refused(format!(
+                "node {} does not listen for other nodes: start steps of job {id} there",
+                first.node
+            )));
+        }
+        Ok(Effect::Passage {
+            link,
+            number,
+            passage: Box::new(Passage {
+                key: job.key(),
+                uid: job.submitted.uid,
+                gid: job.submitted.gid,
+                first,
+                ticket: cosy_model::OsText::default(),
+            }),
+            groups: self.groups_of(job),
+            nodes: self.node_list(run),
+            expiry: crate::launch::ticket_expiry(run),
+        })
+    }
+
+    fn groups_of(&self, job: &Job) -> Vec<Gid> {
+        let known = self.users.get(&job.submitted.uid);
+        let groups = known.map(|k| k.user.groups.iter().map(|g| g.gid).collect());
+        let groups: Vec<Gid> = groups.unwrap_or_default();
+        if groups.is_empty() {
+            return vec![job.submitted.gid];
+        }
+        groups
+    }
+}
+
+/// What other nodes connect to: as the node says, with its link's address where it names no
+/// host of its own. Empty when it does not listen or says something else.
+pub(crate) fn address(listen: &str, link: Option<IpAddr>) -> String {
+    let Some((host, port)) = listen.rsplit_once(':') else {
+        return String::new();
+    };
+    let Ok(port) = port.parse::<u16>() else {
+        return String::new();
+    };
+    let plain = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    let ip = plain.unwrap_or(host).parse::<IpAddr>().ok();
+    let everywhere = host.is_empty() || ip.is_some_and(|ip| ip.is_unspecified());
+    let sound = |c: char| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c);
+    match (everywhere, link) {
+        (true, Some(link)) => SocketAddr::new(link.to_canonical(), port).to_string(),
+        (true, None) => String::new(),
+        (false, _) if port == 0 || listen.len() > ADDRESS_BYTES => String::new(),
+        (false, _) if !host.chars().all(sound) => String::new(),
+        (false, _) => listen.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let check = |listen: &str, link: Option<&str>, want: &str| {
+            let link = link.map(|ip| ip.parse().unwrap());
+            assert_eq!(address(listen, link), want, "{listen}");
+        };
+        check("", Some("10.0.0.1"), "");
+        check(":7818", Some("10.0.0.1"), "10.0.0.1:7818");
+        check(":7818", Some("::ffff:10.0.0.1"), "10.0.0.1:7818");
+        check(":7818", Some("fd00::2"), "[fd00::2]:7818");
+        check("0.0.0.0:7818", Some("10.0.0.1"), "10.0.0.1:7818");
+        check("[::]:7818", Some("10.0.0.1"), "10.0.0.1:7818");
+        check(":7818", None, "");
+        check("n1.site:7818", Some("10.0.0.1"), "n1.site:7818");
+        check("127.0.0.1:4000", None, "127.0.0.1:4000");
+        check("[fd00::1]:4000", None, "[fd00::1]:4000");
+        check("n1", Some("10.0.0.1"), "");
+        check("n1:port", Some("10.0.0.1"), "");
+        check("n1:99999", Some("10.0.0.1"), "");
+        check("n 1:7818", None, "");
+        check("n1:0", None, "");
+    }
+}

@@ -1,0 +1,179 @@
+//! GPUs with types, and other devices with numbers: who gets which.
+
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use cosy_model::device::GpuRequest;
+use cosy_model::job::ResourceRequest;
+use cosy_model::*;
+use world::*;
+
+/// Two GPUs of type a; one of a and one of b; two without a type; two FPGAs each.
+fn three() -> World {
+    World::with_devices(config(3, 4))
+}
+
+fn asks(gpus: &str, devices: &str) -> JobSpec {
+    let gpus: GpuRequest = gpus.parse().unwrap();
+    let mut other_per_node = Counted::default();
+    if !devices.is_empty() {
+        let (name, count) = devices.split_once('=').unwrap_or((devices, "1"));
+        other_per_node.set(name, count.parse().unwrap());
+    }
+    JobSpec {
+        request: ResourceRequest {
+            gpus_per_node: gpus.count,
+            gpu_types: gpus.types,
+            other_per_node,
+            ..ResourceRequest::default()
+        },
+        time_limit: Some(Span::from_secs(3600)),
+        ..spec("gpu")
+    }
+}
+
+/// Node, GPUs and FPGAs of a job; `None` while it waits.
+fn got(world: &World, id: u64) -> Option<(String, Vec<u32>, Vec<u32>)> {
+    let part = world
+        .store
+        .jobs
+        .get(&JobId(id))?
+        .run
+        .as_ref()?
+        .parts
+        .first()?;
+    let fpgas = part.devices.get("fpga").cloned().unwrap_or_default();
+    Some((part.node.clone(), part.gpus.clone(), fpgas))
+}
+
+#[test]
+fn jobs_get_the_types_they_name() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let mut check = |asked: &str, want: Option<(&str, &[u32])>| {
+        let id = world.submit(asks(asked, ""));
+        world.deliver_all();
+        let got = got(&world, id);
+        let got = got.as_ref().map(|(node, gpus, _)| (&**node, &**gpus));
+        assert_eq!(got, want, "{asked}");
+        id
+    };
+    let b = check("b", Some(("n2", &[1])));
+    check("a:2", Some(("n1", &[0, 1])));
+    check("a", Some(("n2", &[0])));
+    check("a", None);
+    // Without a type: not on the node with two.
+    check("1", Some(("n3", &[0])));
+    let waits = check("2", None);
+    check("b", None);
+    world.ask(api::Request::Cancel {
+        filter: ids(&[b]),
+        signal: None,
+        script_only: false,
+        steps_only: false,
+    });
+    world.pass(1);
+    assert_eq!(
+        got(&world, waits),
+        None,
+        "the free one is on a node with two types"
+    );
+}
+
+#[test]
+fn what_no_node_has_is_refused() {
+    let check = |world: &mut World, gpus: &str, devices: &str, words: &str| {
+        let refused = world.try_submit(asks(gpus, devices), None).unwrap_err();
+        assert!(
+            refused.message.contains(words),
+            "{gpus} {devices}: {refused}"
+        );
+    };
+    let mut world = three();
+    check(
+        &mut world,
+        "b:2",
+        "",
+        "needs 2 gpus of type b on one node, the largest has 1",
+    );
+    check(&mut world, "a:1,b:2", "", "needs 3 gpus on one node");
+    check(&mut world, "c", "", "needs 1 gpus of type c on one node");
+    check(
+        &mut world,
+        "0",
+        "fpga=3",
+        "needs 3 fpga on one node, the largest has 2",
+    );
+    for n in 0..3 {
+        world.nodes[n].gpu_types = vec!["a".to_owned(), "b".to_owned()];
+        world.connect(n);
+    }
+    let hint = "nodes with several types of GPUs give them by type only: a, b";
+    check(&mut world, "1", "", hint);
+    world.submit(asks("a:1,b:1", ""));
+}
+
+#[test]
+fn requests_that_contradict_themselves() {
+    let mut world = three();
+    let mut check = |change: &dyn Fn(&mut ResourceRequest), words: &str| {
+        let mut job = asks("0", "");
+        change(&mut job.request);
+        let refused = world.try_submit(job, None).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::Invalid);
+        assert!(refused.message.contains(words), "{refused}");
+    };
+    check(
+        &|r| r.gpu_types.set("a", 1),
+        "name the type of all or of none",
+    );
+    check(&|r| r.other_per_node.set("gpu:a", 1), "no name of a type");
+    check(
+        &|r| {
+            r.gpus_per_node = 1;
+            r.gpu_types.set("any", 1)
+        },
+        "'any'",
+    );
+}
+
+#[test]
+fn devices_have_numbers() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let jobs: Vec<u64> = (0..4).map(|_| world.submit(asks("0", "fpga"))).collect();
+    world.deliver_all();
+    let mut all: Vec<_> = jobs.iter().map(|id| got(&world, *id).unwrap()).collect();
+    all.sort();
+    let want = [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)];
+    let want = want.map(|(n, f)| (n.to_owned(), Vec::new(), vec![f]));
+    assert_eq!(all, want);
+    // They are held across a restart of the controller, and given back.
+    world.crash();
+    (0..3).for_each(|n| world.connect(n));
+    world.deliver_all();
+    let next = world.submit(asks("0", "fpga=2"));
+    world.deliver_all();
+    assert_eq!(got(&world, next).unwrap().0, "n3");
+    let last = world.submit(asks("0", "fpga=2"));
+    world.pass(1001);
+    assert_eq!(got(&world, last).unwrap().2, [0, 1]);
+}
+
+#[test]
+fn types_are_known_after_a_restart() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let a = world.submit(asks("a:2", ""));
+    world.deliver_all();
+    // Checked by the invariants before any node has told anything.
+    world.crash();
+    let b = world.submit(asks("b", ""));
+    let before = got(&world, a).unwrap();
+    (0..3).for_each(|n| world.connect(n));
+    world.deliver_all();
+    assert_eq!(got(&world, a).unwrap(), before);
+    assert_eq!(got(&world, b).unwrap().1, [1]);
+}

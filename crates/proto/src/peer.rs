@@ -1,0 +1,69 @@
+//! Node daemons among themselves, over TLS: one conversation after another on a
+//! connection that is kept.
+//!
+//! Who connects proves nothing but that it holds a ticket: a node acts only for an
+//! allocation that its controller gave it, and only on a good ticket for it. Whom it
+//! connects to is pinned by the key in [`cosy_model::step::Peer`].
+//!
+//! A conversation: one [`PeerAsk`] frame, one [`PeerAnswer`] frame; after
+//! [`PeerAnswer::Accepted`] chunks in both directions (four bytes of length, little
+//! endian, at most [`CHUNK`], then bytes), which carry what supervisors or commands say to
+//! each other. A chunk of no length is the end of that direction; after both ends the
+//! connection is free for the next conversation.
+
+use cosy_model::OsText;
+use cosy_model::step::{StepAsk, StepKey, StepOrder};
+use cosy_model::{Gid, Uid};
+use serde::{Deserialize, Serialize};
+
+/// Most bytes of one chunk.
+pub const CHUNK: usize = 1 << 20;
+
+/// First frame of a conversation.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PeerAsk {
+    /// Protocol version.
+    pub version: u32,
+    /// The node that is meant (one address may serve several).
+    pub node: String,
+    /// The allocation's ticket.
+    pub ticket: OsText,
+    /// What is wanted.
+    pub what: PeerWish,
+}
+
+/// What is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerWish {
+    /// Start this part of a step. Chunks carry frames of [`crate::step`].
+    Start(Box<StepOrder>),
+    /// Go on with a hop that broke.
+    Resume {
+        /// Which step.
+        key: StepKey,
+    },
+    /// A command on the host of the caller. Chunks carry what it would say to the socket
+    /// for steps.
+    Command {
+        /// Who, as that host's kernel says. Must be the ticket's user.
+        uid: Uid,
+        /// Group.
+        gid: Gid,
+        /// What it asks.
+        ask: StepAsk,
+    },
+}
+
+/// Answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerAnswer {
+    /// Go on.
+    Accepted,
+    /// No, and why; the connection is free for the next conversation.
+    Refused {
+        /// In one line.
+        reason: String,
+    },
+}

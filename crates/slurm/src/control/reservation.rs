@@ -1,0 +1,354 @@
+//! `scontrol create reservation` and `update ReservationName=...`. Source: scontrol(1),
+//! "RESERVATIONS - SPECIFICATIONS", captures of 22.05.
+
+use super::job::Mistake;
+use super::pairs::Pair;
+use crate::submit::when::{Past, limit, point};
+use cosy_model::job::ResourceRequest;
+use cosy_model::reservation::{Ask, Pick, Repeat, Sharing};
+use cosy_model::{Span, Time};
+use jiff::{ToSpan, Zoned};
+
+/// The parameters that are read.
+const NAMES: &[&str] = &[
+    "ReservationName",
+    "Accounts",
+    "CoreCnt",
+    "Duration",
+    "EndTime",
+    "Features",
+    "Flags",
+    "Groups",
+    "NodeCnt",
+    "Nodes",
+    "PartitionName",
+    "StartTime",
+    "Users",
+];
+
+/// Flags that are taken; all but those of repetition say what is so here anyway, or is
+/// refused by the controller when it cannot be (`IGNORE_JOBS`: jobs in the way).
+const FLAGS: &[&str] = &[
+    "ANY_NODES",
+    "DAILY",
+    "FIRST_CORES",
+    "FLEX",
+    "HOURLY",
+    "IGNORE_JOBS",
+    "MAGNETIC",
+    "MAINT",
+    "NO_HOLD_JOBS_AFTER",
+    "NO_HOLD_JOBS_AFTER_END",
+    "OVERLAP",
+    "PART_NODES",
+    "REPLACE",
+    "REPLACE_DOWN",
+    "SPEC_NODES",
+    "STATIC_ALLOC",
+    "TIME_FLOAT",
+    "USER_DELETE",
+    "WEEKDAY",
+    "WEEKEND",
+    "WEEKLY",
+];
+/// How many days ahead a repeating reservation is booked.
+const DAYS: i64 = 28;
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// Name; made of owner and number without.
+    pub name: String,
+    /// Start.
+    pub start: Option<Time>,
+    /// End.
+    pub end: Option<Time>,
+    /// Length.
+    pub length: Option<Span>,
+    /// Who may use it.
+    pub sharing: Sharing,
+    /// Nodes by name; all of the partition for `ALL`.
+    pub nodes: Vec<String>,
+    /// All nodes of the partition.
+    pub all_nodes: bool,
+    /// Number of nodes.
+    pub node_count: Option<u32>,
+    /// Number of cores.
+    pub cores: Option<u32>,
+    /// Partition.
+    pub partition: Option<String>,
+    /// Features that nodes must have.
+    pub features: Vec<String>,
+    /// Flags, in capital letters.
+    pub flags: Vec<String>,
+    /// Words that change something beside the end.
+    pub others: Vec<String>,
+}
+
+fn error(text: &str) -> Mistake {
+    Mistake(vec![format!("scontrol: error: {text}")])
+}
+
+fn list(text: &str) -> Vec<String> {
+    let words = text.split(',').filter(|w| !w.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// Reads the words, `reservation` left out.
+///
+/// # Errors
+/// The first word that makes no sense.
+pub fn read(words: &[String], now: &Zoned) -> Result<Wanted, Mistake> {
+    let mut wanted = Wanted::default();
+    for word in words {
+        let pair = Pair::of(word);
+        let key = pair.key(NAMES);
+        let key = key.or_else(|| pair.key(&["Name"]).map(|_| "ReservationName"));
+        let key = key.ok_or_else(|| {
+            error(&format!(
+                "Unknown parameter {}.  No reservation created.",
+                crate::show::clean(word)
+            ))
+        })?;
+        if !matches!(key, "ReservationName" | "Duration" | "EndTime") {
+            wanted.others.push(word.clone());
+        }
+        set(&mut wanted, key, &pair, now)?;
+    }
+    Ok(wanted)
+}
+
+fn set(wanted: &mut Wanted, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(), Mistake> {
+    let text = pair.text();
+    let bad = |what: &str| {
+        error(&format!(
+            "Invalid {what} {}.  No reservation created.",
+            pair.word
+        ))
+    };
+    let number = |what| text.parse::<u32>().map_err(|_| bad(what));
+    match key {
+        "ReservationName" => text.clone_into(&mut wanted.name),
+        "StartTime" => wanted.start = Some(time(text, now, &bad("start time"))?),
+        "EndTime" => wanted.end = Some(time(text, now, &bad("end time"))?),
+        "Duration" => wanted.length = Some(limit(text).ok_or_else(|| bad("duration"))?),
+        "Users" => wanted.sharing.users = list(text),
+        "Groups" => wanted.sharing.groups = list(text),
+        "Accounts" => wanted.sharing.accounts = list(text),
+        "Nodes" if text.eq_ignore_ascii_case("all") => wanted.all_nodes = true,
+        "Nodes" => wanted.nodes = cosy_model::expand(text).map_err(|_| bad("node list"))?,
+        "NodeCnt" => wanted.node_count = Some(number("node count")?),
+        "CoreCnt" => wanted.cores = Some(number("core count")?),
+        "PartitionName" => wanted.partition = Some(text.to_owned()),
+        "Features" => {
+            let words = text.split(['&', ',']).filter(|w| !w.is_empty());
+            wanted.features = words.map(str::to_owned).collect();
+        }
+        _ => {
+            for flag in list(text) {
+                let flag = flag.to_ascii_uppercase();
+                let known = FLAGS
+                    .iter()
+                    .find(|f| flag.len() >= 3 && f.starts_with(&flag));
+                let known = known.ok_or_else(|| {
+                    error(&format!(
+                        "Error parsing flags {}.  No reservation created.",
+                        pair.word
+                    ))
+                })?;
+                wanted.flags.push((*known).to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn time(text: &str, now: &Zoned, bad: &Mistake) -> Result<Time, Mistake> {
+    point(text, now, Past::Ahead).map_err(|e| {
+        let mut lines = vec![e.to_string()];
+        lines.extend(bad.0.clone());
+        Mistake(lines)
+    })
+}
+
+impl Wanted {
+    /// The request to the controller. `all` are the nodes that `ALL` stands for.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn ask(&self, now: &Zoned, all: &[String]) -> Result<Ask, Mistake> {
+        let missing = |what: &str| error(&format!("{what}.  No reservation created."));
+        let start = self
+            .start
+            .ok_or_else(|| missing("A start time must be given"))?;
+        let length = match (self.length, self.end) {
+            (Some(length), _) => length,
+            (None, Some(end)) => end.since(start),
+            (None, None) => return Err(missing("An end time or duration must be given")),
+        };
+        let for_nobody = self.sharing == Sharing::default();
+        if for_nobody {
+            return Err(missing(
+                "Either Users/Groups and/or Accounts/QOS must be specified",
+            ));
+        }
+        let require = if self.all_nodes { all } else { &self.nodes };
+        let whole = self.cores.is_none();
+        let nodes = match (require.len(), self.node_count) {
+            (0, None) if whole => {
+                return Err(missing(
+                    "Either Nodes, NodeCnt, CoreCnt or Partition must be specified",
+                ));
+            }
+            (0, count) => count,
+            (named, _) => Some(u32::try_from(named).unwrap_or(u32::MAX)),
+        };
+        let request = ResourceRequest {
+            nodes,
+            tasks: self.cores,
+            exclusive: whole,
+            require: require.to_vec(),
+            features: self.features.clone(),
+            ..ResourceRequest::default()
+        };
+        let present = Time(now.timestamp().as_millisecond());
+        let at_once = start <= present;
+        let repeat = self.repeat(start, now).filter(|_| !at_once);
+        Ok(Ask {
+            name: self.name.clone(),
+            queue: self.partition.clone(),
+            request,
+            length,
+            earliest: None,
+            latest_end: at_once.then(|| present + length + SLACK),
+            pick: if at_once {
+                Pick::Soonest
+            } else {
+                Pick::At(start)
+            },
+            repeat,
+            account: None,
+            max_price: None,
+            sharing: self.sharing.clone(),
+            comment: String::new(),
+        })
+    }
+
+    /// The starts of a repeating reservation, by the clock on the wall.
+    fn repeat(&self, start: Time, now: &Zoned) -> Option<Repeat> {
+        let has = |flag: &str| self.flags.iter().any(|f| f == flag);
+        let (rule, step) = if has("DAILY") || has("WEEKDAY") || has("WEEKEND") {
+            ("FREQ=DAILY", 1)
+        } else if has("WEEKLY") {
+            ("FREQ=WEEKLY", 7)
+        } else {
+            return None;
+        };
+        let first = jiff::Timestamp::from_millisecond(start.0).ok()?;
+        let first = first.to_zoned(now.time_zone().clone());
+        let weekend = |z: &Zoned| z.weekday().to_monday_zero_offset() >= 5;
+        let fits = |z: &Zoned| (!has("WEEKDAY") || !weekend(z)) && (!has("WEEKEND") || weekend(z));
+        let days = (0..DAYS)
+            .step_by(step)
+            .map(|n| first.checked_add(n.days()).ok());
+        let days = days.flatten().filter(fits);
+        Some(Repeat {
+            rule: rule.to_owned(),
+            starts: days.map(|z| Time(z.timestamp().as_millisecond())).collect(),
+            as_many_as_fit: true,
+        })
+    }
+}
+
+/// How late one that is to begin at once may begin.
+const SLACK: Span = Span::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOON: i64 = 1_795_262_400;
+
+    fn now() -> Zoned {
+        jiff::Timestamp::from_second(NOON)
+            .unwrap()
+            .to_zoned(jiff::tz::TimeZone::UTC)
+    }
+
+    fn ask(line: &str) -> Result<Ask, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let wanted = read(&words, &now());
+        let asked = wanted.and_then(|w| w.ask(&now(), &["n1".into(), "n2".into()]));
+        asked.map_err(|m| m.0.join("|"))
+    }
+
+    #[test]
+    fn requests() {
+        let one =
+            ask("reservationname=r1 starttime=now+1hour duration=60 users=root nodes=n1").unwrap();
+        assert_eq!(one.pick, Pick::At(Time::from_secs(NOON + 3600)));
+        assert_eq!(one.length, Span::from_minutes(60));
+        assert_eq!((one.name.as_str(), one.request.require.len()), ("r1", 1));
+        assert!(one.request.exclusive);
+        let two = ask("starttime=now duration=0:30 users=a,b nodecnt=2 flags=ignore_jobs").unwrap();
+        assert_eq!(
+            (two.pick, two.length),
+            (Pick::Soonest, Span::from_minutes(1))
+        );
+        assert_eq!((two.request.nodes, two.sharing.users.len()), (Some(2), 2));
+        let all = ask("start=now+1hour end=now+3hours accounts=x nodes=ALL").unwrap();
+        assert_eq!(
+            (all.request.nodes, all.length),
+            (Some(2), Span::from_minutes(120))
+        );
+        let cores = ask("start=now+1hour duration=5 users=a corecnt=6").unwrap();
+        assert_eq!(
+            (cores.request.tasks, cores.request.exclusive),
+            (Some(6), false)
+        );
+        let day = ask("start=now+1day duration=10 users=a nodes=n1 flags=daily,maint").unwrap();
+        assert_eq!(
+            day.repeat.map(|r| (r.rule, r.starts.len())),
+            Some(("FREQ=DAILY".into(), 28))
+        );
+        let work = ask("start=now+1day duration=10 users=a nodes=n1 flags=weekday").unwrap();
+        assert_eq!(work.repeat.map(|r| r.starts.len()), Some(20));
+    }
+
+    #[test]
+    fn mistakes() {
+        let check = |line: &str, want: &str| assert_eq!(ask(line), Err(want.to_owned()), "{line}");
+        check(
+            "duration=60",
+            "scontrol: error: A start time must be given.  No reservation created.",
+        );
+        check(
+            "starttime=foo duration=60",
+            "Invalid time specification (pos=0): foo|\
+             scontrol: error: Invalid start time starttime=foo.  No reservation created.",
+        );
+        check(
+            "starttime=now users=a nodecnt=1",
+            "scontrol: error: An end time or duration must be given.  No reservation created.",
+        );
+        check(
+            "starttime=now duration=5 users=a nodecnt=1 flags=odd",
+            "scontrol: error: Error parsing flags flags=odd.  No reservation created.",
+        );
+        check(
+            "starttime=now duration=5 users=a",
+            "scontrol: error: Either Nodes, NodeCnt, CoreCnt or Partition must be specified.  \
+             No reservation created.",
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn any_word(key in 0..NAMES.len(), value in "\\PC{0,12}") {
+            let _ = ask(&format!("{}={value}", NAMES[key]));
+        }
+    }
+}

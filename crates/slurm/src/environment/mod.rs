@@ -1,0 +1,98 @@
+//! The `SLURM_*` variables: what a command gives its job, what a batch script finds, what
+//! an allocation's command finds, what a task finds.
+//!
+//! ```text
+//! sbatch, salloc, srun   Asked   what was asked for, and from where
+//! node, batch script     Facts   what the job got (read from Cosy's own variables)
+//! node, task             Step    the step, over the job's
+//! ```
+//!
+//! As in Slurm, what depends on whether an option was given (`SLURM_NTASKS`) is set by the
+//! command that was given it, and everything else where it is known. Old and new names are
+//! always set together: MPI launchers give up when one is missing.
+//!
+//! Pure. Sources: sbatch(1), srun(1), salloc(1), "OUTPUT ENVIRONMENT VARIABLES"; captures
+//! sbatch-env-*, srun-env-*, salloc-env-*.
+
+mod asked;
+mod facts;
+mod step;
+
+pub use asked::Asked;
+pub use facts::{ArrayFacts, Facts, Memory, cluster_of};
+pub use step::{Step, gpus};
+
+/// Where Slurm's own configuration is by default; programs look whether this is set.
+pub const CONF: &str = "/etc/slurm/slurm.conf";
+
+/// Variables in the order in which they are set; a later one of the same name wins.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Variables(pub Vec<(&'static str, String)>);
+
+impl Variables {
+    /// Sets one. A value that no variable can hold is left out.
+    pub fn set(&mut self, name: &'static str, value: impl ToString) {
+        let value = value.to_string();
+        if !value.contains('\0') {
+            self.0.push((name, value));
+        }
+    }
+
+    /// Sets all of these to the same value.
+    fn set_all(&mut self, names: &[&'static str], value: impl ToString) {
+        let value = value.to_string();
+        for name in names {
+            self.set(name, &value);
+        }
+    }
+
+    /// Sets one where there is something to set.
+    fn set_some(&mut self, name: &'static str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// As `NAME=value`.
+    pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|(name, value)| format!("{name}={value}"))
+    }
+}
+
+/// `4(x2),3`: equal neighbours folded, as Slurm counts tasks and processors of nodes.
+pub fn counts(values: &[u32]) -> String {
+    let mut runs: Vec<(u32, usize)> = Vec::new();
+    for value in values {
+        match runs.last_mut() {
+            Some((same, times)) if same == value => *times += 1,
+            _ => runs.push((*value, 1)),
+        }
+    }
+    let words = runs.iter().map(|(value, times)| match times {
+        1 => value.to_string(),
+        times => format!("{value}(x{times})"),
+    });
+    words.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_counts() {
+        let check = |values: &[u32], want: &str| assert_eq!(counts(values), want);
+        check(&[], "");
+        check(&[6, 2], "6,2");
+        check(&[16, 16], "16(x2)");
+        check(&[4, 4, 3, 4], "4(x2),3,4");
+    }
+
+    #[test]
+    fn a_nul_is_left_out() {
+        let mut all = Variables::default();
+        all.set("A", "x\0B=1");
+        all.set("C", 1);
+        assert_eq!(all.texts().collect::<Vec<_>>(), ["C=1"]);
+    }
+}

@@ -1,0 +1,491 @@
+//! A job out of a table of jobs, told in Slurm's words: state, reason, memory, trackable
+//! resources, exit status. What `squeue`, `sacct`, `scontrol show job` and their JSON have
+//! in common.
+//!
+//! Only names what is in the table: a field that was not asked for is as if it had no
+//! value. Sources: squeue(1), scontrol(1), captures of 22.05.
+
+use crate::show::mebibytes;
+use crate::{SlurmState, reason};
+use cosy_model::api::{JobField, Table};
+use cosy_model::job::NEVER_NOTE;
+use cosy_model::{ArraySpec, JobState, MiB, Span, Time};
+use std::collections::BTreeMap;
+
+/// What the whole cluster says about its jobs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Surroundings {
+    /// Memory for each core that jobs of a queue get when they ask for none.
+    pub default_memory: BTreeMap<String, MiB>,
+    /// Time limit that jobs of a queue get when they ask for none.
+    pub default_limits: BTreeMap<String, Span>,
+    /// Names of reservations by number.
+    pub reservations: BTreeMap<i64, String>,
+    /// Names of groups by number.
+    pub groups: BTreeMap<i64, String>,
+    /// Name of the cluster.
+    pub cluster: String,
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct JobView<'t> {
+    table: &'t Table,
+    row: usize,
+    around: &'t Surroundings,
+    /// The one task that is meant of a row of waiting tasks.
+    task: Option<u32>,
+}
+
+/// Memory that a job asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// So much for each core.
+    PerCore(u64),
+    /// So much on each node.
+    PerNode(u64),
+    /// Nothing, and the queue has no default.
+    Nothing,
+}
+
+impl<'t> JobView<'t> {
+    /// The row `row` of `table`.
+    pub const fn new(table: &'t Table, row: usize, around: &'t Surroundings) -> Self {
+        Self {
+            table,
+            row,
+            around,
+            task: None,
+        }
+    }
+
+    /// A row of waiting tasks as one for each of them; any other row as it is.
+    pub fn tasks(self) -> Vec<Self> {
+        let indices = self.folded().and_then(|text| text.split('%').next());
+        let spec = indices.and_then(|text| text.parse::<ArraySpec>().ok());
+        let Some(spec) = spec else { return vec![self] };
+        let one = |task| Self {
+            task: Some(task),
+            ..self
+        };
+        spec.indices().into_iter().map(one).collect()
+    }
+
+    /// Index in its array, of one task alone.
+    pub fn task(&self) -> Option<i64> {
+        match self.task {
+            Some(task) => Some(i64::from(task)),
+            None => self.number(JobField::ArrayTask),
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, field: JobField) -> Option<i64> {
+        self.table.number(self.row, field)
+    }
+
+    /// A number; 0 where there is none.
+    pub fn count(&self, field: JobField) -> i64 {
+        self.number(field).unwrap_or(0)
+    }
+
+    /// A text; empty where there is none.
+    pub fn text(&self, field: JobField) -> &'t str {
+        self.table.text(self.row, field)
+    }
+
+    /// A point in time.
+    pub fn time(&self, field: JobField) -> Option<Time> {
+        self.number(field).map(Time)
+    }
+
+    /// A length of time.
+    pub fn span(&self, field: JobField) -> Option<Span> {
+        self.number(field).map(Span)
+    }
+
+    /// A flag.
+    pub fn flag(&self, field: JobField) -> bool {
+        self.count(field) != 0
+    }
+
+    /// What the cluster says about its jobs.
+    pub const fn around(&self) -> &'t Surroundings {
+        self.around
+    }
+
+    /// Cosy's state; a word that is none counts as waiting.
+    pub fn our_state(&self) -> JobState {
+        let word = self.text(JobField::State);
+        let is = |s: &JobState| s.word() == word;
+        let found = JobState::ALL.into_iter().find(is);
+        found.unwrap_or(JobState::Waiting)
+    }
+
+    /// Slurm's state.
+    pub fn state(&self) -> SlurmState {
+        self.our_state().into()
+    }
+
+    /// True while it waits.
+    pub fn waits(&self) -> bool {
+        self.our_state() == JobState::Waiting
+    }
+
+    /// Why it waits or ended as it did, in one word (two for a job that was requeued and
+    /// held). `None` (the word) where there is nothing to say.
+    pub fn reason(&self) -> &'static str {
+        match self.our_state() {
+            JobState::Waiting => reason::of_word(self.text(JobField::Reason)).unwrap_or("None"),
+            JobState::Cancelled if self.text(JobField::Reason) == NEVER_NOTE => {
+                "DependencyNeverSatisfied"
+            }
+            JobState::Starting
+            | JobState::Running
+            | JobState::Suspended
+            | JobState::Completing
+            | JobState::Completed => "None",
+            JobState::Cancelled if self.text(JobField::Reason) == cosy_model::job::NEVER_NOTE => {
+                reason::reason(&cosy_model::WaitReason::DependencyNever)
+            }
+            JobState::Cancelled => "None",
+            JobState::Failed if self.count(JobField::Signal) != 0 => "JobLaunchFailure",
+            JobState::Failed => "NonZeroExitCode",
+            JobState::TimedOut => "TimeLimit",
+            JobState::OutOfMemory => "OutOfMemory",
+            JobState::NodeFailed => "NodeDown",
+            JobState::Preempted => "None",
+            JobState::Deadline => "DeadLine",
+            JobState::LaunchFailed => "JobLaunchFailure",
+        }
+    }
+
+    /// The indices of a row that stands for waiting tasks of an array, as `1-20%3`.
+    pub fn folded(&self) -> Option<&'t str> {
+        if self.task.is_some() {
+            return None;
+        }
+        let (_, rest) = self.text(JobField::Ref).split_once("_[")?;
+        rest.strip_suffix(']')
+    }
+
+    /// The number that the row is known by alone; of a row of waiting tasks the array's.
+    pub fn raw_id(&self) -> i64 {
+        let id = match (self.folded(), self.task) {
+            (Some(_), _) | (None, Some(_)) => self.number(JobField::ArrayId),
+            (None, None) => None,
+        };
+        id.unwrap_or_else(|| self.count(JobField::Id))
+    }
+
+    /// First id of its array, or its own.
+    pub fn base_id(&self) -> i64 {
+        let base = self.number(JobField::ArrayId);
+        base.unwrap_or_else(|| self.count(JobField::Id))
+    }
+
+    /// Number of cores held or asked for; at least one.
+    pub fn cores(&self) -> i64 {
+        self.count(JobField::Cores).max(1)
+    }
+
+    /// Number of nodes held or asked for; at least one while it waits.
+    pub fn nodes(&self) -> i64 {
+        let least = i64::from(self.waits());
+        self.count(JobField::NodeCount).max(least)
+    }
+
+    /// Fewest cores on each node that the request needs.
+    pub fn cores_per_node(&self) -> i64 {
+        let each = self.count(JobField::CoresPerTask).max(1);
+        each.saturating_mul(self.count(JobField::TasksPerNode).max(1))
+    }
+
+    /// Memory that it asks for.
+    pub fn memory(&self) -> Asked {
+        let positive = |field| self.number(field).and_then(|n| u64::try_from(n).ok());
+        if let Some(mib) = positive(JobField::MemoryPerCore) {
+            return Asked::PerCore(mib);
+        }
+        if let Some(mib) = positive(JobField::MinMemoryPerNode) {
+            return Asked::PerNode(mib);
+        }
+        let queue = self.text(JobField::Queue);
+        match self.around.default_memory.get(queue) {
+            Some(mib) if mib.0 > 0 => Asked::PerCore(mib.0),
+            Some(_) | None => Asked::Nothing,
+        }
+    }
+
+    /// `cpu=64,mem=6400M,node=4,billing=64`: what it holds, empty while it waits and where
+    /// it never ran.
+    pub fn tres_held(&self) -> String {
+        if self.waits() || self.text(JobField::Nodes).is_empty() {
+            return String::new();
+        }
+        self.tres(self.cores(), self.nodes())
+    }
+
+    /// The same for what it asked for.
+    pub fn tres_asked(&self) -> String {
+        let nodes = self.number(JobField::MinNodes);
+        let nodes = nodes.unwrap_or_else(|| self.nodes()).max(1);
+        let tasks = match self.number(JobField::AskedTasks) {
+            Some(tasks) => tasks,
+            None => nodes.saturating_mul(self.count(JobField::TasksPerNode).max(1)),
+        };
+        let cores = tasks.saturating_mul(self.count(JobField::CoresPerTask).max(1));
+        self.tres(cores.max(1), nodes)
+    }
+
+    fn tres(&self, cores: i64, nodes: i64) -> String {
+        let times = |mib: u64, n: i64| mib.saturating_mul(n.unsigned_abs());
+        let memory = match self.memory() {
+            Asked::PerCore(mib) => times(mib, cores),
+            Asked::PerNode(mib) => times(mib, nodes),
+            Asked::Nothing => 0,
+        };
+        let memory = match memory {
+            0 => String::new(),
+            mib => format!(",mem={}", mebibytes(mib)),
+        };
+        let gpus = match self.count(JobField::Gpus) {
+            0 => String::new(),
+            n => format!(",gres/gpu={n}"),
+        };
+        format!("cpu={cores}{memory},node={nodes},billing={cores}{gpus}")
+    }
+
+    /// Exit code and signal as Slurm pairs them.
+    pub fn exit(&self) -> (i64, i64) {
+        self.pair(JobField::ExitCode, JobField::Signal)
+    }
+
+    /// The same for the step that ended worst.
+    pub fn derived_exit(&self) -> (i64, i64) {
+        self.pair(JobField::DerivedExitCode, JobField::DerivedSignal)
+    }
+
+    fn pair(&self, code: JobField, signal: JobField) -> (i64, i64) {
+        match (self.count(code), self.count(signal)) {
+            (_, signal) if signal != 0 => (0, signal),
+            (code, _) => (code, 0),
+        }
+    }
+
+    /// Its time limit: its own, else its queue's.
+    pub fn limit(&self) -> Option<Span> {
+        let queue = self.text(JobField::Queue);
+        let usual = || self.around.default_limits.get(queue).copied();
+        self.span(JobField::TimeLimit).or_else(usual)
+    }
+
+    /// How long it has run.
+    pub fn elapsed(&self) -> Span {
+        self.span(JobField::Elapsed).unwrap_or(Span(0))
+    }
+
+    /// Its end: known, latest, or predicted.
+    pub fn end(&self) -> Option<Time> {
+        self.time(JobField::End)
+            .or_else(|| self.time(JobField::LatestEnd))
+            .or_else(|| {
+                let start = self.time(JobField::PredictedStart)?;
+                let limit = self.span(JobField::TimeLimit)?;
+                (!limit.is_unlimited()).then(|| start + limit)
+            })
+    }
+
+    /// Its start: real, else predicted, else not before which it may start.
+    pub fn start(&self) -> Option<Time> {
+        self.time(JobField::Start)
+            .or_else(|| self.time(JobField::PredictedStart))
+            .or_else(|| self.time(JobField::Begin))
+    }
+}
+
+/// The fields that [`JobView::tres_held`] and [`JobView::tres_asked`] look at.
+pub const TRES: &[JobField] = &[
+    JobField::State,
+    JobField::Queue,
+    JobField::Nodes,
+    JobField::NodeCount,
+    JobField::Cores,
+    JobField::MinNodes,
+    JobField::AskedTasks,
+    JobField::TasksPerNode,
+    JobField::CoresPerTask,
+    JobField::MemoryPerCore,
+    JobField::MinMemoryPerNode,
+    JobField::Gpus,
+];
+/// The fields that [`JobView::reason`] looks at.
+pub const REASON: &[JobField] = &[
+    JobField::State,
+    JobField::Reason,
+    JobField::Signal,
+    JobField::Restarts,
+];
+/// The fields that [`JobView::end`] looks at.
+pub const END: &[JobField] = &[
+    JobField::End,
+    JobField::LatestEnd,
+    JobField::PredictedStart,
+    JobField::TimeLimit,
+];
+
+/// `1:0`, `0:15`.
+pub fn exit_text((code, signal): (i64, i64)) -> String {
+    format!("{code}:{signal}")
+}
+
+/// The status as wait(2) gives it: what JSON tells.
+pub const fn wait_status((code, signal): (i64, i64)) -> i64 {
+    (code & 0xff) << 8 | (signal & 0x7f)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use cosy_model::api::Column;
+
+    /// A table out of rows of fields and values; a number is taken as one where the field
+    /// has numbers.
+    pub(crate) fn table(rows: &[&[(JobField, &str)]]) -> Table {
+        let mut fields: Vec<JobField> = rows.iter().flat_map(|r| r.iter().map(|c| c.0)).collect();
+        fields.sort();
+        fields.dedup();
+        let mut table = Table::new(&fields);
+        for row in rows {
+            for (field, column) in fields.iter().zip(&mut table.columns) {
+                let value = row.iter().find(|c| c.0 == *field).map(|c| c.1);
+                match column {
+                    Column::Numbers(v) => v.push(
+                        value
+                            .and_then(|n| n.parse().ok())
+                            .unwrap_or(cosy_model::api::NO_NUMBER),
+                    ),
+                    Column::Texts(v) => v.push(value.unwrap_or_default().to_owned()),
+                    Column::Words { .. } => unreachable!("a new table has none"),
+                }
+            }
+            table.rows += 1;
+        }
+        assert!(table.is_sound());
+        table
+    }
+
+    #[test]
+    fn reasons() {
+        use JobField as F;
+        let check = |row: &[(F, &str)], want: &str| {
+            let table = table(&[row]);
+            let around = Surroundings::default();
+            assert_eq!(JobView::new(&table, 0, &around).reason(), want, "{row:?}");
+        };
+        check(
+            &[(F::State, "waiting"), (F::Reason, "resources")],
+            "Resources",
+        );
+        check(&[(F::State, "waiting"), (F::Reason, "odd")], "None");
+        let held = [(F::State, "waiting"), (F::Reason, "held_by_user")];
+        check(&held, "JobHeldUser");
+        check(&[held[0], held[1], (F::Restarts, "1")], "JobHeldUser");
+        check(
+            &[held[0], (F::Reason, "held_requeued")],
+            "job requeued in held state",
+        );
+        let never = cosy_model::job::NEVER_NOTE;
+        check(
+            &[(F::State, "cancelled"), (F::Reason, never)],
+            "DependencyNeverSatisfied",
+        );
+        check(
+            &[(F::State, "failed"), (F::ExitCode, "1")],
+            "NonZeroExitCode",
+        );
+        check(
+            &[(F::State, "failed"), (F::Signal, "9")],
+            "JobLaunchFailure",
+        );
+        check(&[(F::State, "timed_out"), (F::Signal, "15")], "TimeLimit");
+        let never = [(F::State, "cancelled"), (F::Reason, NEVER_NOTE)];
+        check(&never, "DependencyNeverSatisfied");
+    }
+
+    #[test]
+    fn trackable_resources() {
+        use JobField as F;
+        let around = Surroundings {
+            default_memory: [("main".to_owned(), MiB(100))].into(),
+            ..Surroundings::default()
+        };
+        let filler = [
+            (F::State, "running"),
+            (F::Queue, "main"),
+            (F::Nodes, "n[5-8]"),
+            (F::NodeCount, "4"),
+            (F::Cores, "64"),
+            (F::MinNodes, "4"),
+        ];
+        let table = table(&[
+            &filler,
+            &[(F::State, "waiting"), (F::Queue, "main"), (F::Cores, "16")],
+            &[
+                (F::State, "running"),
+                (F::Nodes, "n1"),
+                (F::NodeCount, "1"),
+                (F::Cores, "2"),
+                (F::MinMemoryPerNode, "2048"),
+                (F::Gpus, "1"),
+            ],
+        ]);
+        let view = |row| JobView::new(&table, row, &around);
+        assert_eq!(view(0).tres_held(), "cpu=64,mem=6400M,node=4,billing=64");
+        assert_eq!(view(0).tres_asked(), "cpu=4,mem=400M,node=4,billing=4");
+        assert_eq!(view(1).tres_held(), "");
+        assert_eq!(
+            view(2).tres_held(),
+            "cpu=2,mem=2G,node=1,billing=2,gres/gpu=1"
+        );
+    }
+
+    #[test]
+    fn tasks_of_a_row() {
+        use JobField as F;
+        let table = table(&[
+            &[(F::Ref, "7_[1-3,8%2]"), (F::ArrayId, "7"), (F::Id, "8")],
+            &[
+                (F::Ref, "7_4"),
+                (F::ArrayId, "7"),
+                (F::ArrayTask, "4"),
+                (F::Id, "11"),
+            ],
+        ]);
+        let around = Surroundings::default();
+        let view = |row| JobView::new(&table, row, &around);
+        let tasks: Vec<_> = view(0)
+            .tasks()
+            .iter()
+            .map(|t| (t.task(), t.raw_id()))
+            .collect();
+        assert_eq!(
+            tasks,
+            [(Some(1), 7), (Some(2), 7), (Some(3), 7), (Some(8), 7)]
+        );
+        let whole: Vec<_> = view(1)
+            .tasks()
+            .iter()
+            .map(|t| (t.task(), t.raw_id()))
+            .collect();
+        assert_eq!(whole, [(Some(4), 11)]);
+        assert_eq!(view(0).folded(), Some("1-3,8%2"));
+    }
+
+    #[test]
+    fn exits() {
+        assert_eq!(exit_text((1, 0)), "1:0");
+        assert_eq!(wait_status((0, 15)), 15);
+        assert_eq!(wait_status((5, 0)), 1280);
+    }
+}

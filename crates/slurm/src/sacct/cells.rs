@@ -1,0 +1,421 @@
+//! The values of records. Source: sacct(1).
+
+use super::fields::Field;
+use super::rows::Row;
+use crate::job::{Asked, exit_text};
+use crate::show::mebibytes;
+use crate::stamp::{Stamps, padded_or_unlimited};
+use cosy_model::api::JobField as F;
+use cosy_model::{Span, Time};
+
+/// How values are shown.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Points of time.
+    pub stamps: Stamps,
+    /// Sizes stay as they are.
+    pub raw_sizes: bool,
+    /// All sizes in this unit: a letter of `KMGTP`.
+    pub unit: Option<char>,
+}
+
+/// The value of `field`.
+pub fn cell(field: Field, row: &Row<'_>, look: &Look) -> String {
+    let job = &row.job;
+    let whole = |text: String| if row.is_whole() { text } else { String::new() };
+    let text = |f: F| clean(job.text(f));
+    match field {
+        Field::Account => text(F::Account),
+        Field::AllocCPUS | Field::NCPUS => number(allocated(row, row.cores())),
+        Field::AllocNodes => number(allocated(row, row.node_count())),
+        Field::NNodes => number(row.node_count()),
+        Field::AllocTRES => allocated_tres(row),
+        Field::ReqTRES => whole(sorted(&job.tres_asked())),
+        Field::AssocID | Field::DBIndex | Field::WCKeyID => whole("0".to_owned()),
+        Field::Cluster => job.around().cluster.clone(),
+        Field::Comment => whole(text(F::Comment)),
+        Field::Constraints => whole(text(F::Constraint)),
+        Field::CPUTime => padded_or_unlimited(Span::from_secs(cpu_seconds(row))),
+        Field::CPUTimeRAW => number(cpu_seconds(row)),
+        Field::DerivedExitCode => whole(exit_text(job.derived_exit())),
+        Field::Elapsed => padded_or_unlimited(row.elapsed()),
+        Field::ElapsedRaw => number(row.elapsed().secs()),
+        Field::Eligible => whole(stamp(job.time(F::Eligible), look, "Unknown")),
+        Field::Start => stamp(row.start(), look, never(row)),
+        Field::End => stamp(row.end(), look, "Unknown"),
+        Field::Submit => match row.is_whole() {
+            true => stamp(job.time(F::Submit), look, "Unknown"),
+            false => stamp(row.start(), look, "Unknown"),
+        },
+        Field::ExitCode => exit_text(row.exit()),
+        Field::Flags => whole(String::new()),
+        Field::GID => whole(number(job.count(F::Gid))),
+        Field::Group => {
+            let name = job.around().groups.get(&job.count(F::Gid));
+            whole(name.map_or_else(|| number(job.count(F::Gid)), |n| clean(n)))
+        }
+        Field::JobID => row.id(),
+        Field::JobIDRaw => row.raw_id(),
+        Field::JobName => clean(row.name()),
+        Field::Layout => match row.is_whole() {
+            true => String::new(),
+            false => "Unknown".to_owned(),
+        },
+        Field::NodeList => match row.nodes() {
+            "" => "None assigned".to_owned(),
+            nodes => nodes.to_owned(),
+        },
+        Field::NTasks => row.tasks().map_or_else(String::new, number),
+        Field::Partition => whole(text(F::Queue)),
+        Field::Planned | Field::Reserved => whole(padded_or_unlimited(planned(row))),
+        Field::PlannedCPU | Field::ResvCPU => {
+            let seconds = planned(row).secs().saturating_mul(job.cores());
+            whole(padded_or_unlimited(Span::from_secs(seconds)))
+        }
+        Field::PlannedCPURAW | Field::ResvCPURAW => {
+            whole(number(planned(row).secs().saturating_mul(job.cores())))
+        }
+        Field::Priority => whole(number(job.count(F::Priority))),
+        Field::QOS => whole(text(F::Qos)),
+        Field::QOSRAW => whole("0".to_owned()),
+        Field::Reason => whole(job.reason().to_owned()),
+        Field::ReqCPUS => number(row.cores()),
+        Field::ReqMem => whole(memory(row, look)),
+        Field::ReqNodes => number(row.node_count()),
+        Field::Reservation => whole(reservation(row)),
+        Field::ReservationId => whole(job.number(F::Reservation).map_or_else(String::new, number)),
+        Field::State => row.state_text(),
+        Field::SubmitLine => whole(text(F::Command)),
+        Field::Suspended => {
+            let span = job.span(F::SuspendedFor).unwrap_or(Span(0));
+            padded_or_unlimited(span)
+        }
+        Field::Timelimit => whole(limit(row)),
+        Field::TimelimitRaw => whole(match job.limit() {
+            Some(span) if !span.is_unlimited() => number(span.secs() / 60),
+            Some(_) => "UNLIMITED".to_owned(),
+            None => "Partition_Limit".to_owned(),
+        }),
+        Field::UID => whole(number(job.count(F::Uid))),
+        Field::User => whole(text(F::User)),
+        Field::WCKey => whole(text(F::Wckey)),
+        Field::WorkDir => whole(text(F::Workdir)),
+        Field::TotalCPU | Field::UserCPU | Field::SystemCPU => processor(field, row),
+        other => used(other, row, look),
+    }
+}
+
+/// What a step has used: nothing of a whole job, as Slurm tells such only of steps.
+fn used(field: Field, row: &Row<'_>, look: &Look) -> String {
+    let Some(usage) = row.usage().filter(|_| !row.is_whole()) else {
+        return String::new();
+    };
+    let tasks = row.tasks().unwrap_or(1).max(1);
+    let spent = usage.user_us.saturating_add(usage.system_us);
+    let node = || row.nodes().split(',').next().unwrap_or_default().to_owned();
+    match field {
+        Field::MaxRSS | Field::AveRSS => size(usage.peak_bytes, look),
+        Field::MaxRSSNode | Field::MinCPUNode => node(),
+        Field::MaxRSSTask | Field::MinCPUTask => "0".to_owned(),
+        Field::AveCPU | Field::MinCPU => {
+            padded_or_unlimited(Span::from_secs(spent / tasks / 1_000_000))
+        }
+        Field::TRESUsageInMax | Field::TRESUsageInAve | Field::TRESUsageInTot => {
+            let cpu = padded_or_unlimited(Span::from_secs(spent / 1_000_000));
+            format!("cpu={cpu},mem={}", size(usage.peak_bytes, look))
+        }
+        Field::ConsumedEnergy | Field::ConsumedEnergyRaw => "0".to_owned(),
+        Field::ReqCPUFreq | Field::ReqCPUFreqGov | Field::ReqCPUFreqMax | Field::ReqCPUFreqMin => {
+            "0".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn clean(text: &str) -> String {
+    crate::show::clean(text)
+}
+
+fn number(n: i64) -> String {
+    n.to_string()
+}
+
+/// Nothing is allocated to a job that waits or never ran.
+fn allocated(row: &Row<'_>, n: i64) -> i64 {
+    if row.job.text(F::Nodes).is_empty() {
+        0
+    } else {
+        n
+    }
+}
+
+fn cpu_seconds(row: &Row<'_>) -> i64 {
+    let cores = allocated(row, row.cores());
+    row.elapsed().secs().saturating_mul(cores)
+}
+
+fn stamp(at: Option<Time>, look: &Look, without: &str) -> String {
+    at.map_or_else(|| without.to_owned(), |at| look.stamps.text(at))
+}
+
+/// What is told as start of what has none.
+fn never(row: &Row<'_>) -> &'static str {
+    if row.job.our_state().is_end() {
+        "None"
+    } else {
+        "Unknown"
+    }
+}
+
+/// `billing=1,cpu=1,mem=100M,node=1`: by name, as the accounting does.
+fn sorted(tres: &str) -> String {
+    let mut all: Vec<&str> = tres.split(',').filter(|t| !t.is_empty()).collect();
+    all.sort_unstable();
+    all.join(",")
+}
+
+fn allocated_tres(row: &Row<'_>) -> String {
+    let held = row.job.tres_held();
+    if row.is_whole() || held.is_empty() {
+        return sorted(&held);
+    }
+    let memory = held.split(',').find(|t| t.starts_with("mem="));
+    let memory = memory.map_or_else(String::new, |m| format!(",{m}"));
+    format!("cpu={}{memory},node={}", row.cores(), row.node_count())
+}
+
+fn planned(row: &Row<'_>) -> Span {
+    let from = row
+        .job
+        .time(F::Eligible)
+        .or_else(|| row.job.time(F::Submit));
+    let until = row
+        .job
+        .time(F::Start)
+        .or(row.job.time(F::End))
+        .unwrap_or(row.now);
+    from.map_or(Span(0), |from| until.since(from))
+}
+
+fn limit(row: &Row<'_>) -> String {
+    match row.job.limit() {
+        Some(span) => padded_or_unlimited(span),
+        None => "Partition_Limit".to_owned(),
+    }
+}
+
+fn reservation(row: &Row<'_>) -> String {
+    match row.job.number(F::Reservation) {
+        Some(id) => match row.job.around().reservations.get(&id) {
+            Some(name) => clean(name),
+            None => number(id),
+        },
+        None => String::new(),
+    }
+}
+
+fn memory(row: &Row<'_>, look: &Look) -> String {
+    let job = &row.job;
+    let times = |mib: u64, n: i64| mib.saturating_mul(n.unsigned_abs());
+    let mib = match job.memory() {
+        Asked::PerCore(mib) => times(mib, job.cores()),
+        Asked::PerNode(mib) => times(mib, job.nodes().max(1)),
+        Asked::Nothing => return String::new(),
+    };
+    match (look.unit, look.raw_sizes) {
+        (Some(_), _) => size(signed(mib.saturating_mul(1 << 20)), look),
+        (None, true) => format!("{mib}M"),
+        (None, false) => mebibytes(mib),
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Bytes: in the unit that was asked for, as they are, or in KiB and upwards as long as
+/// nothing is lost.
+fn size(bytes: i64, look: &Look) -> String {
+    const UNITS: [char; 6] = ['B', 'K', 'M', 'G', 'T', 'P'];
+    let bytes = bytes.max(0);
+    if let Some(at) = look.unit.and_then(|u| UNITS.iter().position(|x| *x == u)) {
+        let divisor = 1_i64 << (10 * at);
+        let hundredths = i128::from(bytes) * 100 / i128::from(divisor);
+        let (units, rest) = (hundredths / 100, hundredths % 100);
+        let fraction = if rest == 0 {
+            String::new()
+        } else {
+            format!(".{rest:02}")
+        };
+        return format!("{units}{fraction}{}", UNITS[at]);
+    }
+    if bytes == 0 || look.raw_sizes {
+        return bytes.to_string();
+    }
+    let mut kib = bytes.saturating_add(1023) / 1024;
+    let mut at = 1;
+    while at + 1 < UNITS.len() && kib % 1024 == 0 {
+        kib /= 1024;
+        at += 1;
+    }
+    format!("{kib}{}", UNITS[at])
+}
+
+fn processor(field: Field, row: &Row<'_>) -> String {
+    let usage = row.usage().unwrap_or_default();
+    let spent = match field {
+        Field::UserCPU => usage.user_us,
+        Field::SystemCPU => usage.system_us,
+        _ => usage.user_us.saturating_add(usage.system_us),
+    };
+    spent_text(spent)
+}
+
+/// `00:00.015`, `01:00:05`, `1-02:03:04`.
+pub(crate) fn spent_text(microseconds: i64) -> String {
+    let (seconds, rest) = (
+        microseconds.max(0) / 1_000_000,
+        microseconds.max(0) % 1_000_000,
+    );
+    if seconds >= 3600 {
+        return padded_or_unlimited(Span::from_secs(seconds));
+    }
+    format!("{:02}:{:02}.{:03}", seconds / 60, seconds % 60, rest / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::tests::table;
+    use crate::job::{JobView, Surroundings};
+    use crate::sacct::fields::columns;
+    use crate::sacct::form::{Form, heading, line};
+    use crate::stamp::StampForm;
+    use cosy_model::api::{JobRef, StepRow};
+    use cosy_model::step::StepRecord;
+    use cosy_model::{Attempt, End, EndCause, JobId, MiB, StepId};
+
+    fn look() -> Look {
+        let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
+        Look {
+            stamps: Stamps::new(&now, StampForm::Standard),
+            raw_sizes: false,
+            unit: None,
+        }
+    }
+
+    fn step() -> StepRow {
+        StepRow {
+            job: JobRef {
+                job: JobId(7),
+                task: Some(0),
+            },
+            attempt: Attempt(1),
+            record: StepRecord {
+                step: StepId(0),
+                name: "hostname".into(),
+                nodes: "n[1-2]".into(),
+                tasks: 2,
+                cores: 4,
+                end: End {
+                    cause: EndCause::Exited,
+                    exit_code: 3,
+                    signal: 0,
+                    start: Some(Time(1_795_227_628_000)),
+                    end: Time(1_795_227_630_000),
+                    user_cpu_us: 1_500_000,
+                    system_cpu_us: 500_000,
+                    peak_memory_bytes: 4 << 20,
+                },
+            },
+        }
+    }
+
+    #[test]
+    fn job_and_steps() {
+        let table = table(&[&[
+            (F::Id, "8"),
+            (F::Ref, "7_0"),
+            (F::ArrayId, "7"),
+            (F::Name, "a-rather-long-name"),
+            (F::State, "cancelled"),
+            (F::Queue, "main"),
+            (F::Account, "phys"),
+            (F::Nodes, "n[1-2]"),
+            (F::NodeCount, "2"),
+            (F::Cores, "8"),
+            (F::BatchHost, "n1"),
+            (F::Batch, "1"),
+            (F::Signal, "15"),
+            (F::Start, "1795227628000"),
+            (F::End, "1795227638000"),
+            (F::Elapsed, "10000"),
+            (F::UserCpu, "15000"),
+            (F::SystemCpu, "0"),
+            (F::PeakMemory, "1536"),
+            (F::TimeLimit, "3600000"),
+        ]]);
+        let around = Surroundings {
+            default_memory: [("main".to_owned(), MiB(100))].into(),
+            ..Surroundings::default()
+        };
+        let steps = [step()];
+        let view = JobView::new(&table, 0, &around);
+        let rows = Row::of_job(view, &steps, &[], Some(33), Time(1_795_227_640_000));
+        let check = |format: &str, want: &str| {
+            let columns = columns(format).unwrap();
+            let form = Form::Between("|".to_owned());
+            let mut text = heading(&columns, &form);
+            for row in &rows {
+                let cells = columns.iter().map(|c| cell(c.field, row, &look()));
+                text.push_str(&line(&columns, &form, cells));
+            }
+            assert_eq!(text, want, "{format}");
+        };
+        check(
+            "jobid,jobidraw,state,exitcode",
+            "JobID|JobIDRaw|State|ExitCode\n7_0|8|CANCELLED by 33|0:0\n\
+             7_0.batch|8.batch|CANCELLED|0:15\n7_0.extern|8.extern|COMPLETED|0:0\n\
+             7_0.0|8.0|FAILED|3:0\n",
+        );
+        check(
+            "jobname,partition,account,alloccpus,ntasks,nodelist,elapsed",
+            "JobName|Partition|Account|AllocCPUS|NTasks|NodeList|Elapsed\n\
+             a-rather-long-name|main|phys|8||n[1-2]|00:00:10\nbatch||phys|4|1|n1|00:00:10\n\
+             extern||phys|8|2|n[1-2]|00:00:10\nhostname||phys|4|2|n[1-2]|00:00:02\n",
+        );
+        check(
+            "maxrss,totalcpu,reqmem,alloctres,timelimitraw",
+            "MaxRSS|TotalCPU|ReqMem|AllocTRES|TimelimitRaw\n\
+             |00:00.015|800M|billing=8,cpu=8,mem=800M,node=2|60\n\
+             2K|00:00.015||cpu=4,mem=800M,node=1|\n0|00:00.000||cpu=8,mem=800M,node=2|\n\
+             4M|00:02.000||cpu=4,mem=800M,node=2|\n",
+        );
+    }
+
+    #[test]
+    fn sizes() {
+        let check = |bytes: i64, unit: Option<char>, raw: bool, want: &str| {
+            let look = Look {
+                unit,
+                raw_sizes: raw,
+                ..look()
+            };
+            assert_eq!(size(bytes, &look), want);
+        };
+        check(0, None, false, "0");
+        check(1536, None, false, "2K");
+        check(1 << 30, None, false, "1G");
+        check(1536 << 10, Some('M'), false, "1.50M");
+        check(1 << 30, Some('K'), false, "1048576K");
+        check(2048, None, true, "2048");
+        check(i64::MAX, Some('P'), false, "8191.99P");
+    }
+
+    #[test]
+    fn processor_time() {
+        assert_eq!(spent_text(15_000), "00:00.015");
+        assert_eq!(spent_text(61_000_000), "01:01.000");
+        assert_eq!(spent_text(3_605_000_000), "01:00:05");
+    }
+}

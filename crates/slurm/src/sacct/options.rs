@@ -1,0 +1,419 @@
+//! The command line of `sacct`, and the variables that stand for options. Source: sacct(1).
+
+use super::fields::{self, Column};
+use super::form::Form;
+use crate::data::Spelling;
+use crate::getopt::{self, Found, Mistake, Order};
+use crate::squeue::options::list;
+use crate::state::SlurmState;
+use crate::submit::when::{self, Past};
+use crate::table::{self, Row};
+use cosy_model::Time;
+use jiff::Zoned;
+use std::ffi::OsString;
+
+/// All options.
+pub const OPTIONS: &[Row] = &[
+    Row::flag(b'a', "allusers", "jobs of all users"),
+    Row::value(
+        b'A',
+        "accounts",
+        "NAME[,...]",
+        "jobs charged to these accounts",
+    ),
+    Row::long_value("account", "NAME", "").also("accounts"),
+    Row::flag(b'b', "brief", "id, state and exit code only"),
+    Row::flag(b'B', "batch-script", "the script of the jobs named"),
+    Row::flag(b'c', "completion", "as without"),
+    Row::value(
+        b'C',
+        "constraints",
+        "FEATURE[,...]",
+        "jobs that asked for these features",
+    ),
+    Row::long_value(
+        "delimiter",
+        "TEXT",
+        "what stands between values with -p and -P",
+    ),
+    Row::flag(
+        b'D',
+        "duplicates",
+        "earlier attempts too: as without, they are one record",
+    ),
+    Row::value(
+        b'E',
+        "endtime",
+        "TIME",
+        "jobs that were there before: 2026-11-21T10:00, 11/21/26, now-1hours",
+    ),
+    Row::long_flag("env-vars", "variables of the jobs named: they are not kept"),
+    Row::flag(b'e', "helpformat", "print the names of columns"),
+    Row::value(
+        b'f',
+        "file",
+        "FILE",
+        "records out of a file: there are none",
+    ),
+    Row::value(b'F', "flags", "FLAG[,...]", "jobs with these flags"),
+    Row::long_flag(
+        "federation",
+        "jobs of the whole federation: here the own cluster",
+    ),
+    Row::value(b'g', "gid", "GROUP[,...]", "jobs of these groups"),
+    Row::long_value("group", "GROUP", "").also("gid"),
+    Row::flag(b'h', "help", "print this help"),
+    Row::value(b'i', "nnodes", "N[-M]", "jobs on so many nodes"),
+    Row::value(b'I', "ncpus", "N[-M]", "jobs with so many cores"),
+    Row::value(b'j', "jobs", "ID[.STEP][,...]", "these jobs, however old"),
+    Row::long_flag("json", "print JSON"),
+    Row::value(b'k', "timelimit-min", "TIME", "jobs with this time limit"),
+    Row::value(
+        b'K',
+        "timelimit-max",
+        "TIME",
+        "jobs with at most this time limit, from -k on",
+    ),
+    Row::flag(b'l', "long", "many columns"),
+    Row::flag(
+        b'L',
+        "allclusters",
+        "jobs of all clusters: here the own one",
+    ),
+    Row::long_flag("local", "only jobs of this cluster"),
+    Row::value(
+        b'M',
+        "clusters",
+        "NAME[,...]",
+        "jobs of these clusters: only the own one is there",
+    ),
+    Row::long_value("cluster", "NAME", "").also("clusters"),
+    Row::flag(b'n', "noheader", "no headings"),
+    Row::long_flag("noconvert", "sizes as they are"),
+    Row::value(b'N', "nodelist", "NODES", "jobs on these nodes"),
+    Row::long_value("name", "NAME[,...]", "jobs with these names"),
+    Row::value(b'o', "format", "FIELD[%WIDTH],...", "columns"),
+    Row::value(
+        b'q',
+        "qos",
+        "NAME[,...]",
+        "jobs with these qualities of service",
+    ),
+    Row::flag(b'p', "parsable", "values with '|' behind each"),
+    Row::flag(b'P', "parsable2", "values with '|' between them"),
+    Row::value(b'r', "partition", "NAME[,...]", "jobs in these partitions"),
+    Row::value(
+        b'R',
+        "reason",
+        "REASON[,...]",
+        "jobs that waited for these reasons",
+    ),
+    Row::value(b's', "state", "STATE[,...]", "jobs in these states"),
+    Row::value(
+        b'S',
+        "starttime",
+        "TIME",
+        "jobs that were there since: midnight unless jobs are named",
+    ),
+    Row::flag(b'T', "truncate", "no times beyond -S and -E: as without"),
+    Row::value(b'u', "user", "NAME[,...]", "jobs of these users"),
+    Row::long_value("uid", "UID", "").also("user"),
+    Row::long_flag("use-local-uid", "as without"),
+    Row::long_value("units", "K|M|G|T|P", "all sizes in this unit"),
+    Row::long_flag("usage", "print a short summary of options"),
+    Row::flag(b'v', "verbose", "tell more"),
+    Row::flag(b'V', "version", "print the version"),
+    Row::value(b'W', "wckeys", "KEY[,...]", "jobs with these keys"),
+    Row::long_value(
+        "whole-hetjob",
+        "yes|no",
+        "as without: there are no heterogeneous jobs",
+    )
+    .perhaps(),
+    Row::value(
+        b'x',
+        "associations",
+        "ID[,...]",
+        "jobs of these associations: there are none",
+    ),
+    Row::flag(b'X', "allocations", "jobs without their steps"),
+    Row::long_flag("yaml", "print YAML"),
+];
+
+/// Columns without `--format`.
+pub const USUAL: &str = "jobid,jobname,partition,account,alloccpus,state,exitcode";
+const BRIEF: &str = "jobid,state,exitcode";
+const LONG: &str = "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,\
+    avevmsize,maxrss,maxrssnode,maxrsstask,averss,maxpages,maxpagesnode,maxpagestask,avepages,\
+    mincpu,mincpunode,mincputask,avecpu,ntasks,alloccpus,elapsed,state,exitcode,avecpufreq,\
+    reqcpufreqmin,reqcpufreqmax,reqcpufreqgov,reqmem,consumedenergy,maxdiskread,\
+    maxdiskreadnode,maxdiskreadtask,avediskread,maxdiskwrite,maxdiskwritenode,\
+    maxdiskwritetask,avediskwrite,reqtres,alloctres,tresusageinave,tresusageinmax,\
+    tresusageinmaxnode,tresusageinmaxtask,tresusageinmin,tresusageinminnode,\
+    tresusageinmintask,tresusageintot,tresusageoutmax,tresusageoutmaxnode,\
+    tresusageoutmaxtask,tresusageoutave,tresusageouttot";
+
+/// What is asked for. Lists are empty when all are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
+pub struct Query {
+    /// Jobs and steps as they were written.
+    pub jobs: Vec<String>,
+    /// Jobs of all users.
+    pub all_users: bool,
+    /// Users.
+    pub users: Vec<String>,
+    /// Groups.
+    pub groups: Vec<String>,
+    /// Accounts.
+    pub accounts: Vec<String>,
+    /// Partitions.
+    pub partitions: Vec<String>,
+    /// Names.
+    pub names: Vec<String>,
+    /// Qualities of service.
+    pub qos: Vec<String>,
+    /// Keys.
+    pub wckeys: Vec<String>,
+    /// Nodes as they were written.
+    pub nodes: Option<String>,
+    /// States.
+    pub states: Vec<SlurmState>,
+    /// Fewest and most nodes.
+    pub node_count: Option<(i64, i64)>,
+    /// Fewest and most cores.
+    pub core_count: Option<(i64, i64)>,
+    /// Clusters.
+    pub clusters: Vec<String>,
+    /// There since.
+    pub since: Option<Time>,
+    /// There before.
+    pub until: Option<Time>,
+    /// Without steps.
+    pub whole: bool,
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// No headings.
+    pub bare: bool,
+    /// How it is printed.
+    pub form: Form,
+    /// Sizes as they are.
+    pub raw_sizes: bool,
+    /// Unit of sizes.
+    pub unit: Option<char>,
+    /// JSON or YAML.
+    pub spelling: Option<Spelling>,
+    /// Scripts instead of records.
+    pub script: bool,
+}
+
+/// What a command line asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// A report.
+    Report(Box<Query>),
+    /// `--help`.
+    Help,
+    /// `--usage`.
+    Usage,
+    /// `--version`.
+    Version,
+    /// `--helpformat`.
+    Fields,
+    /// A mistake: what the C library says.
+    Mistake(Mistake),
+    /// A value that is none: what to say.
+    Bad(String),
+}
+
+/// What is known before all values are read.
+#[derive(Default)]
+struct Words {
+    format: Option<String>,
+    parsable: Option<bool>,
+    delimiter: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+/// Reads the command line (without the program's name); `variable` gives the environment.
+pub fn read(args: &[OsString], now: &Zoned, variable: impl Fn(&str) -> Option<String>) -> Asked {
+    let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
+    let mut query = Query::default();
+    let mut words = Words {
+        format: variable("SACCT_FORMAT"),
+        ..Words::default()
+    };
+    for found in &parsed.found {
+        if let Err(other) = take(&mut query, &mut words, found) {
+            return other;
+        }
+    }
+    if let Some(mistake) = parsed.mistake {
+        return Asked::Mistake(mistake);
+    }
+    match finish(query, words, now) {
+        Ok(query) => Asked::Report(Box::new(query)),
+        Err(text) => Asked::Bad(text),
+    }
+}
+
+fn finish(mut query: Query, words: Words, now: &Zoned) -> Result<Query, String> {
+    let separator = words.delimiter.unwrap_or_else(|| "|".to_owned());
+    query.form = match words.parsable {
+        None => Form::Columns,
+        Some(false) => Form::Ended(separator),
+        Some(true) => Form::Between(separator),
+    };
+    let format = words.format.as_deref().unwrap_or(USUAL);
+    query.columns =
+        fields::columns(format).map_err(|word| format!("Invalid field requested: \"{word}\""))?;
+    let point = |text: Option<String>| {
+        let read = |text: String| when::point(&text, now, Past::Keep);
+        text.map(read).transpose().map_err(|e| e.to_string())
+    };
+    query.since = point(words.since)?;
+    query.until = point(words.until)?;
+    if query.since.is_none() && query.jobs.is_empty() {
+        query.since = midnight(now);
+    }
+    Ok(query)
+}
+
+/// The start of today.
+fn midnight(now: &Zoned) -> Option<Time> {
+    let start = now.start_of_day().ok()?;
+    Some(Time(start.timestamp().as_millisecond()))
+}
+
+fn take(query: &mut Query, words: &mut Words, found: &Found) -> Result<(), Asked> {
+    let text = || found.text();
+    let names = || list(&found.text());
+    match found.name {
+        "help" => return Err(Asked::Help),
+        "usage" => return Err(Asked::Usage),
+        "version" => return Err(Asked::Version),
+        "helpformat" => return Err(Asked::Fields),
+        "allusers" => query.all_users = true,
+        "accounts" => query.accounts = names(),
+        "brief" => words.format = Some(BRIEF.to_owned()),
+        "batch-script" => query.script = true,
+        "delimiter" => words.delimiter = Some(text()),
+        "endtime" => words.until = Some(text()),
+        "gid" => query.groups = names(),
+        "nnodes" => query.node_count = Some(counts(&text())?),
+        "ncpus" => query.core_count = Some(counts(&text())?),
+        "jobs" => query.jobs.extend(names_outside(&text())),
+        "json" => query.spelling = Some(Spelling::Json),
+        "yaml" => query.spelling = Some(Spelling::Yaml),
+        "long" => words.format = Some(LONG.to_owned()),
+        "clusters" => query.clusters = names(),
+        "noheader" => query.bare = true,
+        "noconvert" => query.raw_sizes = true,
+        "nodelist" => query.nodes = Some(text()),
+        "name" => query.names = names(),
+        "format" => words.format = Some(text()),
+        "qos" => query.qos = names(),
+        "parsable" => words.parsable = Some(false),
+        "parsable2" => words.parsable = Some(true),
+        "partition" => query.partitions = names(),
+        "state" => query.states = states(&text())?,
+        "starttime" => words.since = Some(text()),
+        "units" => query.unit = Some(unit(&text())?),
+        "user" => query.users = names(),
+        "wckeys" => query.wckeys = names(),
+        "allocations" => query.whole = true,
+        // One cluster, one kind of record.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Words with commas that are not inside brackets.
+fn names_outside(text: &str) -> Vec<String> {
+    let mut depth = 0_i32;
+    let split = text.split(|c| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth <= 0
+    });
+    let words = split.map(str::trim).filter(|w| !w.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+fn counts(text: &str) -> Result<(i64, i64), Asked> {
+    let bad = || Asked::Bad(format!("Invalid count specification: {text}"));
+    let one = |word: &str| word.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(bad);
+    match text.split_once('-') {
+        Some((least, most)) => Ok((one(least)?, one(most)?)),
+        None => Ok((one(text)?, one(text)?)),
+    }
+}
+
+fn unit(text: &str) -> Result<char, Asked> {
+    let letter = text.chars().next().map(|c| c.to_ascii_uppercase());
+    let known = letter.filter(|c| "KMGTP".contains(*c) && text.len() == 1);
+    known.ok_or_else(|| Asked::Bad("Invalid unit type".to_owned()))
+}
+
+fn states(text: &str) -> Result<Vec<SlurmState>, Asked> {
+    let one = |word: &str| {
+        let bad = |_| Asked::Bad(format!("Invalid job state specified: {word}"));
+        word.trim().parse().map_err(bad)
+    };
+    let words = text.split(',').filter(|w| !w.trim().is_empty());
+    words.map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sacct::fields::Field;
+
+    fn now() -> Zoned {
+        "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()
+    }
+
+    fn asked(line: &str) -> Asked {
+        let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
+        read(&args, &now(), |_| None)
+    }
+
+    fn report(line: &str) -> Query {
+        match asked(line) {
+            Asked::Report(query) => *query,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn bundles_and_glued_values() {
+        let q = report("-XnP~-j~12,13_[1,2].batch~-ojobidraw,State%20");
+        assert!(q.whole && q.bare);
+        assert_eq!(q.form, Form::Between("|".into()));
+        assert_eq!(q.jobs, ["12", "13_[1,2].batch"]);
+        assert_eq!(q.columns[0].field, Field::JobIDRaw);
+        assert_eq!(q.since, None);
+        let q = report("-p~--delimiter=^|^~-s~CD,failed~-S~2026-11-20~-E~now");
+        assert_eq!(q.form, Form::Ended("^|^".into()));
+        assert_eq!(q.states, [SlurmState::Completed, SlurmState::Failed]);
+        assert_eq!(q.since, Some(Time::from_secs(1_795_132_800)));
+        assert_eq!(q.until, Some(Time::from_secs(1_795_262_400)));
+        assert_eq!(report("-X").since, Some(Time::from_secs(1_795_219_200)));
+    }
+
+    #[test]
+    fn other_lines() {
+        assert_eq!(asked("-e"), Asked::Fields);
+        assert!(matches!(asked("--nosuch"), Asked::Mistake(_)));
+        assert!(matches!(asked("-1"), Asked::Mistake(Mistake::Invalid('1'))));
+        let bad = |line: &str, want: &str| assert_eq!(asked(line), Asked::Bad(want.into()));
+        bad("-o~nosuch", "Invalid field requested: \"nosuch\"");
+        bad("--units~X", "Invalid unit type");
+        bad("-s~BAD", "Invalid job state specified: BAD");
+        assert!(matches!(asked("-S~yestermorning"), Asked::Bad(_)));
+    }
+}

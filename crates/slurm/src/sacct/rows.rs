@@ -1,0 +1,323 @@
+//! The records of a job: itself, its script, what belongs to the node beside it, and its
+//! steps. Source: sacct(1), "job steps"; observed names `12.batch`, `12.extern`, `12.0`.
+
+use crate::job::JobView;
+use crate::state::SlurmState;
+use cosy_model::api::{JobField as F, StepRow};
+use cosy_model::step::StepInfo;
+use cosy_model::{End, EndCause, JobState, Span, Time};
+
+/// What of a job a record is about.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'t> {
+    /// The whole job.
+    Whole,
+    /// Its script.
+    Batch,
+    /// What runs on its nodes beside its steps: nothing here, but tools expect it.
+    Extern,
+    /// A step that has ended.
+    Ended(&'t StepRow),
+    /// A step that runs.
+    Running(&'t StepInfo),
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'t> {
+    /// The job.
+    pub job: JobView<'t>,
+    /// What of it.
+    pub part: Part<'t>,
+    /// Number of the user who cancelled it, where one did.
+    pub canceller: Option<i64>,
+    /// The present.
+    pub now: Time,
+}
+
+/// Processor time in microseconds, and peak memory in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// In user mode.
+    pub user_us: i64,
+    /// In the kernel.
+    pub system_us: i64,
+    /// Largest memory.
+    pub peak_bytes: i64,
+}
+
+impl<'t> Row<'t> {
+    /// All records of a job: itself, and without `whole` its steps too.
+    pub fn of_job(
+        job: JobView<'t>,
+        steps: &'t [StepRow],
+        running: &'t [StepInfo],
+        canceller: Option<i64>,
+        now: Time,
+    ) -> Vec<Self> {
+        let row = |part| Self {
+            job,
+            part,
+            canceller,
+            now,
+        };
+        let mut all = vec![row(Part::Whole)];
+        if job.time(F::Start).is_none() || job.text(F::Nodes).is_empty() {
+            return all;
+        }
+        if job.flag(F::Batch) || !job.flag(F::Attended) {
+            all.push(row(Part::Batch));
+        }
+        all.push(row(Part::Extern));
+        all.extend(steps.iter().map(|s| row(Part::Ended(s))));
+        all.extend(running.iter().map(|s| row(Part::Running(s))));
+        all
+    }
+
+    /// The whole job, not a step.
+    pub const fn is_whole(&self) -> bool {
+        matches!(self.part, Part::Whole)
+    }
+
+    /// `batch`, `extern`, `0`; `None` of the whole job.
+    pub fn step(&self) -> Option<String> {
+        match self.part {
+            Part::Whole => None,
+            Part::Batch => Some("batch".to_owned()),
+            Part::Extern => Some("extern".to_owned()),
+            Part::Ended(s) => Some(s.record.step.to_string()),
+            Part::Running(s) => Some(s.key.step.to_string()),
+        }
+    }
+
+    /// `12_3.batch`.
+    pub fn id(&self) -> String {
+        self.with_step(self.job.text(F::Ref).to_owned())
+    }
+
+    /// `13.batch`: with the number that the job is known by alone.
+    pub fn raw_id(&self) -> String {
+        self.with_step(self.job.raw_id().to_string())
+    }
+
+    fn with_step(&self, job: String) -> String {
+        match self.step() {
+            Some(step) => format!("{job}.{step}"),
+            None => job,
+        }
+    }
+
+    /// Name of the job or step.
+    pub fn name(&self) -> &'t str {
+        match self.part {
+            Part::Whole => self.job.text(F::Name),
+            Part::Batch => "batch",
+            Part::Extern => "extern",
+            Part::Ended(s) => &s.record.name,
+            Part::Running(s) => &s.name,
+        }
+    }
+
+    /// State.
+    pub fn state(&self) -> SlurmState {
+        match self.part {
+            Part::Whole => self.job.state(),
+            Part::Extern if self.job.our_state().is_end() => SlurmState::Completed,
+            Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
+            Part::Batch | Part::Extern => self.job.state(),
+            Part::Ended(s) => s.record.end.state().into(),
+            Part::Running(_) => SlurmState::Running,
+        }
+    }
+
+    /// State as it is shown: `CANCELLED by 33`.
+    pub fn state_text(&self) -> String {
+        let state = self.state();
+        match (state, self.canceller) {
+            (SlurmState::Cancelled, Some(uid)) if self.is_whole() => {
+                format!("{} by {uid}", state.name())
+            }
+            (_, _) => state.name().to_owned(),
+        }
+    }
+
+    /// Exit code and signal.
+    pub fn exit(&self) -> (i64, i64) {
+        match self.part {
+            Part::Whole => match self.job.our_state() {
+                // The end of a job by Slurm itself is that of its script, told there.
+                JobState::TimedOut | JobState::Cancelled => (0, 0),
+                JobState::OutOfMemory => (0, OUT_OF_MEMORY),
+                _ => self.job.exit(),
+            },
+            Part::Batch => match self.job.our_state() {
+                JobState::OutOfMemory => (0, OUT_OF_MEMORY),
+                _ => self.job.exit(),
+            },
+            Part::Extern | Part::Running(_) => (0, 0),
+            Part::Ended(s) => of_end(&s.record.end),
+        }
+    }
+
+    /// Start.
+    pub fn start(&self) -> Option<Time> {
+        match self.part {
+            Part::Whole | Part::Batch | Part::Extern => self.job.time(F::Start),
+            Part::Ended(s) => s.record.end.start,
+            Part::Running(s) => s.start,
+        }
+    }
+
+    /// End, once there is one.
+    pub fn end(&self) -> Option<Time> {
+        match self.part {
+            Part::Whole | Part::Batch | Part::Extern => self.job.time(F::End),
+            Part::Ended(s) => Some(s.record.end.end),
+            Part::Running(_) => None,
+        }
+    }
+
+    /// How long it ran or has been running.
+    pub fn elapsed(&self) -> Span {
+        match self.part {
+            Part::Whole | Part::Batch | Part::Extern => self.job.elapsed(),
+            Part::Ended(_) | Part::Running(_) => match (self.start(), self.end()) {
+                (Some(start), Some(end)) => end.since(start),
+                (Some(start), None) => self.now.since(start),
+                (None, _) => Span(0),
+            },
+        }
+    }
+
+    /// Cores held.
+    pub fn cores(&self) -> i64 {
+        match self.part {
+            Part::Whole | Part::Extern => self.job.cores(),
+            Part::Batch => {
+                let nodes = self.job.nodes().max(1);
+                (self.job.cores() / nodes).max(1)
+            }
+            Part::Ended(s) => s.record.cores.into(),
+            Part::Running(s) => s.tasks.into(),
+        }
+    }
+
+    /// Tasks; `None` of the whole job.
+    pub fn tasks(&self) -> Option<i64> {
+        match self.part {
+            Part::Whole => None,
+            Part::Batch => Some(1),
+            Part::Extern => Some(self.job.nodes()),
+            Part::Ended(s) => Some(s.record.tasks.into()),
+            Part::Running(s) => Some(s.tasks.into()),
+        }
+    }
+
+    /// Nodes as a host list.
+    pub fn nodes(&self) -> &'t str {
+        match self.part {
+            Part::Whole | Part::Extern => self.job.text(F::Nodes),
+            Part::Batch => self.job.text(F::BatchHost),
+            Part::Ended(s) => &s.record.nodes,
+            Part::Running(s) => &s.nodes,
+        }
+    }
+
+    /// Number of nodes.
+    pub fn node_count(&self) -> i64 {
+        match self.part {
+            Part::Whole | Part::Extern => self.job.nodes(),
+            Part::Batch => 1,
+            Part::Ended(_) | Part::Running(_) => {
+                let names = cosy_model::hostlist::expand(self.nodes());
+                names.map_or(0, |n| i64::try_from(n.len()).unwrap_or(i64::MAX))
+            }
+        }
+    }
+
+    /// What it used; `None` where that is not known, or is another record's.
+    pub fn usage(&self) -> Option<Usage> {
+        match self.part {
+            Part::Whole | Part::Batch => self.job.number(F::UserCpu).map(|user_us| Usage {
+                user_us,
+                system_us: self.job.count(F::SystemCpu),
+                peak_bytes: self.job.count(F::PeakMemory),
+            }),
+            Part::Extern => self.job.number(F::UserCpu).map(|_| Usage::default()),
+            Part::Ended(s) => Some(Usage {
+                user_us: signed(s.record.end.user_cpu_us),
+                system_us: signed(s.record.end.system_cpu_us),
+                peak_bytes: signed(s.record.end.peak_memory_bytes),
+            }),
+            Part::Running(_) => None,
+        }
+    }
+}
+
+/// The signal that Slurm tells of a job that used too much memory.
+const OUT_OF_MEMORY: i64 = 125;
+
+fn of_end(end: &End) -> (i64, i64) {
+    match (&end.cause, end.signal) {
+        (EndCause::OutOfMemory, _) => (0, OUT_OF_MEMORY),
+        (_, 0) => (end.exit_code.into(), 0),
+        (_, signal) => (0, signal.into()),
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// The fields of a job that records are made of.
+pub const NEEDS: &[F] = &[
+    F::Id,
+    F::Ref,
+    F::ArrayId,
+    F::ArrayTask,
+    F::Name,
+    F::User,
+    F::Uid,
+    F::Gid,
+    F::Account,
+    F::Queue,
+    F::State,
+    F::Reason,
+    F::Submit,
+    F::Eligible,
+    F::Start,
+    F::End,
+    F::Elapsed,
+    F::TimeLimit,
+    F::NodeCount,
+    F::Nodes,
+    F::Tasks,
+    F::Cores,
+    F::Gpus,
+    F::MinNodes,
+    F::AskedTasks,
+    F::TasksPerNode,
+    F::CoresPerTask,
+    F::MemoryPerCore,
+    F::MinMemoryPerNode,
+    F::ExitCode,
+    F::Signal,
+    F::DerivedExitCode,
+    F::DerivedSignal,
+    F::UserCpu,
+    F::SystemCpu,
+    F::PeakMemory,
+    F::Priority,
+    F::Qos,
+    F::Wckey,
+    F::Constraint,
+    F::Reservation,
+    F::Workdir,
+    F::Command,
+    F::Comment,
+    F::BatchHost,
+    F::Batch,
+    F::Attended,
+    F::Restarts,
+    F::SuspendedFor,
+];

@@ -1,0 +1,246 @@
+//! `scontrol show config`, `show licenses`, `ping`.
+//!
+//! Slurm's parameters, in Slurm's order and form, as far as they mean something here; what
+//! tools read (`ClusterName`, `MaxArraySize`, `MinJobAge`, `KillWait` ...) is among them.
+//! Parameters of parts that do not exist here (plugins, databases, power saving) are told
+//! as Slurm tells them when they are not used. Source: scontrol(1), slurm.conf(5), captures
+//! of 22.05.
+
+use super::{clean, or_null};
+use crate::clock;
+use cosy_model::settings::{License, Settings};
+use cosy_model::{MiB, Span};
+use jiff::tz::TimeZone;
+
+/// What the values are made of, beside the settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// As the controller tells.
+    pub settings: &'a Settings,
+    /// Memory per core that all queues have in common.
+    pub memory: Option<MiB>,
+    /// The release whose behaviour is shown.
+    pub version: &'a str,
+    /// Zone of all times.
+    pub zone: &'a TimeZone,
+}
+
+const NULL: &str = "(null)";
+
+/// All parameters with their values.
+pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
+    let settings = facts.settings;
+    let host = or(&settings.host, "localhost");
+    let memory = facts.memory;
+    let fixed = |name, value: &str| (name, value.to_owned());
+    vec![
+        fixed("AccountingStorageEnforce", "none"),
+        fixed("AccountingStorageHost", &host),
+        fixed("AccountingStorageParameters", NULL),
+        fixed(
+            "AccountingStorageTRES",
+            "cpu,mem,energy,node,billing,fs/disk,vmem,pages",
+        ),
+        fixed("AccountingStorageType", "accounting_storage/none"),
+        fixed("AuthType", "auth/cosy"),
+        fixed("BatchStartTimeout", "10 sec"),
+        ("BOOT_TIME", clock::stamp(settings.started, facts.zone)),
+        ("ClusterName", clean(&settings.cluster)),
+        fixed("CompleteWait", "0 sec"),
+        fixed("CredType", "cred/cosy"),
+        match memory {
+            Some(per_core) => ("DefMemPerCPU", per_core.0.to_string()),
+            None => fixed("DefMemPerNode", "UNLIMITED"),
+        },
+        fixed("DependencyParameters", NULL),
+        fixed("DisableRootJobs", "No"),
+        fixed("EnforcePartLimits", "NO"),
+        fixed("Epilog", NULL),
+        fixed("FirstJobId", "1"),
+        fixed("GetEnvTimeout", "2 sec"),
+        fixed("GresTypes", NULL),
+        ("GroupUpdateTime", seconds(settings.user_ttl)),
+        fixed("HealthCheckInterval", "0 sec"),
+        fixed("HealthCheckProgram", NULL),
+        fixed("InactiveLimit", "0 sec"),
+        fixed("JobAcctGatherFrequency", "30"),
+        fixed("JobAcctGatherType", "jobacct_gather/cosy"),
+        fixed("JobCompType", "jobcomp/none"),
+        fixed("JobFileAppend", "0"),
+        fixed("JobRequeue", "1"),
+        fixed("JobSubmitPlugins", NULL),
+        fixed("KillOnBadExit", "0"),
+        ("KillWait", seconds(settings.grace)),
+        fixed("LaunchParameters", NULL),
+        ("Licenses", licenses(&settings.licenses)),
+        (
+            "MaxArraySize",
+            settings.max_array_tasks.saturating_add(1).to_string(),
+        ),
+        fixed("MaxJobId", "67043328"),
+        fixed("MaxMemPerNode", "UNLIMITED"),
+        ("MaxNodeCount", settings.nodes.to_string()),
+        fixed("MaxStepCount", "40000"),
+        fixed("MaxTasksPerNode", "512"),
+        fixed("MessageTimeout", "60 sec"),
+        ("MinJobAge", seconds(settings.keep_ended)),
+        fixed("MpiDefault", "none"),
+        fixed("MpiParams", NULL),
+        ("NEXT_JOB_ID", settings.next_job.0.to_string()),
+        fixed("OverTimeLimit", "0 min"),
+        fixed("PreemptMode", "OFF"),
+        fixed("PreemptType", "preempt/none"),
+        fixed("PriorityType", "priority/basic"),
+        fixed("PrivateData", if settings.open { "none" } else { "jobs" }),
+        fixed("ProctrackType", "proctrack/cgroup"),
+        fixed("Prolog", NULL),
+        fixed("PropagateResourceLimits", "ALL"),
+        fixed("PropagateResourceLimitsExcept", NULL),
+        fixed("RequeueExit", NULL),
+        fixed("RequeueExitHold", NULL),
+        fixed("ResvOverRun", "0 min"),
+        fixed("ReturnToService", "2"),
+        fixed(
+            "SchedulerParameters",
+            if settings.backfill {
+                "bf_continue"
+            } else {
+                NULL
+            },
+        ),
+        fixed(
+            "SchedulerType",
+            if settings.backfill {
+                "sched/backfill"
+            } else {
+                "sched/builtin"
+            },
+        ),
+        fixed("SelectType", "select/cons_tres"),
+        fixed("SelectTypeParameters", "CR_CORE_MEMORY"),
+        fixed("SlurmUser", "root(0)"),
+        ("SlurmctldHost[0]", host.clone()),
+        fixed("SlurmctldTimeout", "60 sec"),
+        ("SlurmdTimeout", seconds(settings.node_timeout)),
+        fixed("SLURM_VERSION", facts.version),
+        fixed("SrunPortRange", "0-0"),
+        fixed("SwitchType", "switch/none"),
+        fixed("TaskEpilog", NULL),
+        fixed("TaskPlugin", "task/affinity,task/cgroup"),
+        fixed("TaskProlog", NULL),
+        fixed("TmpFS", "/tmp"),
+        fixed("TopologyPlugin", "topology/none"),
+        fixed("TrackWCKey", "No"),
+        fixed("TreeWidth", "16"),
+        fixed("UsePam", "No"),
+        fixed("WaitTime", "0 sec"),
+    ]
+}
+
+/// The text of `scontrol show config`, without the state of the controller below it.
+pub fn text(facts: Facts<'_>) -> String {
+    let now = clock::stamp(facts.settings.now, facts.zone);
+    let mut text = format!("Configuration data as of {now}\n");
+    for (name, value) in parameters(facts) {
+        text.push_str(&format!("{name:<23} = {value}\n"));
+    }
+    text
+}
+
+/// The line of `scontrol ping`.
+pub fn ping(host: &str, up: bool) -> String {
+    let word = if up { "UP" } else { "DOWN" };
+    format!(
+        "Slurmctld(primary) at {} is {word}\n",
+        or(host, "localhost")
+    )
+}
+
+/// One licence of `scontrol show licenses`.
+pub fn license(license: &License, one_line: bool) -> String {
+    let gap = if one_line { " " } else { "\n    " };
+    let free = license.total.saturating_sub(license.used);
+    format!(
+        "LicenseName={}{gap}Total={} Used={} Free={free} Reserved=0 Remote=no\n",
+        clean(&license.name),
+        license.total,
+        license.used
+    )
+}
+
+fn licenses(all: &[License]) -> String {
+    let each = |l: &License| format!("{}:{}", clean(&l.name), l.total);
+    let all: Vec<String> = all.iter().map(each).collect();
+    or_null(&all.join(",")).to_owned()
+}
+
+fn seconds(length: Span) -> String {
+    if length.is_unlimited() {
+        return "INFINITE".to_owned();
+    }
+    format!("{} sec", length.secs())
+}
+
+fn or(text: &str, other: &str) -> String {
+    clean(if text.is_empty() { other } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{JobId, Time};
+
+    fn settings() -> Settings {
+        Settings {
+            cluster: "base".into(),
+            host: "vm".into(),
+            now: Time::from_secs(1_795_227_632),
+            next_job: JobId(106),
+            nodes: 8,
+            max_array_tasks: 100_000,
+            grace: Span::from_secs(3),
+            keep_ended: Span::from_minutes(5),
+            licenses: vec![License {
+                name: "lic".into(),
+                total: 2,
+                used: 0,
+            }],
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn what_tools_read() {
+        let settings = settings();
+        let text = text(Facts {
+            settings: &settings,
+            memory: Some(MiB(100)),
+            version: "22.05.11",
+            zone: &TimeZone::UTC,
+        });
+        for want in [
+            "Configuration data as of 2026-11-21T02:20:32\n",
+            "\nClusterName             = base\n",
+            "\nMaxArraySize            = 100001\n",
+            "\nMinJobAge               = 300 sec\n",
+            "\nKillWait                = 3 sec\n",
+            "\nLicenses                = lic:2\n",
+            "\nDefMemPerCPU            = 100\n",
+            "\nNEXT_JOB_ID             = 106\n",
+            "\nSLURM_VERSION           = 22.05.11\n",
+            "\nPropagateResourceLimitsExcept = (null)\n",
+        ] {
+            assert!(text.contains(want), "{want} in {text}");
+        }
+    }
+
+    #[test]
+    fn licences_and_ping() {
+        assert_eq!(
+            license(&settings().licenses[0], false),
+            "LicenseName=lic\n    Total=2 Used=0 Free=2 Reserved=0 Remote=no\n"
+        );
+        assert_eq!(ping("vm", true), "Slurmctld(primary) at vm is UP\n");
+        assert_eq!(ping("", false), "Slurmctld(primary) at localhost is DOWN\n");
+    }
+}

@@ -1,0 +1,241 @@
+//! `scontrol show node`. Source: scontrol(1), captures of 22.05.
+
+use super::{Sheet, clean, mebibytes, or_null};
+use crate::clock;
+use cosy_model::Amounts;
+use cosy_model::api::NodeInfo;
+use jiff::tz::TimeZone;
+
+/// A node's state as words joined by `+`: what it does, then what is the matter with it. A
+/// `*` behind the first says that it does not answer.
+pub fn state(node: &NodeInfo) -> String {
+    let busy = if node.jobs == 0 {
+        "IDLE"
+    } else if node.used.cores < node.amounts.cores {
+        "MIXED"
+    } else {
+        "ALLOCATED"
+    };
+    match node.state.as_str() {
+        "down" => "DOWN".to_owned(),
+        "lost" => "DOWN*".to_owned(),
+        "unknown" => "UNKNOWN*".to_owned(),
+        "drained" | "draining" | "unhealthy" => format!("{busy}+DRAIN"),
+        _ => busy.to_owned(),
+    }
+}
+
+/// One node with all it has.
+pub fn sheet(node: &NodeInfo, zone: &TimeZone) -> Sheet {
+    let (has, used, machine) = (&node.amounts, &node.used, &node.machine);
+    let features = node.features.join(",");
+    let features = or_null(&features).to_owned();
+    let mut sheet = Sheet::new();
+    sheet
+        .line(format!(
+            "NodeName={} Arch={} CoresPerSocket={} ",
+            clean(&node.name),
+            or_null(&clean(&machine.arch)),
+            cores_per_socket(node)
+        ))
+        .line(format!(
+            "CPUAlloc={} CPUEfctv={cores} CPUTot={cores} CPULoad={}",
+            used.cores,
+            load(machine.load_hundredths),
+            cores = has.cores
+        ))
+        .line(format!("AvailableFeatures={features}"))
+        .line(format!("ActiveFeatures={features}"))
+        .line(format!("Gres={}", gres(has)));
+    sheet
+        .line(format!(
+            "NodeAddr={} NodeHostName={} Port={} Version={}",
+            clean(or(&machine.address, &node.name)),
+            clean(or(&machine.host, &node.name)),
+            machine.port,
+            or_null(&clean(&node.version))
+        ))
+        .line(format!("OS={} ", or_null(&clean(&machine.os))))
+        .line(format!(
+            "RealMemory={} AllocMem={} FreeMem={} Sockets={} Boards=1",
+            has.memory.0,
+            used.memory.0,
+            machine
+                .free_memory
+                .map_or_else(|| "N/A".to_owned(), |m| m.0.to_string()),
+            machine.sockets.max(1)
+        ))
+        .line(format!(
+            "State={} ThreadsPerCore={} TmpDisk={} Weight=1 Owner=N/A MCS_label=N/A",
+            state(node),
+            machine.threads_per_core.max(1),
+            has.disk.0
+        ))
+        .line(format!("Partitions={} ", node.queues.join(",")))
+        .line(format!(
+            "BootTime={} SlurmdStartTime={}",
+            clock::stamp_or(machine.boot, zone, "None"),
+            clock::stamp_or(machine.daemon_start, zone, "None")
+        ))
+        .line(format!(
+            "LastBusyTime={}",
+            clock::stamp_or(node.last_seen, zone, "Unknown")
+        ))
+        .line(format!("CfgTRES={}", configured(has)))
+        .line(format!("AllocTRES={}", allocated(used)))
+        .line("CapWatts=n/a")
+        .line("CurrentWatts=0 AveWatts=0")
+        .line("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s");
+    sheet.maybe(reason(node, zone).map(|r| format!("Reason={r}")));
+    sheet
+}
+
+/// The text, or another where it is empty.
+const fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}
+
+/// What the sockets have together is what the node has.
+fn cores_per_socket(node: &NodeInfo) -> u32 {
+    let sockets = node.machine.sockets.max(1);
+    (node.amounts.cores / sockets).max(1)
+}
+
+/// `2.83`.
+fn load(hundredths: Option<u32>) -> String {
+    hundredths.map_or_else(
+        || "N/A".to_owned(),
+        |n| format!("{}.{:02}", n / 100, n % 100),
+    )
+}
+
+/// Why a node is out of service, who said so and when: `bad disk [root@TIME]`.
+pub fn reason(node: &NodeInfo, zone: &TimeZone) -> Option<String> {
+    if node.reason.is_empty() {
+        return None;
+    }
+    let why = clean(&node.reason);
+    Some(match node.reason_since {
+        Some(since) => {
+            let by = clean(&node.reason_by);
+            format!("{why} [{by}@{}]", clock::stamp(since, zone))
+        }
+        None => why,
+    })
+}
+
+/// GPUs and other things that can be counted: `gpu:2,fpga:1`.
+pub fn gres(amounts: &Amounts) -> String {
+    let mut all = Vec::new();
+    if amounts.gpus > 0 {
+        all.push(format!("gpu:{}", amounts.gpus));
+    }
+    let other = amounts.other.iter();
+    all.extend(other.map(|(name, n)| format!("{}:{n}", clean(name))));
+    or_null(&all.join(",")).to_owned()
+}
+
+fn extra(amounts: &Amounts) -> String {
+    let gpus = (amounts.gpus > 0).then(|| format!(",gres/gpu={}", amounts.gpus));
+    let other = amounts.other.iter();
+    let other = other.map(|(name, n)| format!(",gres/{}={n}", clean(name)));
+    gpus.into_iter().chain(other).collect()
+}
+
+fn configured(has: &Amounts) -> String {
+    format!(
+        "cpu={cores},mem={},billing={cores}{}",
+        mebibytes(has.memory.0),
+        extra(has),
+        cores = has.cores
+    )
+}
+
+fn allocated(used: &Amounts) -> String {
+    if used.cores == 0 {
+        return String::new();
+    }
+    let memory = match used.memory.0 {
+        0 => String::new(),
+        mib => format!(",mem={}", mebibytes(mib)),
+    };
+    format!("cpu={}{memory}{}", used.cores, extra(used))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use cosy_model::MiB;
+
+    pub(crate) fn node(name: &str, amounts: Amounts, queues: &[&str]) -> NodeInfo {
+        NodeInfo {
+            name: name.into(),
+            state: "idle".into(),
+            amounts,
+            features: vec!["fa".into()],
+            queues: queues.iter().map(|q| (*q).to_owned()).collect(),
+            version: "0.1.0".into(),
+            ..NodeInfo::default()
+        }
+    }
+
+    fn n5() -> NodeInfo {
+        let amounts = Amounts {
+            cores: 16,
+            memory: MiB(16_000),
+            ..Amounts::default()
+        };
+        node("n5", amounts, &["main"])
+    }
+
+    #[test]
+    fn states() {
+        let check = |word: &str, jobs: u32, cores: u32, want: &str| {
+            let mut node = n5();
+            (node.state, node.jobs, node.used.cores) = (word.into(), jobs, cores);
+            assert_eq!(state(&node), want, "{word} {jobs} {cores}");
+        };
+        check("idle", 0, 0, "IDLE");
+        check("mixed", 1, 3, "MIXED");
+        check("busy", 1, 16, "ALLOCATED");
+        check("drained", 0, 0, "IDLE+DRAIN");
+        check("draining", 1, 16, "ALLOCATED+DRAIN");
+        check("down", 0, 0, "DOWN");
+        check("lost", 0, 0, "DOWN*");
+        check("unknown", 0, 0, "UNKNOWN*");
+    }
+
+    #[test]
+    fn lines() {
+        let check = |change: fn(&mut NodeInfo), want: &str| {
+            let mut node = n5();
+            change(&mut node);
+            let text = sheet(&node, &TimeZone::UTC).text(false);
+            assert!(text.contains(want), "{text}");
+        };
+        check(|_| {}, "\n   CPUAlloc=0 CPUEfctv=16 CPUTot=16 ");
+        check(|_| {}, "\n   Partitions=main \n");
+        check(
+            |_| {},
+            "\n   CfgTRES=cpu=16,mem=16000M,billing=16\n   AllocTRES=\n",
+        );
+        check(
+            |n| (n.used.cores, n.used.memory) = (16, MiB(1600)),
+            "\n   AllocTRES=cpu=16,mem=1600M\n",
+        );
+        check(|n| n.amounts.gpus = 2, "\n   Gres=gpu:2\n");
+        check(
+            |n| n.reason = "bad\ndisk".into(),
+            "ExtSensorsTemp=n/s\n   Reason=bad?disk\n\n",
+        );
+        check(
+            |n| {
+                n.reason = "bad disk".into();
+                n.reason_by = "root".into();
+                n.reason_since = Some(cosy_model::Time(0));
+            },
+            "\n   Reason=bad disk [root@1970-01-01T00:00:00]\n\n",
+        );
+        check(|n| n.machine.load_hundredths = Some(283), " CPULoad=2.83\n");
+    }
+}

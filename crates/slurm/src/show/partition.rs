@@ -1,0 +1,189 @@
+//! `scontrol show partition`: queues in Slurm's words. Source: scontrol(1), slurm.conf(5),
+//! captures of 22.05.
+
+use super::{Sheet, clean, mebibytes, or_null};
+use crate::clock;
+use cosy_model::api::{NodeInfo, QueueInfo};
+use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
+use std::fmt::Display;
+
+/// Slurm's word for what a queue does with jobs.
+pub const fn state(state: QueueState) -> &'static str {
+    match state {
+        QueueState::Open => "UP",
+        QueueState::Drained => "DRAIN",
+        QueueState::Stopped => "DOWN",
+        QueueState::Closed => "INACTIVE",
+    }
+}
+
+/// Memory per core of jobs that ask for none, when it is the same in all queues: Slurm says
+/// that of the cluster as a whole and not of each partition.
+pub fn common_memory(queues: &[QueueInfo]) -> Option<MiB> {
+    let first = queues.first()?.spec.default_memory_per_core;
+    let same = |q: &QueueInfo| q.spec.default_memory_per_core == first;
+    first.filter(|_| queues.iter().all(same))
+}
+
+/// One queue with all it has. `common` is what [`common_memory`] gives.
+pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Sheet {
+    let spec = &queue.spec;
+    let own: Vec<&NodeInfo> = nodes
+        .iter()
+        .filter(|n| n.queues.contains(&spec.name))
+        .collect();
+    let names: Vec<&str> = own.iter().map(|n| n.name.as_str()).collect();
+    let mut sheet = Sheet::new();
+    sheet
+        .line(format!("PartitionName={}", clean(&spec.name)))
+        .line(format!(
+            "AllowGroups={} AllowAccounts=ALL AllowQos=ALL",
+            groups(spec)
+        ))
+        .line(format!(
+            "AllocNodes=ALL Default={} QoS=N/A",
+            yes(queue.default)
+        ))
+        .line(format!(
+            "DefaultTime={} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
+            spec.default_time.map_or("NONE".to_owned(), clock::span)
+        ))
+        .line(format!(
+            "MaxNodes={} MaxTime={} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
+            or_unlimited(spec.max_nodes),
+            clock::span(spec.max_time.unwrap_or(Span::UNLIMITED))
+        ))
+        .line(format!("Nodes={}", or_null(&cosy_model::fold(&names))))
+        .line(format!(
+            "PriorityJobFactor=1 PriorityTier={} RootOnly=NO ReqResv=NO OverSubscribe={}",
+            spec.priority.max(1),
+            if spec.exclusive { "EXCLUSIVE" } else { "NO" }
+        ))
+        .line("OverTimeLimit=NONE PreemptMode=OFF")
+        .line(format!(
+            "State={} TotalCPUs={} TotalNodes={} SelectTypeParameters=NONE",
+            state(spec.state),
+            queue.cores,
+            queue.nodes
+        ))
+        .line("JobDefaults=(null)")
+        .line(memory(spec, common))
+        .line(tres(&own));
+    sheet
+}
+
+fn memory(spec: &QueueSpec, common: Option<MiB>) -> String {
+    let own = spec.default_memory_per_core.filter(|m| Some(*m) != common);
+    let default = match own {
+        Some(per_core) => format!("DefMemPerCPU={}", per_core.0),
+        None => "DefMemPerNode=UNLIMITED".to_owned(),
+    };
+    let most = or_unlimited(spec.max_memory.map(|m| m.0));
+    format!("{default} MaxMemPerNode={most}")
+}
+
+fn tres(own: &[&NodeInfo]) -> String {
+    let sum = |of: fn(&NodeInfo) -> u64| own.iter().fold(0u64, |s, n| s.saturating_add(of(n)));
+    let cores = sum(|n| n.amounts.cores.into());
+    let memory = mebibytes(sum(|n| n.amounts.memory.0));
+    let gpus = match sum(|n| n.amounts.gpus.into()) {
+        0 => String::new(),
+        n => format!(",gres/gpu={n}"),
+    };
+    let nodes = own.len();
+    format!("TRES=cpu={cores},mem={memory},node={nodes},billing={cores}{gpus}")
+}
+
+/// Who may use it, where not everybody may.
+fn groups(spec: &QueueSpec) -> String {
+    if spec.others != AccessLevel::Deny {
+        return "ALL".to_owned();
+    }
+    let may =
+        |(name, level): (&String, &AccessLevel)| (*level != AccessLevel::Deny).then(|| clean(name));
+    let names: Vec<String> = spec.groups.iter().filter_map(may).collect();
+    or_null(&names.join(",")).to_owned()
+}
+
+const fn yes(flag: bool) -> &'static str {
+    if flag { "YES" } else { "NO" }
+}
+
+fn or_unlimited<T: Display>(number: Option<T>) -> String {
+    number.map_or_else(|| "UNLIMITED".to_owned(), |n| n.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::Amounts;
+
+    fn queue() -> QueueInfo {
+        QueueInfo {
+            spec: QueueSpec {
+                name: "short".into(),
+                max_time: Some(Span::from_minutes(30)),
+                default_memory_per_core: Some(MiB(100)),
+                ..QueueSpec::default()
+            },
+            default: false,
+            waiting: 0,
+            running: 0,
+            nodes: 2,
+            nodes_up: 2,
+            cores: 32,
+            cores_used: 0,
+            your_level: AccessLevel::Allow,
+        }
+    }
+
+    fn nodes() -> Vec<NodeInfo> {
+        let node = |n: u32| {
+            let amounts = Amounts {
+                cores: 16,
+                memory: MiB(16_000),
+                ..Amounts::default()
+            };
+            super::super::node::tests::node(&format!("n{n}"), amounts, &["short"])
+        };
+        vec![node(1), node(2)]
+    }
+
+    #[test]
+    fn as_captured() {
+        let (queue, nodes) = (queue(), nodes());
+        let common = common_memory(std::slice::from_ref(&queue));
+        let want = "PartitionName=short\n   AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL\n   \
+             AllocNodes=ALL Default=NO QoS=N/A\n   \
+             DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO\n   \
+             MaxNodes=UNLIMITED MaxTime=00:30:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED\n   \
+             Nodes=n[1-2]\n   \
+             PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO\n   \
+             OverTimeLimit=NONE PreemptMode=OFF\n   \
+             State=UP TotalCPUs=32 TotalNodes=2 SelectTypeParameters=NONE\n   \
+             JobDefaults=(null)\n   DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n   \
+             TRES=cpu=32,mem=32000M,node=2,billing=32\n\n";
+        assert_eq!(sheet(&queue, &nodes, common).text(false), want);
+    }
+
+    #[test]
+    fn what_differs_between_queues() {
+        let check = |change: fn(&mut QueueInfo), want: &str| {
+            let mut queue = queue();
+            change(&mut queue);
+            let text = sheet(&queue, &nodes(), None).text(true);
+            assert!(text.contains(want), "{text}");
+        };
+        check(|_| {}, " DefMemPerCPU=100 MaxMemPerNode=UNLIMITED ");
+        check(|q| q.spec.state = QueueState::Drained, " State=DRAIN ");
+        check(|q| q.spec.priority = 100, " PriorityTier=100 ");
+        check(
+            |q| {
+                q.spec.others = AccessLevel::Deny;
+                q.spec.groups.insert("ops".into(), AccessLevel::Allow);
+                q.spec.groups.insert("bad".into(), AccessLevel::Deny);
+            },
+            " AllowGroups=ops ",
+        );
+    }
+}

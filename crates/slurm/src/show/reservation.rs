@@ -1,0 +1,162 @@
+//! `scontrol show reservation`: Cosy's reservations in Slurm's words.
+//!
+//! Slurm names a reservation by a text: the given name, or `USER_ID` without one. Source:
+//! scontrol(1), captures of 22.05.
+
+use super::{Sheet, clean, or_null};
+use crate::clock;
+use cosy_model::reservation::{ReservationInfo, ReservationState};
+use jiff::tz::TimeZone;
+
+/// The name that it goes by: as given, or of its first user and number; one that the
+/// controller has made (`resv2`) counts as none.
+pub fn name(r: &ReservationInfo) -> String {
+    if r.name.is_empty() || r.name == format!("resv{}", r.id) {
+        let user = r.sharing.users.first().unwrap_or(&r.user);
+        clean(&format!("{user}_{}", r.id))
+    } else {
+        clean(&r.name)
+    }
+}
+
+/// `ACTIVE` while its time is on, else `INACTIVE`.
+pub const fn state(state: ReservationState) -> &'static str {
+    match state {
+        ReservationState::Active => "ACTIVE",
+        ReservationState::Held
+        | ReservationState::Confirmed
+        | ReservationState::Ended
+        | ReservationState::Cancelled
+        | ReservationState::Expired
+        | ReservationState::Unused
+        | ReservationState::Failed => "INACTIVE",
+    }
+}
+
+/// One reservation with all it has.
+pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
+    let users = if r.sharing == Default::default() {
+        clean(&r.user)
+    } else {
+        or_null(&clean(&r.sharing.users.join(","))).to_owned()
+    };
+    let list = |all: &[String]| or_null(&clean(&all.join(","))).to_owned();
+    let queue = if r.named {
+        "(null)".to_owned()
+    } else {
+        clean(&r.queue)
+    };
+    let mut sheet = Sheet::new();
+    sheet
+        .line(format!(
+            "ReservationName={} StartTime={} EndTime={} Duration={}",
+            name(r),
+            clock::stamp(r.start, zone),
+            clock::stamp(r.end, zone),
+            clock::span(r.end.since(r.start))
+        ))
+        .line(format!(
+            "Nodes={} NodeCnt={} CoreCnt={} Features=(null) PartitionName={queue} Flags={}",
+            or_null(&clean(&r.nodes)),
+            r.node_count,
+            r.cores,
+            flags(r)
+        ))
+        .line(format!("TRES=cpu={}", r.cores))
+        .line(format!(
+            "Users={} Groups={} Accounts={} Licenses=(null) State={} BurstBuffer=(null) Watts=n/a",
+            users,
+            list(&r.sharing.groups),
+            list(&r.sharing.accounts),
+            state(r.state)
+        ))
+        .line("MaxStartDelay=(null)");
+    sheet
+}
+
+fn flags(r: &ReservationInfo) -> String {
+    let mut all = Vec::new();
+    if r.rule.contains("FREQ=DAILY") {
+        all.push("DAILY");
+    }
+    if r.rule.contains("FREQ=WEEKLY") {
+        all.push("WEEKLY");
+    }
+    if r.named {
+        all.push("SPEC_NODES");
+    }
+    all.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::reservation::Sharing;
+    use cosy_model::{ReservationId, Span, Su, Time, Uid};
+
+    fn r1() -> ReservationInfo {
+        ReservationInfo {
+            id: ReservationId(1),
+            series: None,
+            name: "r1".into(),
+            user: "root".into(),
+            uid: Uid(0),
+            usable: true,
+            account: None,
+            queue: "main".into(),
+            state: ReservationState::Confirmed,
+            degraded: false,
+            start: Time::from_secs(1_795_231_241),
+            end: Time::from_secs(1_795_234_841),
+            movable_from: None,
+            hold_until: None,
+            free_until: None,
+            nodes: "n1".into(),
+            node_count: 1,
+            cores: 16,
+            gpus: 0,
+            base: Su::ZERO,
+            extra: Su::ZERO,
+            charged: Su::ZERO,
+            sharing: Sharing::default(),
+            job: None,
+            used_core_ms: 0,
+            delayed_jobs: 0,
+            total_delay: Span::ZERO,
+            made: Time(0),
+            named: true,
+            rule: String::new(),
+            comment: String::new(),
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn as_captured() {
+        let want = "ReservationName=r1 StartTime=2026-11-21T03:20:41 \
+            EndTime=2026-11-21T04:20:41 Duration=01:00:00\n   \
+            Nodes=n1 NodeCnt=1 CoreCnt=16 Features=(null) PartitionName=(null) Flags=SPEC_NODES\n   \
+            TRES=cpu=16\n   \
+            Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE \
+            BurstBuffer=(null) Watts=n/a\n   MaxStartDelay=(null)\n\n";
+        assert_eq!(sheet(&r1(), &TimeZone::UTC).text(false), want);
+    }
+
+    #[test]
+    fn names_and_users() {
+        let mut r = r1();
+        (r.name, r.state) = (String::new(), ReservationState::Active);
+        r.named = false;
+        r.sharing.users = vec!["root".into(), "ann".into()];
+        r.rule = "FREQ=DAILY;COUNT=3".into();
+        let text = sheet(&r, &TimeZone::UTC).text(true);
+        for want in [
+            "ReservationName=root_1 ",
+            " PartitionName=main Flags=DAILY ",
+            " Users=root,ann ",
+            " State=ACTIVE ",
+        ] {
+            assert!(text.contains(want), "{want} in {text}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The command line of `sinfo`, and the variables that stand for options. Source: sinfo(1).
+
+use super::states::Filter;
+use crate::data::Spelling;
+use crate::getopt::{self, Found, Mistake, Order};
+use crate::squeue::options::{Format, list};
+use crate::table::{self, Row};
+use std::ffi::OsString;
+
+/// All options.
+pub const OPTIONS: &[Row] = &[
+    Row::flag(b'a', "all", "partitions that are hidden too: here none is"),
+    Row::flag(b'd', "dead", "only nodes that do not answer"),
+    Row::flag(
+        b'e',
+        "exact",
+        "group only nodes that are alike in everything",
+    ),
+    Row::long_flag("federation", "the whole federation: here the own cluster"),
+    Row::flag(b'h', "noheader", "no headings"),
+    Row::long_flag("hide", "no hidden partitions"),
+    Row::value(
+        b'i',
+        "iterate",
+        "SECONDS",
+        "again and again after so many seconds",
+    ),
+    Row::long_flag("json", "print JSON"),
+    Row::long_flag("local", "only this cluster"),
+    Row::flag(b'l', "long", "more columns"),
+    Row::value(
+        b'M',
+        "clusters",
+        "NAME[,...]",
+        "ask these clusters: only the own one is there",
+    ),
+    Row::value(b'n', "nodes", "NODES", "these nodes"),
+    Row::long_flag("noconvert", "sizes in MiB as they are"),
+    Row::flag(b'N', "Node", "a line for each node and partition"),
+    Row::value(
+        b'o',
+        "format",
+        "FORMAT",
+        "columns by letter, like \"%9P %.5a %N\"",
+    ),
+    Row::value(b'O', "Format", "NAME[:[.]WIDTH],...", "columns by name"),
+    Row::value(b'p', "partition", "NAME[,...]", "these partitions"),
+    Row::flag(b'r', "responding", "only nodes that answer"),
+    Row::flag(b'R', "list-reasons", "why nodes are down or drained"),
+    Row::flag(b's', "summarize", "a line for each partition"),
+    Row::value(
+        b'S',
+        "sort",
+        "KEYS",
+        "order: letters of -o with commas, '-' before one turns it round",
+    ),
+    Row::value(b't', "states", "STATE[,...]", "nodes in these states"),
+    Row::long_value("state", "STATE[,...]", "").also("states"),
+    Row::flag(b'T', "reservation", "reservations"),
+    Row::flag(b'v', "verbose", "tell more"),
+    Row::flag(b'V', "version", "print the version"),
+    Row::long_flag("yaml", "print YAML"),
+    Row::long_flag("help", "print this help"),
+    Row::long_flag("usage", "print a short summary of options"),
+];
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
+pub struct Query {
+    /// Only nodes that do not answer.
+    pub dead: bool,
+    /// Only nodes that answer.
+    pub responding: bool,
+    /// Only nodes alike in everything go together.
+    pub exact: bool,
+    /// No headings.
+    pub bare: bool,
+    /// Seconds between two reports.
+    pub iterate: Option<u64>,
+    /// JSON or YAML.
+    pub spelling: Option<Spelling>,
+    /// Long report.
+    pub long: bool,
+    /// Clusters.
+    pub clusters: Vec<String>,
+    /// Nodes as they were written.
+    pub nodes: Option<String>,
+    /// Sizes as they are.
+    pub raw_sizes: bool,
+    /// A line for each node and partition.
+    pub by_node: bool,
+    /// Columns; the usual ones without.
+    pub format: Option<Format>,
+    /// Partitions; all when empty.
+    pub partitions: Vec<String>,
+    /// Reasons.
+    pub reasons: bool,
+    /// A line for each partition.
+    pub summary: bool,
+    /// Order as it was written.
+    pub sort: Option<String>,
+    /// States; all when empty.
+    pub states: Vec<Filter>,
+    /// Reservations.
+    pub reservations: bool,
+}
+
+/// What a command line asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// A report.
+    Report(Box<Query>),
+    /// `--help`.
+    Help,
+    /// `--usage`.
+    Usage,
+    /// `--version`.
+    Version,
+    /// A mistake: what the C library says.
+    Mistake(Mistake),
+    /// A word that is no state.
+    BadState(String),
+    /// A value that is none: what to say.
+    Bad(String),
+}
+
+/// Reads the command line (without the program's name); `variable` gives the environment.
+pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Asked {
+    let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
+    let mut query = Query {
+        partitions: variable("SINFO_PARTITION").map_or_else(Vec::new, |text| list(&text)),
+        sort: variable("SINFO_SORT"),
+        format: variable("SINFO_FORMAT").map(Format::Letters),
+        ..Query::default()
+    };
+    for found in &parsed.found {
+        if let Err(other) = take(&mut query, found) {
+            return other;
+        }
+    }
+    match parsed.mistake {
+        Some(mistake) => Asked::Mistake(mistake),
+        None => Asked::Report(Box::new(query)),
+    }
+}
+
+fn take(query: &mut Query, found: &Found) -> Result<(), Asked> {
+    let text = || found.text();
+    match found.name {
+        "help" => return Err(Asked::Help),
+        "usage" => return Err(Asked::Usage),
+        "version" => return Err(Asked::Version),
+        "dead" => query.dead = true,
+        "responding" => query.responding = true,
+        "exact" => query.exact = true,
+        "noheader" => query.bare = true,
+        "iterate" => {
+            let seconds = text().parse().ok().filter(|n| *n > 0);
+            let bad = || Asked::Bad(format!("--iterate={}", text()));
+            query.iterate = Some(seconds.ok_or_else(bad)?);
+        }
+        "json" => query.spelling = Some(Spelling::Json),
+        "yaml" => query.spelling = Some(Spelling::Yaml),
+        "long" => query.long = true,
+        "clusters" => query.clusters = list(&text()),
+        "nodes" => query.nodes = Some(text()),
+        "noconvert" => query.raw_sizes = true,
+        "Node" => query.by_node = true,
+        "format" => query.format = Some(Format::Letters(text())),
+        "Format" => query.format = Some(Format::Names(text())),
+        "partition" => query.partitions = list(&text()),
+        "list-reasons" => query.reasons = true,
+        "summarize" => query.summary = true,
+        "sort" => query.sort = Some(text()),
+        "states" => query.states = states(&text())?,
+        "reservation" => query.reservations = true,
+        // Nothing is hidden, and there is one cluster.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn states(text: &str) -> Result<Vec<Filter>, Asked> {
+    let one = |word: &str| Filter::read(word).ok_or_else(|| Asked::BadState(word.to_owned()));
+    let words = text.split([',', '&']).filter(|w| !w.is_empty());
+    words.map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(line: &str) -> Asked {
+        let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
+        read(&args, |_| None)
+    }
+
+    #[test]
+    fn bundles() {
+        let Asked::Report(q) = query("-ahNO~CPUs,Memory") else {
+            panic!("no report")
+        };
+        assert!(q.bare && q.by_node);
+        assert_eq!(q.format, Some(Format::Names("CPUs,Memory".to_owned())));
+        let Asked::Report(q) = query("-t~idle,alloc~-hp~main") else {
+            panic!("no report")
+        };
+        assert_eq!(
+            (q.states.len(), q.partitions.as_slice()),
+            (2, &["main".to_owned()][..])
+        );
+        assert_eq!(query("-t~foo"), Asked::BadState("foo".to_owned()));
+        assert!(matches!(query("--nosuch"), Asked::Mistake(_)));
+        assert_eq!(query("-V"), Asked::Version);
+    }
+
+    #[test]
+    fn variables() {
+        let args = ["-h".into()];
+        let asked = read(&args, |name| {
+            (name == "SINFO_FORMAT").then(|| "%N".to_owned())
+        });
+        let Asked::Report(q) = asked else {
+            panic!("no report")
+        };
+        assert_eq!(q.format, Some(Format::Letters("%N".to_owned())));
+    }
+}

@@ -1,0 +1,140 @@
+//! A node as `sinfo --json` and `--yaml` tell it. Source: a capture of 22.05.
+
+use super::states::{Base, Kept, NodeState};
+use crate::data::{Data, map};
+use crate::show::mebibytes;
+use cosy_model::api::NodeInfo;
+use cosy_model::{Amounts, Time};
+
+/// One node, with whom it is kept for, by a system of that release.
+pub fn of_node(node: &NodeInfo, kept: Kept, release: &str) -> Data {
+    let Data::Map(mut all) = machine(node) else {
+        return Data::Null;
+    };
+    for part in [standing(node, kept), resources(node, release)] {
+        if let Data::Map(entries) = part {
+            all.extend(entries);
+        }
+    }
+    Data::Map(all)
+}
+
+fn number(n: impl TryInto<i64>) -> Data {
+    n.try_into().unwrap_or(i64::MAX).into()
+}
+
+fn seconds(at: Option<Time>) -> Data {
+    at.map_or(0, Time::secs).into()
+}
+
+fn or<'a>(text: &'a str, without: &'a str) -> Data {
+    if text.is_empty() { without } else { text }.into()
+}
+
+fn gres(amounts: &Amounts) -> Data {
+    match crate::show::node::gres(amounts).as_str() {
+        "(null)" => "".into(),
+        text => text.into(),
+    }
+}
+
+fn machine(node: &NodeInfo) -> Data {
+    let m = &node.machine;
+    let features = || node.features.join(",").into();
+    map([
+        ("architecture", m.arch.as_str().into()),
+        ("burstbuffer_network_address", "".into()),
+        ("boards", 1.into()),
+        ("boot_time", seconds(m.boot)),
+        ("comment", "".into()),
+        ("cores", number(node.amounts.cores)),
+        ("cpu_binding", 0.into()),
+        ("cpu_load", number(m.load_hundredths.unwrap_or(0))),
+        ("extra", "".into()),
+        ("free_memory", number(m.free_memory.map_or(0, |mib| mib.0))),
+        ("cpus", number(node.amounts.cores)),
+        ("last_busy", seconds(node.last_seen)),
+        ("features", features()),
+        ("active_features", features()),
+        ("gres", gres(&node.amounts)),
+        ("gres_drained", "N/A".into()),
+        ("gres_used", gres(&node.used)),
+        ("mcs_label", "".into()),
+        ("name", node.name.as_str().into()),
+        ("next_state_after_reboot", "invalid".into()),
+        ("address", or(&m.address, &node.name)),
+        ("hostname", or(&m.host, &node.name)),
+    ])
+}
+
+fn standing(node: &NodeInfo, kept: Kept) -> Data {
+    let state = NodeState::of(node, kept);
+    let base = match state.base() {
+        Base::Unknown => "unknown",
+        Base::Down => "down",
+        Base::Idle => "idle",
+        Base::Allocated => "allocated",
+        Base::Mixed => "mixed",
+    };
+    let mut flags: Vec<Data> = Vec::new();
+    if state.drains() {
+        flags.push("DRAIN".into());
+    }
+    if state.is_silent() {
+        flags.push("NOT_RESPONDING".into());
+    }
+    match state.kept() {
+        Kept::Free => {}
+        Kept::Planned => flags.push("PLANNED".into()),
+        Kept::Reserved => flags.push("RESERVED".into()),
+    }
+    let m = &node.machine;
+    let queues = node.queues.iter().map(|q| q.as_str().into());
+    map([
+        ("state", base.into()),
+        ("state_flags", Data::List(flags)),
+        ("next_state_after_reboot_flags", Data::List(Vec::new())),
+        ("operating_system", m.os.as_str().into()),
+        ("owner", Data::Null),
+        ("partitions", Data::List(queues.collect())),
+        ("port", number(m.port)),
+        ("real_memory", number(node.amounts.memory.0)),
+        ("reason", node.reason.as_str().into()),
+        ("reason_changed_at", seconds(node.reason_since)),
+        (
+            "reason_set_by_user",
+            match node.reason_by.as_str() {
+                "" => Data::Null,
+                user => user.into(),
+            },
+        ),
+    ])
+}
+
+fn resources(node: &NodeInfo, release: &str) -> Data {
+    let (has, used) = (&node.amounts, &node.used);
+    let held = match (used.cores, used.memory.0) {
+        (0, 0) => String::new(),
+        (cores, 0) => format!("cpu={cores}"),
+        (cores, memory) => format!("cpu={cores},mem={}", mebibytes(memory)),
+    };
+    let all = format!(
+        "cpu={cores},mem={},billing={cores}",
+        mebibytes(has.memory.0),
+        cores = has.cores
+    );
+    map([
+        ("slurmd_start_time", seconds(node.machine.daemon_start)),
+        ("sockets", 1.into()),
+        ("threads", 1.into()),
+        ("temporary_disk", number(has.disk.0)),
+        ("weight", 1.into()),
+        ("tres", all.into()),
+        ("slurmd_version", release.into()),
+        ("alloc_memory", number(used.memory.0)),
+        ("alloc_cpus", number(used.cores)),
+        ("idle_cpus", number(has.cores.saturating_sub(used.cores))),
+        ("tres_used", held.into()),
+        ("tres_weighted", Data::Real(f64::from(used.cores))),
+    ])
+}

@@ -1,0 +1,392 @@
+//! The command line of `squeue`, and the variables that stand for options. Source:
+//! squeue(1).
+
+use crate::data::Spelling;
+use crate::getopt::{self, Found, Mistake, Order};
+use crate::state::SlurmState;
+use crate::table::{self, Row};
+use std::ffi::OsString;
+
+/// All options.
+pub const OPTIONS: &[Row] = &[
+    Row::value(
+        b'A',
+        "account",
+        "NAME[,...]",
+        "jobs charged to these accounts",
+    ),
+    Row::flag(b'a', "all", "jobs in hidden partitions too"),
+    Row::long_flag(
+        "array-unique",
+        "each waiting array task in a line of its own",
+    ),
+    Row::value(
+        b'M',
+        "clusters",
+        "NAME[,...]",
+        "ask these clusters: only the own one is there",
+    ),
+    Row::long_flag(
+        "federation",
+        "jobs of the whole federation: here the own cluster",
+    ),
+    Row::flag(b'h', "noheader", "no headings"),
+    Row::long_flag("hide", "no jobs in hidden partitions"),
+    Row::value(
+        b'i',
+        "iterate",
+        "SECONDS",
+        "again and again after so many seconds",
+    ),
+    Row::value(b'j', "job", "ID[,...]", "these jobs: 12, 12_3, 12_[1-3]"),
+    Row::long_value("jobs", "ID[,...]", "").also("job"),
+    Row::long_flag("json", "print JSON"),
+    Row::long_flag("local", "only jobs of this cluster"),
+    Row::flag(b'l', "long", "more columns"),
+    Row::value(
+        b'L',
+        "licenses",
+        "NAME[,...]",
+        "jobs that ask for these licenses",
+    ),
+    Row::long_flag("me", "own jobs"),
+    Row::value(b'n', "name", "NAME[,...]", "jobs with these names"),
+    Row::long_flag("noconvert", "sizes in MiB as they are"),
+    Row::value(b'w', "nodelist", "NODES", "jobs on these nodes"),
+    Row::long_value("node", "NODES", "").also("nodelist"),
+    Row::value(
+        b'o',
+        "format",
+        "FORMAT",
+        "columns by letter, like \"%.18i %.9P %t\"",
+    ),
+    Row::value(b'O', "Format", "NAME[:[.]WIDTH],...", "columns by name"),
+    Row::value(b'p', "partition", "NAME[,...]", "jobs in these partitions"),
+    Row::long_value("partitions", "NAME[,...]", "").also("partition"),
+    Row::flag(
+        b'P',
+        "priority",
+        "a line for each partition that a waiting job may run in",
+    ),
+    Row::value(
+        b'q',
+        "qos",
+        "NAME[,...]",
+        "jobs with these qualities of service",
+    ),
+    Row::value(b'R', "reservation", "NAME", "jobs in this reservation"),
+    Row::flag(b'r', "array", "each array task in a line of its own"),
+    Row::long_flag("sibling", "jobs of sibling clusters: there are none here"),
+    Row::value(
+        b'S',
+        "sort",
+        "KEYS",
+        "order: letters of -o with commas, '-' before one turns it round",
+    ),
+    Row::long_flag("start", "expected starts of waiting jobs"),
+    Row::value(
+        b't',
+        "states",
+        "STATE[,...]",
+        "jobs in these states, or 'all'",
+    ),
+    Row::long_value("state", "STATE[,...]", "").also("states"),
+    Row::value(b's', "steps", "ID.STEP[,...]", "steps instead of jobs").perhaps(),
+    Row::value(b'u', "user", "NAME[,...]", "jobs of these users"),
+    Row::long_value("users", "NAME[,...]", "").also("user"),
+    Row::flag(b'v', "verbose", "tell more"),
+    Row::flag(b'V', "version", "print the version"),
+    Row::long_flag("yaml", "print YAML"),
+    Row::long_flag("help", "print this help"),
+    Row::long_flag("usage", "print a short summary of options"),
+];
+
+/// Which columns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// `-o`.
+    Letters(String),
+    /// `-O`.
+    Names(String),
+}
+
+/// What is asked for. Lists are empty when all are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
+pub struct Query {
+    /// Accounts.
+    pub accounts: Vec<String>,
+    /// Jobs as they were written.
+    pub jobs: Vec<String>,
+    /// Licenses.
+    pub licenses: Vec<String>,
+    /// Names.
+    pub names: Vec<String>,
+    /// Nodes as they were written.
+    pub nodes: Option<String>,
+    /// Partitions.
+    pub partitions: Vec<String>,
+    /// Qualities of service.
+    pub qos: Vec<String>,
+    /// Reservation.
+    pub reservation: Option<String>,
+    /// States as they were written; `None` are those that have not ended.
+    pub states: Option<String>,
+    /// Users; a number or a name.
+    pub users: Vec<String>,
+    /// Own jobs.
+    pub me: bool,
+    /// Clusters.
+    pub clusters: Vec<String>,
+    /// Columns; the usual ones without.
+    pub format: Option<Format>,
+    /// Order as it was written.
+    pub sort: Option<String>,
+    /// Array tasks in lines of their own.
+    pub array: bool,
+    /// Long report.
+    pub long: bool,
+    /// Expected starts.
+    pub start: bool,
+    /// Steps, and which of them (all when empty).
+    pub steps: Option<Vec<String>>,
+    /// No headings.
+    pub bare: bool,
+    /// Sizes as they are.
+    pub raw_sizes: bool,
+    /// Seconds between two reports.
+    pub iterate: Option<u64>,
+    /// JSON or YAML.
+    pub spelling: Option<Spelling>,
+}
+
+/// What a command line asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// A report.
+    Report(Box<Query>),
+    /// `--help`.
+    Help,
+    /// `--usage`.
+    Usage,
+    /// `--version`.
+    Version,
+    /// A mistake: what the C library says.
+    Mistake(Mistake),
+    /// A word that is no option.
+    Extra(String),
+    /// A value that is none: what to say.
+    Bad(String),
+}
+
+/// Reads the command line (without the program's name); `variable` gives the environment.
+pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Asked {
+    let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
+    let mut query = of_variables(variable);
+    let mut own_format = None;
+    for found in &parsed.found {
+        match take(&mut query, &mut own_format, found) {
+            Ok(()) => {}
+            Err(other) => return other,
+        }
+    }
+    if let Some(mistake) = parsed.mistake {
+        return Asked::Mistake(mistake);
+    }
+    if let Some(word) = parsed.words.first() {
+        return Asked::Extra(word.to_string_lossy().into_owned());
+    }
+    if own_format.is_some() {
+        query.format = own_format;
+    }
+    if query.start && query.states.is_none() {
+        query.states = Some("PENDING".to_owned());
+    }
+    Asked::Report(Box::new(query))
+}
+
+fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Query {
+    let words = |name: &str| variable(name).map_or_else(Vec::new, |text| list(&text));
+    let format = variable("SQUEUE_FORMAT").map(Format::Letters);
+    Query {
+        accounts: words("SQUEUE_ACCOUNT"),
+        licenses: words("SQUEUE_LICENSES"),
+        names: words("SQUEUE_NAMES"),
+        partitions: words("SQUEUE_PARTITION"),
+        qos: words("SQUEUE_QOS"),
+        states: variable("SQUEUE_STATES"),
+        users: words("SQUEUE_USERS"),
+        clusters: words("SQUEUE_CLUSTERS"),
+        format: format.or_else(|| variable("SQUEUE_FORMAT2").map(Format::Names)),
+        sort: variable("SQUEUE_SORT"),
+        array: variable("SQUEUE_ARRAY").is_some(),
+        ..Query::default()
+    }
+}
+
+fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result<(), Asked> {
+    let text = || found.text();
+    let words = || list(&found.text());
+    match found.name {
+        "help" => return Err(Asked::Help),
+        "usage" => return Err(Asked::Usage),
+        "version" => return Err(Asked::Version),
+        "account" => query.accounts = words(),
+        "array" | "array-unique" => query.array = true,
+        "clusters" => query.clusters = words(),
+        "noheader" => query.bare = true,
+        "iterate" => query.iterate = Some(seconds(&text())?),
+        "job" => query.jobs = vec![text()],
+        "json" => query.spelling = Some(Spelling::Json),
+        "yaml" => query.spelling = Some(Spelling::Yaml),
+        "long" => query.long = true,
+        "licenses" => query.licenses = words(),
+        "me" => query.me = true,
+        "name" => query.names = words(),
+        "noconvert" => query.raw_sizes = true,
+        "nodelist" => query.nodes = Some(text()),
+        "format" => *format = Some(Format::Letters(text())),
+        "Format" => *format = Some(Format::Names(text())),
+        "partition" => query.partitions = words(),
+        "qos" => query.qos = words(),
+        "reservation" => query.reservation = Some(text()),
+        "sort" => query.sort = Some(text()),
+        "start" => query.start = true,
+        "states" => query.states = Some(text()),
+        "steps" => query.steps = Some(words()),
+        "user" => query.users = words(),
+        // Nothing is hidden, and there is one cluster.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn seconds(text: &str) -> Result<u64, Asked> {
+    let bad = || Asked::Bad(format!("--iterate={text}"));
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(bad)
+}
+
+/// Words with commas.
+pub(crate) fn list(text: &str) -> Vec<String> {
+    let words = text.split(',').filter(|w| !w.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// Which states are shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum States {
+    /// Those that have not ended.
+    Live,
+    /// All.
+    All,
+    /// These.
+    These(Vec<SlurmState>),
+}
+
+impl States {
+    /// Reads names and codes with commas, or `all`.
+    ///
+    /// # Errors
+    /// The word that is none.
+    pub fn read(text: Option<&str>) -> Result<Self, String> {
+        let Some(text) = text else {
+            return Ok(Self::Live);
+        };
+        if text.eq_ignore_ascii_case("all") {
+            return Ok(Self::All);
+        }
+        let one = |word: &str| word.parse().map_err(|_| word.to_owned());
+        let words = text.split(',').filter(|w| !w.is_empty());
+        words.map(one).collect::<Result<_, _>>().map(Self::These)
+    }
+
+    /// Whether jobs in `state` are shown.
+    pub fn contain(&self, state: SlurmState) -> bool {
+        match self {
+            Self::Live => state.job_states().all(|s| !s.is_end()),
+            Self::All => true,
+            Self::These(states) => states.contains(&state),
+        }
+    }
+
+    /// The lines about a word that is no state.
+    pub fn complaint(word: &str) -> [String; 2] {
+        let names: Vec<&str> = SlurmState::ALL.iter().map(|s| s.name()).collect();
+        [
+            format!("Invalid job state specified: {word}"),
+            format!("Valid job states include: {}\n", names.join(",")),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(line: &str, variables: &[(&str, &str)]) -> Asked {
+        let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
+        let args = if line.is_empty() { Vec::new() } else { args };
+        read(&args, |name| {
+            let found = variables.iter().find(|v| v.0 == name);
+            found.map(|v| v.1.to_owned())
+        })
+    }
+
+    fn report(line: &str, variables: &[(&str, &str)]) -> Query {
+        match query(line, variables) {
+            Asked::Report(query) => *query,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn bundles_and_glued_values() {
+        let q = report("-ho~ %A|%a~-nfiller,arr~-u~root~-r", &[]);
+        assert!(q.bare && q.array);
+        assert_eq!(q.format, Some(Format::Letters(" %A|%a".to_owned())));
+        assert_eq!(q.names, ["filler", "arr"]);
+        assert_eq!(q.users, ["root"]);
+        let q = report("-s~-nfiller", &[]);
+        assert_eq!(q.steps, Some(Vec::new()));
+        assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);
+        assert_eq!(report("--start", &[]).states.as_deref(), Some("PENDING"));
+    }
+
+    #[test]
+    fn variables_give_way_to_options() {
+        let variables = [
+            ("SQUEUE_FORMAT", "%j"),
+            ("SQUEUE_STATES", "PD"),
+            ("SQUEUE_FORMAT2", "name"),
+        ];
+        let q = report("", &variables);
+        assert_eq!(q.format, Some(Format::Letters("%j".to_owned())));
+        assert_eq!(q.states.as_deref(), Some("PD"));
+        let q = report("-O~state~-t~all", &variables);
+        assert_eq!(q.format, Some(Format::Names("state".to_owned())));
+        assert_eq!(q.states.as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn other_lines() {
+        assert_eq!(query("--help~--nosuch", &[]), Asked::Help);
+        assert!(matches!(query("--nosuch", &[]), Asked::Mistake(_)));
+        assert_eq!(query("foo", &[]), Asked::Extra("foo".to_owned()));
+        assert!(matches!(query("-i~0", &[]), Asked::Bad(_)));
+    }
+
+    #[test]
+    fn states() {
+        let check = |text, state, want| {
+            let states = States::read(text).unwrap();
+            assert_eq!(states.contain(state), want, "{text:?} {state}");
+        };
+        check(None, SlurmState::Completing, true);
+        check(None, SlurmState::Failed, false);
+        check(Some("all"), SlurmState::Failed, true);
+        check(Some("PENDING,running"), SlurmState::Running, true);
+        check(Some("pd"), SlurmState::Running, false);
+        assert_eq!(States::read(Some("PD,BAD")), Err("BAD".to_owned()));
+        assert!(States::complaint("BAD")[1].ends_with(",STOPPED\n"));
+    }
+}

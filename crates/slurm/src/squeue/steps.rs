@@ -1,0 +1,144 @@
+//! `squeue --steps`: steps that run. Sources: squeue(1), a capture of `squeue -s`.
+
+use super::cells::{Look, limit};
+use super::fields::StepField;
+use super::options::{Format, Query};
+use crate::layout::Layout;
+use crate::stamp;
+use cosy_model::{Span, Time};
+use std::fmt::Write;
+
+const USUAL: &str = "%.15i %.8j %.9P %.8u %.9M %N";
+
+/// A step that runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Its job as users name it: `12`, `12_3`.
+    pub job: String,
+    /// Number or name within the job: `0`, `batch`.
+    pub step: String,
+    /// Name.
+    pub name: String,
+    /// Partition.
+    pub partition: String,
+    /// User.
+    pub user: String,
+    /// User id.
+    pub uid: i64,
+    /// Start; `None` while it waits.
+    pub start: Option<Time>,
+    /// Nodes as a host list.
+    pub nodes: String,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Time limit of its own.
+    pub limit: Option<Span>,
+}
+
+impl Step {
+    /// `12_3.batch`.
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.job, self.step)
+    }
+}
+
+/// The columns that are asked for.
+pub fn layout(query: &Query) -> Layout<StepField> {
+    match &query.format {
+        Some(Format::Letters(text)) => Layout::of_letters(text, StepField::of_letter),
+        Some(Format::Names(text)) => Layout::of_names(text, StepField::of_word),
+        None => Layout::of_letters(USUAL, StepField::of_letter),
+    }
+}
+
+/// The line of headings.
+pub fn heading(layout: &Layout<StepField>) -> String {
+    let mut out = String::new();
+    layout.line(&mut out, |field, out| out.push_str(field.head()));
+    out
+}
+
+/// The lines of steps.
+pub fn lines(layout: &Layout<StepField>, steps: &[Step], look: &Look, cluster: &str) -> String {
+    let mut out = String::new();
+    for step in steps {
+        layout.line(&mut out, |field, out| {
+            cell(*field, step, look, cluster, out);
+        });
+    }
+    out
+}
+
+fn cell(field: StepField, step: &Step, look: &Look, cluster: &str, out: &mut String) {
+    let (job, task) = match step.job.split_once('_') {
+        Some((job, task)) => (job, task),
+        None => (step.job.as_str(), "N/A"),
+    };
+    match field {
+        StepField::StepId => out.push_str(&step.id()),
+        StepField::ArrayJobId | StepField::JobId => out.push_str(job),
+        StepField::ArrayTaskId => out.push_str(task),
+        StepField::Name => out.push_str(&step.name.replace(char::is_control, "?")),
+        StepField::TimeLimit => limit(out, Some(step.limit.unwrap_or(Span(i64::MAX)))),
+        StepField::TimeUsed => {
+            let used = step.start.map_or(Span(0), |start| look.now.since(start));
+            stamp::short(out, used);
+        }
+        StepField::NodeList => out.push_str(&step.nodes),
+        StepField::Partition => out.push_str(&step.partition),
+        StepField::StartTime => match step.start {
+            Some(start) => look.stamps.write(out, start),
+            None => out.push_str("N/A"),
+        },
+        StepField::Tasks => {
+            let _ = write!(out, "{}", step.tasks);
+        }
+        StepField::State => out.push_str(if step.start.is_some() {
+            "RUNNING"
+        } else {
+            "PENDING"
+        }),
+        StepField::StateCompact => out.push_str(if step.start.is_some() { "R" } else { "PD" }),
+        StepField::UserName => out.push_str(&step.user),
+        StepField::UserId => {
+            let _ = write!(out, "{}", step.uid);
+        }
+        StepField::Gres => out.push_str("N/A"),
+        StepField::Cluster => out.push_str(cluster),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamp::{StampForm, Stamps};
+
+    #[test]
+    fn as_captured() {
+        let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
+        let now_ms = now.timestamp().as_millisecond();
+        let look = Look {
+            now: Time(now_ms),
+            stamps: Stamps::new(&now, StampForm::Standard),
+            raw_sizes: false,
+            bits: None,
+        };
+        let step = Step {
+            job: "101".into(),
+            step: "batch".into(),
+            name: "batch".into(),
+            partition: "main".into(),
+            user: "www-data".into(),
+            uid: 33,
+            start: Some(Time(now_ms - 3000)),
+            nodes: "n5".into(),
+            tasks: 1,
+            limit: None,
+        };
+        let layout = layout(&Query::default());
+        let text = heading(&layout) + &lines(&layout, &[step], &look, "base");
+        let want = "         STEPID     NAME PARTITION     USER      TIME NODELIST\n      \
+            101.batch    batch      main www-data      0:03 n5\n";
+        assert_eq!(text, want);
+    }
+}

@@ -1,0 +1,223 @@
+//! Lengths and points of time as Slurm's commands print them. Sources: squeue(1) (`%M`,
+//! `%l`, `SLURM_TIME_FORMAT`), sacct(1), observed.
+//!
+//! The zone and the present are handed in.
+
+use cosy_model::{Span, Time};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use std::fmt::Write;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// `3`, `50:00`, `1:00:00`, `2-01:00:00`: as `squeue` writes lengths.
+pub fn short(out: &mut String, span: Span) {
+    let (days, hours, minutes, seconds) = parts(span);
+    let written = if days > 0 {
+        write!(out, "{days}-{hours:02}:{minutes:02}:{seconds:02}")
+    } else if hours > 0 {
+        write!(out, "{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        write!(out, "{minutes}:{seconds:02}")
+    };
+    debug_assert!(written.is_ok(), "a string takes all");
+}
+
+/// `00:00:03`, `2-01:00:00`: as `sacct` and `scontrol` write lengths.
+pub fn padded(out: &mut String, span: Span) {
+    let (days, hours, minutes, seconds) = parts(span);
+    let written = if days > 0 {
+        write!(out, "{days}-{hours:02}:{minutes:02}:{seconds:02}")
+    } else {
+        write!(out, "{hours:02}:{minutes:02}:{seconds:02}")
+    };
+    debug_assert!(written.is_ok(), "a string takes all");
+}
+
+/// The same as a text of its own; `UNLIMITED` without end.
+pub fn padded_or_unlimited(span: Span) -> String {
+    if span.is_unlimited() {
+        return "UNLIMITED".to_owned();
+    }
+    let mut out = String::new();
+    padded(&mut out, span);
+    out
+}
+
+fn parts(span: Span) -> (i64, i64, i64, i64) {
+    let seconds = span.secs().max(0);
+    (
+        seconds / DAY,
+        seconds % DAY / HOUR,
+        seconds % HOUR / MINUTE,
+        seconds % MINUTE,
+    )
+}
+
+/// How points of time are written: `SLURM_TIME_FORMAT`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum StampForm {
+    /// `2026-11-21T02:20:28`.
+    #[default]
+    Standard,
+    /// `02:20:28` today, `Tomorr 02:20`, `Ystday 02:20`, `Sat 02:20` within a week,
+    /// `21 Nov 02:20` within a year.
+    Relative,
+    /// A format of strftime(3).
+    Pattern(String),
+}
+
+impl From<&str> for StampForm {
+    fn from(text: &str) -> Self {
+        match text {
+            "" | "standard" => Self::Standard,
+            "relative" => Self::Relative,
+            pattern => Self::Pattern(pattern.to_owned()),
+        }
+    }
+}
+
+/// Writes points of time in a zone.
+#[derive(Clone, Debug)]
+pub struct Stamps {
+    zone: TimeZone,
+    form: StampForm,
+    today: Date,
+}
+
+impl Stamps {
+    /// In the zone of `now`.
+    pub fn new(now: &Zoned, form: StampForm) -> Self {
+        Self {
+            zone: now.time_zone().clone(),
+            form,
+            today: now.date(),
+        }
+    }
+
+    /// Adds `at`; `Unknown` beyond the calendar.
+    pub fn write(&self, out: &mut String, at: Time) {
+        match Timestamp::from_millisecond(at.0) {
+            Ok(stamp) => self.zoned(out, &stamp.to_zoned(self.zone.clone())),
+            Err(_) => out.push_str("Unknown"),
+        }
+    }
+
+    /// The same as a text of its own.
+    pub fn text(&self, at: Time) -> String {
+        let mut out = String::new();
+        self.write(&mut out, at);
+        out
+    }
+
+    fn zoned(&self, out: &mut String, at: &Zoned) {
+        match &self.form {
+            StampForm::Standard => standard(out, at),
+            StampForm::Relative => out.push_str(&self.relative(at)),
+            StampForm::Pattern(pattern) => match formatted(pattern, at) {
+                Some(text) => out.push_str(&text),
+                None => standard(out, at),
+            },
+        }
+    }
+
+    fn relative(&self, at: &Zoned) -> String {
+        let days = self
+            .today
+            .until(at.date())
+            .map_or(i32::MAX, |s| s.get_days());
+        let pattern = match days {
+            0 => "%H:%M:%S",
+            1 => "Tomorr %H:%M",
+            -1 => "Ystday %H:%M",
+            -6..=6 => "%a %H:%M",
+            -365..=365 => "%-d %b %H:%M",
+            _ => "%-d %b %Y",
+        };
+        formatted(pattern, at).unwrap_or_default()
+    }
+}
+
+fn standard(out: &mut String, at: &Zoned) {
+    let written = write!(
+        out,
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    );
+    debug_assert!(written.is_ok(), "a string takes all");
+}
+
+/// `None` where the pattern is none.
+fn formatted(pattern: &str, at: &Zoned) -> Option<String> {
+    jiff::fmt::strtime::format(pattern, at).ok()
+}
+
+/// `Sat Nov 21 02:20:31 2026`: the line above long reports.
+pub fn heading(now: &Zoned) -> String {
+    formatted("%a %b %d %H:%M:%S %Y", now).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lengths() {
+        let check = |seconds: i64, want: &str, want_padded: &str| {
+            let (mut a, mut b) = (String::new(), String::new());
+            short(&mut a, Span::from_secs(seconds));
+            padded(&mut b, Span::from_secs(seconds));
+            assert_eq!((a.as_str(), b.as_str()), (want, want_padded));
+        };
+        check(0, "0:00", "00:00:00");
+        check(3, "0:03", "00:00:03");
+        check(3000, "50:00", "00:50:00");
+        check(3600, "1:00:00", "01:00:00");
+        check(176_400, "2-01:00:00", "2-01:00:00");
+        check(-5, "0:00", "00:00:00");
+        assert_eq!(padded_or_unlimited(Span(i64::MAX)), "UNLIMITED");
+    }
+
+    fn noon() -> Zoned {
+        "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap()
+    }
+
+    #[test]
+    fn stamps() {
+        let check = |form: &str, seconds: i64, want: &str| {
+            let at = Time(noon().timestamp().as_millisecond() + seconds * 1000);
+            assert_eq!(Stamps::new(&noon(), form.into()).text(at), want, "{form}");
+        };
+        check("standard", 0, "2026-11-21T12:00:00");
+        check("", 61, "2026-11-21T12:01:01");
+        check("%s", 0, "1795258800");
+        check("%H:%M", 0, "12:00");
+        check("%", 0, "2026-11-21T12:00:00");
+        check("relative", 0, "12:00:00");
+        check("relative", DAY, "Tomorr 12:00");
+        check("relative", -DAY, "Ystday 12:00");
+        check("relative", 3 * DAY, "Tue 12:00");
+        check("relative", -30 * DAY, "22 Oct 12:00");
+        check("relative", 900 * DAY, "9 May 2029");
+        assert_eq!(heading(&noon()), "Sat Nov 21 12:00:00 2026");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_time_and_form(at: i64, form in "[%a-zA-Z0-9.:+-]{0,12}") {
+            let text = Stamps::new(&noon(), form.as_str().into()).text(Time(at));
+            prop_assert!(text.len() < 10_000);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The job that wishes and surroundings make together.
+
+use super::gres::Amounts;
+use super::wishes::{Memory, Wishes};
+use super::{Fault, array, constraint, count, depend, export::Propagate, gres};
+use cosy_model::job::{MemoryRequest, ResourceRequest};
+use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
+use cosy_model::{
+    ArraySpec, Counted, Dialect, JobSpec, MiB, OsText, Program, ReservationId, expand,
+};
+
+/// What the original's controller says to a number of nodes that it does not take.
+pub const NODE_COUNT: &str = "Node count specification invalid";
+/// The same for nodes that there are not.
+pub const NODE_NAME: &str = "Invalid node name specified";
+/// The same for a shortest time that is longer than the limit.
+pub const TIME_MIN: &str = "Invalid time-min specification (exceeds job's time or other limits)";
+
+/// What a job takes from where it is asked for.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// What to run.
+    pub program: Program,
+    /// The job's name where none is given.
+    pub default_name: String,
+    /// Working directory.
+    pub workdir: OsText,
+    /// Variables.
+    pub environment: OsText,
+    /// File mode mask.
+    pub umask: u32,
+    /// Resource limits.
+    pub rlimits: Vec<(String, u64, u64)>,
+    /// This host.
+    pub host: Option<String>,
+    /// The reservation that was named.
+    pub reservation: Option<ReservationId>,
+    /// The user may choose a place in the queue.
+    pub root: bool,
+}
+
+/// The job, and the array that it is.
+///
+/// # Errors
+/// What the original refuses before or at submission.
+pub fn build(
+    wishes: &Wishes,
+    surroundings: Surroundings,
+) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
+    let request = request(wishes)?;
+    let array = wishes.array.as_deref().map(array::read).transpose()?;
+    let depend = match &wishes.dependency {
+        Some(text) => depend::read(text)?,
+        None => depend::Depend::default(),
+    };
+    let licenses = match &wishes.licenses {
+        Some(text) => gres::licenses(text)?,
+        None => Counted::default(),
+    };
+    if let (Some(least), Some(limit)) = (wishes.time_min, wishes.time)
+        && least > limit
+    {
+        return Err(Fault::refusal(TIME_MIN));
+    }
+    let name = wishes.name.as_ref().unwrap_or(&surroundings.default_name);
+    let plain = JobSpec::plain(job_name(name), surroundings.program, surroundings.workdir);
+    let spec = JobSpec {
+        queue: queue(wishes),
+        account: wishes.account.clone(),
+        reservation: surroundings.reservation,
+        comment: wishes.comment.clone().unwrap_or_default(),
+        request,
+        time_limit: wishes.time,
+        begin: wishes.begin,
+        hold: wishes.hold,
+        nice: wishes.nice.unwrap_or(0),
+        dependencies: depend.all,
+        any_dependency: depend.any,
+        end_if_never: wishes.end_if_never,
+        requeue: wishes.requeue.unwrap_or(true),
+        stdout: file(&wishes.output),
+        stderr: file(&wishes.error),
+        stdin: file(&wishes.input),
+        open_mode: wishes.open_mode.unwrap_or_default(),
+        environment: surroundings.environment,
+        login_environment: wishes.login,
+        umask: surroundings.umask,
+        rlimits: limits(surroundings.rlimits, &wishes.propagate),
+        warn: wishes.signal,
+        mail: wishes.mail(),
+        dialect: Dialect::Slurm,
+        qos: wishes.qos.clone(),
+        wckey: wishes.wckey.clone(),
+        submit_host: surroundings.host,
+        licenses,
+        deadline: wishes.deadline,
+        time_min: wishes.time_min,
+        priority: wishes.priority.filter(|_| surroundings.root),
+        ..plain
+    };
+    Ok((spec, array))
+}
+
+/// The first of several queues: a job waits in one here.
+fn queue(wishes: &Wishes) -> Option<String> {
+    let all = wishes.partition.as_deref()?;
+    let first = all.split(',').next().unwrap_or(all);
+    Some(first.to_owned()).filter(|q| !q.is_empty())
+}
+
+/// A name that a job can have.
+fn job_name(name: &str) -> String {
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let mut name: String = name.chars().take(NAME_BYTES).map(clean).collect();
+    while name.len() > NAME_BYTES {
+        name.pop();
+    }
+    if name.is_empty() {
+        "job".to_owned()
+    } else {
+        name
+    }
+}
+
+fn file(pattern: &Option<std::ffi::OsString>) -> Option<OsText> {
+    use std::os::unix::ffi::OsStringExt;
+    let pattern = pattern.clone().filter(|p| !p.is_empty())?;
+    Some(OsText(pattern.into_vec()))
+}
+
+fn limits(all: Vec<(String, u64, u64)>, wanted: &Propagate) -> Vec<(String, u64, u64)> {
+    let takes = |limit: &(String, u64, u64)| wanted.takes(&limit.0);
+    all.into_iter().filter(takes).collect()
+}
+
+/// Resources and places.
+///
+/// # Errors
+/// Numbers that contradict each other, lists that cannot be read.
+pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
+    let require = hosts(wishes.nodelist.as_deref())?;
+    let avoid = hosts(wishes.exclude.as_deref())?;
+    let (nodes, max_nodes) = node_counts(wishes, require.len())?;
+    let features = match &wishes.constraint {
+        Some(text) => constraint::read(text)?,
+        None => constraint::Features::default(),
+    };
+    let mut request = ResourceRequest {
+        nodes,
+        max_nodes,
+        tasks: wishes.tasks,
+        tasks_per_node: wishes.tasks_per_node,
+        cores_per_task: wishes.cores_per_task.unwrap_or(1),
+        disk_per_node: wishes.disk.unwrap_or_default(),
+        exclusive: wishes.exclusive.unwrap_or(false),
+        features: features.all,
+        any_features: features.any,
+        same_features: features.same,
+        require,
+        avoid,
+        ..ResourceRequest::default()
+    };
+    devices(wishes, &mut request)?;
+    memory(wishes.memory, &mut request);
+    Ok(request)
+}
+
+fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
+    let Some(list) = list.filter(|l| !l.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let invalid = || Fault::refusal(NODE_NAME);
+    if list.len() > HOST_LIST_BYTES {
+        return Err(invalid());
+    }
+    let mut names = expand(list).map_err(|_| invalid())?;
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|n| seen.insert(n.clone()));
+    Ok(names)
+}
+
+/// Least and most nodes; named ones count.
+fn node_counts(wishes: &Wishes, named: usize) -> Result<(Option<u32>, Option<u32>), Fault> {
+    let named = u32::try_from(named).unwrap_or(u32::MAX);
+    let Some(asked) = wishes.nodes else {
+        return Ok((Some(named).filter(|n| *n > 1), None));
+    };
+    if asked.most == 0 || asked.least == 0 {
+        return Err(Fault::refusal(NODE_COUNT));
+    }
+    if named > asked.most {
+        return Err(count::too_few_nodes(named, asked.most));
+    }
+    let least = asked.least.max(named);
+    Ok((Some(least), Some(asked.most).filter(|m| *m > least)))
+}
+
+/// GPUs and other countable resources, brought to numbers on each node.
+fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fault> {
+    let gpus = |text: &Option<String>| text.as_deref().map(Amounts::read_gpus).transpose();
+    let mut per_node = match &wishes.gres {
+        Some(text) => Amounts::read(text)?,
+        None => Amounts::default(),
+    };
+    request.other_per_node = std::mem::take(&mut per_node.other);
+    if let Some(asked) = gpus(&wishes.gpus_per_node)? {
+        per_node = asked;
+    } else if let Some(asked) = gpus(&wishes.gpus_per_task)? {
+        per_node = asked.times(tasks_on_a_node(request));
+    } else if let Some(all) = gpus(&wishes.gpus)? {
+        per_node = all.divided(*request.nodes.get_or_insert(1));
+    }
+    let for_gpus = wishes.cores_per_gpu.is_some() || wishes.tasks_per_gpu.is_some();
+    if for_gpus && per_node.gpus == 0 {
+        return Err(Fault::error(gres::INVALID));
+    }
+    if let Some(tasks) = wishes.tasks_per_gpu {
+        request.tasks_per_node = Some(per_node.gpus.saturating_mul(tasks));
+    }
+    if let Some(cores) = wishes.cores_per_gpu {
+        let on_node = cores.saturating_mul(per_node.gpus);
+        request.cores_per_task = on_node.div_ceil(tasks_on_a_node(request)).max(1);
+    }
+    request.gpus_per_node = per_node.gpus;
+    request.gpu_types = per_node.gpu_types;
+    Ok(())
+}
+
+/// Most tasks that share a node. Where neither nodes nor tasks per node were asked for,
+/// all tasks go to one.
+fn tasks_on_a_node(request: &mut ResourceRequest) -> u32 {
+    if let Some(tasks) = request.tasks_per_node {
+        return tasks.max(1);
+    }
+    let nodes = *request.nodes.get_or_insert(1);
+    let tasks = request.tasks.unwrap_or(nodes);
+    let on_each = tasks.div_ceil(nodes.max(1)).max(1);
+    request.tasks_per_node = Some(on_each);
+    on_each
+}
+
+fn memory(asked: Memory, request: &mut ResourceRequest) {
+    request.memory = match asked {
+        Memory::Default => MemoryRequest::QueueDefault,
+        Memory::PerNode(MiB(0)) => {
+            // All memory of a node is there only where nobody else is.
+            request.exclusive = true;
+            MemoryRequest::QueueDefault
+        }
+        Memory::PerCore(MiB(0)) => MemoryRequest::QueueDefault,
+        Memory::PerNode(size) => MemoryRequest::PerNode(size),
+        Memory::PerCore(size) => MemoryRequest::PerCore(size),
+        Memory::PerGpu(MiB(size)) => {
+            let gpus = u64::from(request.gpus_per_node.max(1));
+            MemoryRequest::PerNode(MiB(size.saturating_mul(gpus)))
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wishes::Scene;
+    use super::super::{Program as Command, table};
+    use super::*;
+    use crate::getopt::{Order, parse};
+    use std::ffi::OsString;
+
+    fn wishes(line: &str) -> Wishes {
+        let now = || crate::submit::at("2026-11-21T14:30:10");
+        let scene = Scene {
+            program: Command::Sbatch,
+            now: &now,
+            root: false,
+        };
+        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let mut wishes = Wishes::default();
+        for found in parse(&table::options(Command::Sbatch), Order::Stop, &args).found {
+            wishes.apply(&found, &scene).unwrap();
+        }
+        wishes
+    }
+
+    fn surroundings() -> Surroundings {
+        Surroundings {
+            program: Program::Allocation,
+            default_name: "a.sh".to_owned(),
+            workdir: "/w".into(),
+            environment: OsText::default(),
+            umask: 0o22,
+            rlimits: vec![("CORE".to_owned(), 0, 0), ("AS".to_owned(), 1, 1)],
+            host: None,
+            reservation: None,
+            root: false,
+        }
+    }
+
+    #[test]
+    fn requests() {
+        let check = |line: &str, want: &str| {
+            let r = request(&wishes(line)).unwrap();
+            let shown = |n: Option<u32>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+            let got = format!(
+                "N{} M{} n{} p{} c{} g{} {:?}{}",
+                shown(r.nodes),
+                shown(r.max_nodes),
+                shown(r.tasks),
+                shown(r.tasks_per_node),
+                r.cores_per_task,
+                r.gpus_per_node,
+                r.memory,
+                if r.exclusive { " whole" } else { "" }
+            );
+            assert_eq!(got, want, "{line}");
+        };
+        check("", "N- M- n- p- c1 g0 QueueDefault");
+        check("-N2-4 -n8 -c2", "N2 M4 n8 p- c2 g0 QueueDefault");
+        check("-w n[1-3]", "N3 M- n- p- c1 g0 QueueDefault");
+        check("-w n1", "N- M- n- p- c1 g0 QueueDefault");
+        check("-w n1,n2 -N1-4", "N2 M4 n- p- c1 g0 QueueDefault");
+        check("--mem=0", "N- M- n- p- c1 g0 QueueDefault whole");
+        check("--mem=1G", "N- M- n- p- c1 g0 PerNode(MiB(1024))");
+        check("--gres=gpu:2", "N- M- n- p- c1 g2 QueueDefault");
+        check("-G 4 -N 2", "N2 M- n- p- c1 g2 QueueDefault");
+        check("-G 4", "N1 M- n- p- c1 g4 QueueDefault");
+        check("-n4 --gpus-per-task=1", "N1 M- n4 p4 c1 g4 QueueDefault");
+        check(
+            "-N2 -n4 --gpus-per-task=1",
+            "N2 M- n4 p2 c1 g2 QueueDefault",
+        );
+        check(
+            "--gpus-per-node=2 --cpus-per-gpu=3",
+            "N1 M- n- p1 c6 g2 QueueDefault",
+        );
+        check(
+            "--gpus-per-node=2 --ntasks-per-gpu=2",
+            "N- M- n- p4 c1 g2 QueueDefault",
+        );
+        check(
+            "--gpus-per-node=2 --mem-per-gpu=10",
+            "N- M- n- p- c1 g2 PerNode(MiB(20))",
+        );
+    }
+
+    #[test]
+    fn refusals_as_captured() {
+        let check = |line: &str, want: &str| {
+            let fault = build(&wishes(line), surroundings()).unwrap_err();
+            assert_eq!(
+                (fault.text(Command::Sbatch).as_str(), fault.code),
+                (want, 1),
+                "{line}"
+            );
+        };
+        let failed = |why: &str| format!("sbatch: error: Batch job submission failed: {why}\n");
+        check("-N 0", &failed("Node count specification invalid"));
+        check(
+            "-w n1,n2 -N1",
+            "sbatch: error: invalid number of nodes (-N 2-1)\n",
+        );
+        check("--array=foo", &failed("Invalid job array specification"));
+        check("-d foo:1", &failed("Job dependency problem"));
+        check("--constraint=[", &failed("Invalid feature specification"));
+        check("--time-min=5 -t 1", &failed(TIME_MIN));
+        check("-w n[1", &failed("Invalid node name specified"));
+        check("-L a:x", &failed("Invalid license specification"));
+        check(
+            "--cpus-per-gpu=2",
+            "sbatch: error: Invalid generic resource (gres) specification\n",
+        );
+    }
+
+    #[test]
+    fn jobs() {
+        let line =
+            "-p short,main -J x -d after:3+5 -L l:2 --propagate=CORE -o o.%j -H --priority=5";
+        let (spec, array) = build(&wishes(line), surroundings()).unwrap();
+        assert_eq!(
+            (spec.name.as_str(), spec.queue.as_deref()),
+            ("x", Some("short"))
+        );
+        assert_eq!(spec.dialect, Dialect::Slurm);
+        assert_eq!(spec.dependencies[0].delay.secs(), 300);
+        assert_eq!(spec.licenses.get("l"), 2);
+        assert_eq!(spec.rlimits, [("CORE".to_owned(), 0, 0)]);
+        assert!(spec.hold && spec.requeue && spec.priority.is_none() && array.is_none());
+        let named = |line: &str| build(&wishes(line), surroundings()).unwrap().0.name;
+        assert_eq!(named(""), "a.sh");
+        assert_eq!(named("--job-name="), "job");
+        assert_eq!(named(&format!("-J {}", "é".repeat(300))).len(), 254);
+    }
+}

@@ -1,0 +1,639 @@
+//! The options of a command line, a script and the environment, read and put together: a
+//! later one goes over an earlier one.
+//!
+//! What is only looked at by the original's controller (arrays, dependencies, features,
+//! licenses, GPUs) stays text until the job is built, so that mistakes are told in the
+//! order in which the original tells them.
+
+use super::count::{self, NodeCount};
+use super::export::{Export, Propagate};
+use super::table::{self, Status};
+use super::when::{self, Past};
+use super::{Fault, Line, Program, mail, signal};
+use crate::getopt::Found;
+use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
+use cosy_model::limits::NICE;
+use cosy_model::{MiB, Span, Time};
+use jiff::Zoned;
+use std::ffi::OsString;
+
+/// Where options are read.
+pub struct Scene<'a> {
+    /// By which program.
+    pub program: Program,
+    /// Tells the present, in the user's zone; asked only where it matters.
+    pub now: &'a dyn Fn() -> Zoned,
+    /// The user may do what only root may.
+    pub root: bool,
+}
+
+/// Memory as it was asked for; the last option wins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Memory {
+    /// Not at all.
+    #[default]
+    Default,
+    /// `--mem`; 0 is all that the nodes have.
+    PerNode(MiB),
+    /// `--mem-per-cpu`.
+    PerCore(MiB),
+    /// `--mem-per-gpu`.
+    PerGpu(MiB),
+}
+
+/// Everything that was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// `--job-name`.
+    pub name: Option<String>,
+    /// `--partition`.
+    pub partition: Option<String>,
+    /// `--account`.
+    pub account: Option<String>,
+    /// `--qos`.
+    pub qos: Option<String>,
+    /// `--wckey`.
+    pub wckey: Option<String>,
+    /// `--comment`.
+    pub comment: Option<String>,
+    /// `--reservation`.
+    pub reservation: Option<String>,
+    /// `--clusters`.
+    pub clusters: Option<String>,
+    /// `--array`, as text.
+    pub array: Option<String>,
+    /// `--dependency`, as text.
+    pub dependency: Option<String>,
+    /// `--kill-on-invalid-dep`.
+    pub end_if_never: Option<bool>,
+    /// `--begin`.
+    pub begin: Option<Time>,
+    /// `--deadline`.
+    pub deadline: Option<Time>,
+    /// `--time`.
+    pub time: Option<Span>,
+    /// `--time-min`.
+    pub time_min: Option<Span>,
+    /// `--hold`.
+    pub hold: bool,
+    /// `--nice`.
+    pub nice: Option<i64>,
+    /// `--priority`.
+    pub priority: Option<u32>,
+    /// `--requeue`, `--no-requeue`.
+    pub requeue: Option<bool>,
+    /// `--nodes`.
+    pub nodes: Option<NodeCount>,
+    /// `--ntasks`.
+    pub tasks: Option<u32>,
+    /// `--ntasks-per-node`.
+    pub tasks_per_node: Option<u32>,
+    /// `--ntasks-per-gpu`.
+    pub tasks_per_gpu: Option<u32>,
+    /// `--cpus-per-task`.
+    pub cores_per_task: Option<u32>,
+    /// `--cpus-per-gpu`.
+    pub cores_per_gpu: Option<u32>,
+    /// `--mem` and its like.
+    pub memory: Memory,
+    /// `--tmp`.
+    pub disk: Option<MiB>,
+    /// `--exclusive`, `--oversubscribe`.
+    pub exclusive: Option<bool>,
+    /// `--gres`, as text.
+    pub gres: Option<String>,
+    /// `--gpus`, as text.
+    pub gpus: Option<String>,
+    /// `--gpus-per-node`, as text.
+    pub gpus_per_node: Option<String>,
+    /// `--gpus-per-task`, as text.
+    pub gpus_per_task: Option<String>,
+    /// `--licenses`, as text.
+    pub licenses: Option<String>,
+    /// `--constraint`, as text.
+    pub constraint: Option<String>,
+    /// `--nodelist`, as text; a host list or, with a `/`, a file.
+    pub nodelist: Option<String>,
+    /// `--nodefile`.
+    pub nodefile: Option<OsString>,
+    /// `--exclude`, as text.
+    pub exclude: Option<String>,
+    /// `--chdir`.
+    pub chdir: Option<OsString>,
+    /// `--output`.
+    pub output: Option<OsString>,
+    /// `--error`.
+    pub error: Option<OsString>,
+    /// `--input`.
+    pub input: Option<OsString>,
+    /// `--open-mode`.
+    pub open_mode: Option<OpenMode>,
+    /// `--export`.
+    pub export: Option<Export>,
+    /// `--export-file`.
+    pub export_file: Option<OsString>,
+    /// `--get-user-env`.
+    pub login: bool,
+    /// `--propagate`.
+    pub propagate: Propagate,
+    /// `--signal`.
+    pub signal: Option<WarnSignal>,
+    /// `--mail-type`.
+    pub mail_type: Option<MailRequest>,
+    /// `--mail-user`.
+    pub mail_user: Option<String>,
+    /// `--distribution`, as text.
+    pub distribution: Option<String>,
+    /// `--ignore-pbs`.
+    pub ignore_pbs: bool,
+    /// How often `--verbose`.
+    pub verbose: u32,
+    /// `--quiet`.
+    pub quiet: bool,
+    /// `--parsable`.
+    pub parsable: bool,
+    /// `--test-only`.
+    pub test_only: bool,
+    /// `--wait` of sbatch.
+    pub wait: bool,
+    /// `--wrap`.
+    pub wrap: Option<String>,
+    /// Lines to print for options that mean nothing here, without doubles.
+    pub remarks: Vec<String>,
+}
+
+impl Wishes {
+    /// Takes an option. False for one that is done and not about the job to ask for: it is
+    /// the program's own (`--label`, `--bell`, `--help`).
+    ///
+    /// # Errors
+    /// A value that cannot be read, or an option that is not available.
+    pub fn apply(&mut self, found: &Found, scene: &Scene<'_>) -> Result<bool, Fault> {
+        self.look_at_status(found, scene)?;
+        let taken = self.names(found)
+            || self.times(found, scene)?
+            || self.numbers(found)?
+            || self.resources(found)?
+            || self.files(found, scene.program)?
+            || self.manners(found, scene.program);
+        Ok(taken)
+    }
+
+    fn look_at_status(&mut self, found: &Found, scene: &Scene<'_>) -> Result<(), Fault> {
+        let Some(entry) = table::find(scene.program, found.name) else {
+            return Ok(());
+        };
+        match entry.status {
+            Status::Done => {}
+            Status::Accepted(_) => check_accepted(found)?,
+            Status::Ignored(why) => {
+                self.remark(format!("--{} has no effect: {why}", found.name));
+            }
+            Status::Refused(why) => return Err(refused(found.name, why, scene)),
+        }
+        if found.name == "core-spec" || found.name == "thread-spec" {
+            self.remark(
+                "error: Ignoring -S since it's not allowed by configuration \
+                 (AllowSpecResourcesUsage = No)"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, line: String) {
+        if !self.remarks.contains(&line) {
+            self.remarks.push(line);
+        }
+    }
+
+    /// Names that are only handed on.
+    fn names(&mut self, found: &Found) -> bool {
+        let slot = match found.name {
+            "job-name" => &mut self.name,
+            "partition" => &mut self.partition,
+            "account" => &mut self.account,
+            "qos" => &mut self.qos,
+            "wckey" => &mut self.wckey,
+            "comment" => &mut self.comment,
+            "reservation" => &mut self.reservation,
+            "clusters" => &mut self.clusters,
+            "array" => &mut self.array,
+            "dependency" => &mut self.dependency,
+            "licenses" => &mut self.licenses,
+            "constraint" => &mut self.constraint,
+            "gres" => &mut self.gres,
+            "gpus" => &mut self.gpus,
+            "gpus-per-node" => &mut self.gpus_per_node,
+            "gpus-per-task" => &mut self.gpus_per_task,
+            "nodelist" => &mut self.nodelist,
+            "exclude" => &mut self.exclude,
+            "mail-user" => &mut self.mail_user,
+            "wrap" => &mut self.wrap,
+            _ => return false,
+        };
+        *slot = Some(found.text());
+        true
+    }
+
+    fn times(&mut self, found: &Found, scene: &Scene<'_>) -> Result<bool, Fault> {
+        let text = found.text();
+        let point = || {
+            when::point(&text, &(scene.now)(), Past::Ahead)
+                .map(Some)
+                .map_err(|e| {
+                    let mut fault = Fault::specification(found.name);
+                    fault.lines.insert(0, Line::Plain(e.to_string()));
+                    fault
+                })
+        };
+        let limit = || {
+            let limit = when::limit(&text);
+            limit
+                .map(Some)
+                .ok_or_else(|| Fault::specification(found.name))
+        };
+        match found.name {
+            "begin" => self.begin = point()?,
+            "deadline" => self.deadline = point()?,
+            "time" => self.time = limit()?,
+            "time-min" => self.time_min = limit()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn numbers(&mut self, found: &Found) -> Result<bool, Fault> {
+        let text = found.text();
+        let number = || count::positive(&text, found.name).map(Some);
+        match found.name {
+            "ntasks" => self.tasks = number()?,
+            "ntasks-per-node" => self.tasks_per_node = number()?,
+            "ntasks-per-gpu" => self.tasks_per_gpu = number()?,
+            "cpus-per-task" => self.cores_per_task = number()?,
+            "cpus-per-gpu" => self.cores_per_gpu = number()?,
+            "nodes" => self.nodes = Some(count::nodes(&text)?),
+            "nice" => self.nice = Some(nice(found)),
+            "priority" => self.priority = text.trim().parse().ok(),
+            "signal" => self.signal = Some(signal::read(&text)?),
+            "mail-type" => self.mail_type = Some(mail::read(&text)?),
+            "kill-on-invalid-dep" => self.end_if_never = Some(yes(found)?),
+            "distribution" => self.distribution = Some(distribution(&text)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn resources(&mut self, found: &Found) -> Result<bool, Fault> {
+        let size = || count::size(&found.text(), found.name);
+        match found.name {
+            "mem" => self.memory = Memory::PerNode(size()?),
+            "mem-per-cpu" => self.memory = Memory::PerCore(size()?),
+            "mem-per-gpu" => self.memory = Memory::PerGpu(size()?),
+            "tmp" => self.disk = Some(size()?),
+            "exclusive" => self.exclusive = Some(exclusive(found)?),
+            "oversubscribe" => self.exclusive = Some(false),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn files(&mut self, found: &Found, program: Program) -> Result<bool, Fault> {
+        let value = found.value.clone();
+        match found.name {
+            "chdir" => self.chdir = value,
+            "output" => self.output = value,
+            "error" => self.error = value,
+            "input" => self.input = value,
+            "nodefile" => self.nodefile = value,
+            "export-file" => self.export_file = value,
+            "open-mode" => self.open_mode = Some(open_mode(found)?),
+            "export" => self.export = Some(export(found)),
+            "propagate" => self.propagate = Propagate::read(given(found).as_deref())?,
+            "get-user-env" => {
+                check_user_env(found)?;
+                self.login = program == Program::Sbatch;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn manners(&mut self, found: &Found, program: Program) -> bool {
+        match (found.name, program) {
+            ("hold", _) => self.hold = true,
+            ("requeue", _) => self.requeue = Some(true),
+            ("no-requeue", _) => self.requeue = Some(false),
+            ("ignore-pbs", _) => self.ignore_pbs = true,
+            ("verbose", _) => self.verbose = self.verbose.saturating_add(1),
+            ("quiet", _) => self.quiet = true,
+            ("parsable", _) => self.parsable = true,
+            ("test-only", _) => self.test_only = true,
+            ("wait", Program::Sbatch) => self.wait = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// The mail that the job is to send.
+    pub fn mail(&self) -> MailRequest {
+        let mut mail = self.mail_type.clone().unwrap_or_default();
+        mail.to = self.mail_user.clone().unwrap_or_default();
+        mail
+    }
+}
+
+/// A value that was given, as text.
+fn given(found: &Found) -> Option<String> {
+    found.value.is_some().then(|| found.text())
+}
+
+fn refused(name: &str, why: &str, scene: &Scene<'_>) -> Fault {
+    if matches!(name, "uid" | "gid") && !scene.root {
+        return Fault::value(format!("--{name} only permitted by root user"));
+    }
+    Fault::value(format!("--{name} is not available: {why}"))
+}
+
+/// Values of options without effect that the original refuses all the same.
+fn check_accepted(found: &Found) -> Result<(), Fault> {
+    const HINTS: [&str; 4] = [
+        "compute_bound",
+        "memory_bound",
+        "multithread",
+        "nomultithread",
+    ];
+    if found.name == "hint" && !HINTS.contains(&found.text().as_str()) {
+        let text: String = found.text().chars().take(200).collect();
+        return Err(Fault::error(format!(
+            "unrecognized --hint argument \"{text}\", see --hint=help"
+        )));
+    }
+    Ok(())
+}
+
+/// A number as the C library reads it: what is none is 0, nothing at all is 100.
+fn nice(found: &Found) -> i64 {
+    let Some(text) = given(found) else { return 100 };
+    let text = text.trim();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let number = digits[..end.min(15)].parse::<i64>().unwrap_or(0);
+    (sign * number).clamp(-NICE, NICE)
+}
+
+fn yes(found: &Found) -> Result<bool, Fault> {
+    match found.text().to_ascii_lowercase().as_str() {
+        "yes" | "y" => Ok(true),
+        "no" | "n" => Ok(false),
+        _ => Err(Fault::specification(found.name)),
+    }
+}
+
+/// `block`, `cyclic:block`, `plane=4`, `arbitrary`, with `,Pack` or `,NoPack`.
+fn distribution(text: &str) -> Result<String, Fault> {
+    let bad = || Fault::specification("distribution");
+    let first = text
+        .split(',')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    if let Some(size) = first.strip_prefix("plane=") {
+        let fine = size.parse::<u32>().is_ok_and(|n| n > 0);
+        return if fine {
+            Ok(text.to_owned())
+        } else {
+            Err(bad())
+        };
+    }
+    let levels = ["block", "cyclic", "fcyclic", "*"];
+    let mut parts = first.split(':');
+    let nodes = parts.next().unwrap_or_default();
+    let fine = levels.contains(&nodes) || matches!(nodes, "arbitrary" | "plane");
+    if fine && parts.all(|p| levels.contains(&p)) && first.matches(':').count() <= 2 {
+        return Ok(text.to_owned());
+    }
+    Err(bad())
+}
+
+fn exclusive(found: &Found) -> Result<bool, Fault> {
+    match given(found)
+        .as_deref()
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
+        // Shared only with jobs of the same user: shared with nobody is within that.
+        None | Some("user" | "mcs" | "exclusive") => Ok(true),
+        Some("oversubscribe") => Ok(false),
+        Some(_) => Err(Fault::specification("exclusive")),
+    }
+}
+
+fn open_mode(found: &Found) -> Result<OpenMode, Fault> {
+    match found.text().to_ascii_lowercase().as_str() {
+        "a" | "append" => Ok(OpenMode::Append),
+        "t" | "truncate" => Ok(OpenMode::Truncate),
+        _ => Err(Fault::specification("open-mode")),
+    }
+}
+
+fn export(found: &Found) -> Export {
+    given(found).map_or_else(Export::default, |text| Export::read(&text))
+}
+
+/// `[SECONDS][S|L]`.
+fn check_user_env(found: &Found) -> Result<(), Fault> {
+    let text = found.text();
+    let mode = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    if matches!(mode, "" | "S" | "s" | "L" | "l") {
+        return Ok(());
+    }
+    Err(Fault::specification("get-user-env"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::getopt::{Order, parse};
+
+    fn read(line: &str, root: bool) -> Result<Wishes, Fault> {
+        let now = || crate::submit::at("2026-11-21T14:30:10");
+        let program = Program::Sbatch;
+        let scene = Scene {
+            program,
+            now: &now,
+            root,
+        };
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let parsed = parse(&table::options(program), Order::Stop, &args);
+        assert_eq!(parsed.mistake, None, "{line}");
+        let mut wishes = Wishes::default();
+        for found in &parsed.found {
+            wishes.apply(found, &scene)?;
+        }
+        Ok(wishes)
+    }
+
+    #[test]
+    fn values() {
+        let w = read(
+            "-n 4 -N 2-3 -c2 -t 5 --mem 1G --mem-per-cpu=20 -J a -J b -H",
+            false,
+        )
+        .unwrap();
+        assert_eq!(
+            (w.tasks, w.cores_per_task, w.hold),
+            (Some(4), Some(2), true)
+        );
+        assert_eq!(w.nodes, Some(NodeCount { least: 2, most: 3 }));
+        assert_eq!(w.time, Some(Span::from_minutes(5)));
+        assert_eq!(w.memory, Memory::PerCore(MiB(20)));
+        assert_eq!(w.name.as_deref(), Some("b"));
+        let check = |line: &str, want: i64| assert_eq!(read(line, false).unwrap().nice, Some(want));
+        check("--nice", 100);
+        check("--nice=5", 5);
+        check("--nice=-5", -5);
+        check("--nice=foo", 0);
+        check("--nice=99999999999999999999", NICE);
+        assert_eq!(
+            read("--exclusive -s", false).unwrap().exclusive,
+            Some(false)
+        );
+        assert!(
+            read("--hint=nomultithread", false)
+                .unwrap()
+                .remarks
+                .is_empty()
+        );
+        assert_eq!(
+            read("--contiguous --contiguous", false)
+                .unwrap()
+                .remarks
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn mistakes_as_captured() {
+        let check = |line: &str, code: u8, want: &str| {
+            let fault = read(line, false).unwrap_err();
+            assert_eq!(
+                (fault.text(Program::Sbatch).as_str(), fault.code),
+                (want, code),
+                "{line}"
+            );
+        };
+        check(
+            "-t foo",
+            255,
+            "sbatch: error: Invalid --time specification\n",
+        );
+        check(
+            "--begin=foo",
+            255,
+            "Invalid time specification (pos=0): foo\nsbatch: error: Invalid --begin specification\n",
+        );
+        check(
+            "-n 0",
+            1,
+            "sbatch: error: Invalid numeric value \"0\" for --ntasks.\n",
+        );
+        check(
+            "-N foo",
+            255,
+            "sbatch: error: \"foo\" is not a valid node count\n",
+        );
+        check(
+            "--mem=foo",
+            255,
+            "sbatch: error: Invalid --mem specification\n",
+        );
+        check(
+            "--mail-type=FOO",
+            255,
+            "sbatch: error: Invalid --mail-type specification\n",
+        );
+        check(
+            "--signal=FOO",
+            255,
+            "sbatch: error: Invalid --signal specification\n",
+        );
+        check(
+            "--exclusive=foo",
+            255,
+            "sbatch: error: Invalid --exclusive specification\n",
+        );
+        check(
+            "--open-mode=x",
+            255,
+            "sbatch: error: Invalid --open-mode specification\n",
+        );
+        check(
+            "--get-user-env=5x",
+            255,
+            "sbatch: error: Invalid --get-user-env specification\n",
+        );
+        check(
+            "-m foo",
+            255,
+            "sbatch: error: Invalid --distribution specification\n",
+        );
+        check(
+            "--hint=foo",
+            1,
+            "sbatch: error: unrecognized --hint argument \"foo\", see --hint=help\n",
+        );
+        check(
+            "--uid=0",
+            255,
+            "sbatch: error: --uid only permitted by root user\n",
+        );
+        check(
+            "--reboot",
+            255,
+            "sbatch: error: --reboot is not available: nodes are not booted for jobs\n",
+        );
+        let root = read("--uid=0", true).unwrap_err().text(Program::Sbatch);
+        assert!(root.contains("not available"), "{root}");
+    }
+
+    #[test]
+    fn every_done_option_of_sbatch_is_taken() {
+        let own = ["help", "usage", "version"];
+        let now = || crate::submit::at("2026-11-21T14:30:10");
+        for entry in table::entries(Program::Sbatch) {
+            let value = match entry.opt.name {
+                "signal" => "USR1",
+                "mail-type" => "END",
+                "export" | "propagate" => "ALL",
+                "kill-on-invalid-dep" => "yes",
+                "exclusive" => "user",
+                "open-mode" => "append",
+                "distribution" => "block",
+                "get-user-env" => "L",
+                "begin" | "deadline" => "now",
+                _ => "1",
+            };
+            let takes = entry.opt.takes != crate::getopt::Takes::Nothing;
+            let found = Found {
+                name: entry.opt.name,
+                value: takes.then(|| value.into()),
+            };
+            let scene = Scene {
+                program: Program::Sbatch,
+                now: &now,
+                root: false,
+            };
+            let taken = Wishes::default().apply(&found, &scene);
+            if entry.status == Status::Done && !own.contains(&entry.opt.name) {
+                assert_eq!(taken, Ok(true), "{}", entry.opt.long);
+            }
+        }
+    }
+}

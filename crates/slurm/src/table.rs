@@ -1,0 +1,203 @@
+//! Tables of options with a short description each: what is read and what `--help` and
+//! `--usage` tell come from the same rows, so that neither can miss one.
+
+use crate::getopt::{Opt, Takes};
+
+/// Where the description of an option begins.
+const COLUMN: usize = 34;
+/// Longest line of a synopsis.
+const LINE: usize = 80;
+
+/// An option and what is told of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// How it is spelled.
+    pub opt: Opt,
+    /// What its value is called; empty without one.
+    pub value: &'static str,
+    /// What it does, in a few words; empty: it is not listed.
+    pub about: &'static str,
+}
+
+impl Row {
+    /// An option without a value.
+    pub const fn flag(short: u8, long: &'static str, about: &'static str) -> Self {
+        let (opt, value) = (Opt::both(short, long, Takes::Nothing), "");
+        Self { opt, value, about }
+    }
+
+    /// An option with a value.
+    pub const fn value(
+        short: u8,
+        long: &'static str,
+        value: &'static str,
+        about: &'static str,
+    ) -> Self {
+        let opt = Opt::both(short, long, Takes::Value);
+        Self { opt, value, about }
+    }
+
+    /// An option without a value that has no letter.
+    pub const fn long_flag(long: &'static str, about: &'static str) -> Self {
+        let (opt, value) = (Opt::long(long, Takes::Nothing), "");
+        Self { opt, value, about }
+    }
+
+    /// An option with a value that has no letter.
+    pub const fn long_value(long: &'static str, value: &'static str, about: &'static str) -> Self {
+        let opt = Opt::long(long, Takes::Value);
+        Self { opt, value, about }
+    }
+
+    /// The same option with a value that may be left out.
+    pub const fn perhaps(self) -> Self {
+        let opt = Opt {
+            takes: Takes::Perhaps,
+            ..self.opt
+        };
+        Self { opt, ..self }
+    }
+
+    /// Another spelling of the option `name`: accepted and not listed.
+    pub const fn also(self, name: &'static str) -> Self {
+        Self {
+            opt: self.opt.known_as(name),
+            value: self.value,
+            about: "",
+        }
+    }
+
+    /// One that is accepted and not listed.
+    pub const fn hidden(opt: Opt) -> Self {
+        let (value, about) = ("", "");
+        Self { opt, value, about }
+    }
+
+    /// `-A, --account=NAME`.
+    fn spelled(&self) -> String {
+        let short = match self.opt.short {
+            Some(letter) if !self.opt.long.is_empty() => format!("-{}, ", char::from(letter)),
+            Some(letter) => format!("-{}", char::from(letter)),
+            None => "    ".to_owned(),
+        };
+        let long = match self.opt.long {
+            "" => String::new(),
+            long => format!("--{long}"),
+        };
+        match (self.opt.takes, self.value) {
+            (Takes::Nothing, _) | (_, "") => format!("{short}{long}"),
+            (Takes::Value, value) => format!("{short}{long}={value}"),
+            (Takes::Perhaps, value) => format!("{short}{long}[={value}]"),
+        }
+    }
+
+    /// ` [-A NAME]`, or by its name where it has no letter.
+    fn short_form(&self) -> String {
+        let value = match self.opt.takes {
+            Takes::Nothing => String::new(),
+            Takes::Value => format!(" {}", self.value),
+            Takes::Perhaps => format!("[={}]", self.value),
+        };
+        match self.opt.short {
+            Some(short) if self.opt.takes != Takes::Perhaps => {
+                format!(" [-{}{value}]", char::from(short))
+            }
+            Some(_) | None => format!(" [--{}{value}]", self.opt.long),
+        }
+    }
+}
+
+/// What the parser needs of the rows.
+pub fn opts(rows: &[Row]) -> Vec<Opt> {
+    rows.iter().map(|r| r.opt).collect()
+}
+
+/// The text of `--help`: how it is called, then each option; the description of one with a
+/// long name stands below it.
+pub fn help(usage: &str, rows: &[Row]) -> String {
+    let mut text = format!("Usage: {usage}\n");
+    for row in rows.iter().filter(|r| !r.about.is_empty()) {
+        let spelled = format!("  {}", row.spelled());
+        let gap = match spelled.len() + 2 > COLUMN {
+            true => format!("\n{:COLUMN$}", ""),
+            false => " ".repeat(COLUMN - spelled.len()),
+        };
+        text.push_str(&format!("{spelled}{gap}{}\n", row.about));
+    }
+    text
+}
+
+/// The text of `--usage`: how it is called and the names of the options.
+pub fn usage(usage: &str, rows: &[Row]) -> String {
+    let listed = rows.iter().filter(|r| !r.about.is_empty());
+    let names: Vec<String> = listed
+        .map(|r| format!("[{}]", r.spelled().trim()))
+        .collect();
+    format!("Usage: {usage}\n  {}\n", names.join("\n  "))
+}
+
+/// The text of `--usage` of commands that show: all options in a row, on lines of at most 80
+/// characters.
+pub fn synopsis(program: &str, rows: &[Row]) -> String {
+    let mut text = format!("Usage: {program}");
+    let indent = text.len();
+    let mut line = indent;
+    for row in rows.iter().filter(|r| !r.about.is_empty()) {
+        let word = row.short_form();
+        if line + word.len() > LINE {
+            text.push_str(&format!("\n{:indent$}", ""));
+            line = indent;
+        }
+        line += word.len();
+        text.push_str(&word);
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let rows = [
+            Row::value(b'n', "name", "NAME", "which"),
+            Row::long_flag("me", "own"),
+            Row::hidden(Opt::long("ctld", Takes::Nothing)),
+        ];
+        assert_eq!(
+            help("prog [OPTIONS]", &rows),
+            "Usage: prog [OPTIONS]\n  -n, --name=NAME                 which\n      --me                        own\n"
+        );
+        assert_eq!(
+            usage("prog", &rows),
+            "Usage: prog\n  [-n, --name=NAME]\n  [--me]\n"
+        );
+    }
+
+    #[test]
+    fn texts_of_commands_that_show() {
+        let table = [
+            Row::flag(b'h', "noheader", "no headings"),
+            Row::value(b'j', "job", "ID[,...]", "these jobs"),
+            Row::value(b'J', "jobs", "ID", "").also("job"),
+            Row::long_flag("json", "JSON"),
+            Row::long_value("a-very-long-option", "SOME-LONG-VALUE", "long").perhaps(),
+        ];
+        let want = [
+            "Usage: squeue [OPTIONS]",
+            "  -h, --noheader                  no headings",
+            "  -j, --job=ID[,...]              these jobs",
+            "      --json                      JSON",
+            "      --a-very-long-option[=SOME-LONG-VALUE]",
+            "                                  long",
+        ];
+        let text = help("squeue [OPTIONS]", &table);
+        assert_eq!(text.lines().collect::<Vec<_>>(), want);
+        assert_eq!(
+            synopsis("squeue", &table),
+            "Usage: squeue [-h] [-j ID[,...]] [--json]\n              [--a-very-long-option[=SOME-LONG-VALUE]]\n"
+        );
+    }
+}

@@ -1,0 +1,325 @@
+use super::*;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+
+const STEP: StepId = StepId(3);
+
+fn processors(n: u32) -> Vec<u32> {
+    (0..n).collect()
+}
+
+#[test]
+fn processor_lists() {
+    assert_eq!(ranges(vec![3, 0, 1, 2, 7]), "0-3,7");
+    let groups = Cgroups {
+        cpuset: Some("/x".into()),
+        processors: vec![4, 5, 9],
+        real: true,
+        limit_cores: true,
+        ..Cgroups::default()
+    };
+    assert_eq!(groups.cpus(&[0, 2]).as_deref(), Some("4,9"));
+    assert_eq!(groups.cpus(&[0, 1, 2]), None);
+    assert_eq!(groups.cpus(&[3]), None);
+    assert_eq!(groups.processors_of(&[0, 2]), [4, 9]);
+    assert!(groups.processors_of(&[0, 3]).is_empty());
+}
+
+/// A machine with version 2 and all its controllers.
+fn version_2(real: bool) -> Cgroups {
+    Cgroups {
+        unified: Some("/u".into()),
+        controllers: Controllers {
+            memory: true,
+            cpu: true,
+            cpuset: true,
+        },
+        programs: true,
+        processors: processors(4),
+        real,
+        limit_cores: true,
+        ..Cgroups::default()
+    }
+}
+
+fn directory(group: &Group) -> String {
+    group.path().display().to_string()
+}
+
+fn set<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = settings.iter().find(|(n, _)| n == name);
+    found.map(|(_, v)| v.as_str())
+}
+
+const JOB: Wanted<'_> = Wanted {
+    name: "7.1",
+    memory_bytes: Some(1 << 20),
+    cores: &[0, 1],
+    denied: &[],
+};
+
+#[test]
+fn version_2_limits_are_settings_of_the_jobs_group() {
+    let got = version_2(false).groups_for(JOB);
+    assert_eq!(got.len(), 1);
+    assert!(got[0].memory && got[0].unified);
+    assert_eq!(directory(&got[0]), "/u/7.1/batch");
+    assert_eq!(got[0].parent().as_deref(), Some(Path::new("/u")));
+    let outer = got[0].within.as_ref().unwrap();
+    assert!(outer.own && outer.must);
+    assert_eq!(outer.directory, OsText::from("/u/7.1".to_owned()));
+    assert_eq!(outer.settings[0].0, "memory.max");
+    assert_eq!(set(&outer.settings, "memory.max"), Some("1048576"));
+    assert_eq!(set(&outer.settings, "cpu.max"), Some("200000 100000"));
+    assert_eq!(set(&outer.settings, "cpuset.cpus"), None);
+    // Last: from then on nothing may run in it.
+    let last = outer.settings.last().unwrap();
+    assert_eq!(last.1, "+memory +cpu +cpuset");
+}
+
+#[test]
+fn version_2_steps_lie_in_the_jobs_group() {
+    let groups = version_2(true);
+    let check = |memory, cores: &[u32], want: &[(&str, &str)]| {
+        let step = StepWanted {
+            step: STEP,
+            memory_bytes: memory,
+            cores,
+            denied: &[],
+        };
+        let got = groups.groups_for_step(JOB, step);
+        assert_eq!(got.len(), 1, "{got:?}");
+        assert_eq!(directory(&got[0]), "/u/7.1/s.3");
+        let outer = got[0].within.clone().unwrap();
+        assert_eq!(outer.settings[0].1, "1048576");
+        assert!(outer.must && !outer.own, "stays when the step is over");
+        let settings: Vec<_> = got[0].settings.iter().map(|(n, v)| (&**n, &**v)).collect();
+        assert_eq!(settings, want);
+    };
+    let together = ("memory.oom.group", "1");
+    check(None, &[], &[together]);
+    check(None, &[1], &[("cpuset.cpus", "1"), together]);
+    let swap = ("memory.swap.max", "0");
+    check(Some(4096), &[], &[("memory.max", "4096"), swap, together]);
+    // Never more than the job has.
+    let all = [("memory.max", "1048576"), swap, together];
+    check(Some(1 << 30), &[], &all);
+}
+
+#[test]
+fn devices_by_either_version() {
+    let denied = [
+        DeviceNumber {
+            block: false,
+            major: 195,
+            minor: 1,
+        },
+        DeviceNumber {
+            block: true,
+            major: 8,
+            minor: 0,
+        },
+    ];
+    let job = Wanted {
+        denied: &denied,
+        ..JOB
+    };
+    let v2 = version_2(true);
+    assert_eq!(v2.groups_for(job)[0].denied, denied);
+    let task = v2.groups_for_task("7.1", STEP, 0, &denied);
+    assert_eq!(directory(&task[0]), "/u/7.1/s.3/t.0");
+    assert_eq!(task[0].denied, denied);
+    let v1 = Cgroups {
+        unified: Some("/u".into()),
+        devices: Some("/d".into()),
+        ..Cgroups::default()
+    };
+    let got = v1.groups_for(job);
+    assert_eq!(directory(&got[0]), "/u/7.1");
+    assert!(got[0].denied.is_empty() && got[0].within.is_none());
+    let texts: Vec<&str> = got[1].settings.iter().map(|(_, v)| v.as_str()).collect();
+    assert_eq!(texts, ["c 195:1 rwm", "b 8:0 rwm"]);
+    assert!(got[1].shared && got[1].strict);
+    assert_eq!(v1.groups_for_task("7.1", STEP, 0, &denied), got[1..]);
+    assert_ne!(
+        directory(&v1.groups_for_task("7.1", STEP, 0, &denied[..1])[0]),
+        directory(&got[1]),
+        "another set is another group"
+    );
+    assert!(v1.groups_for_task("7.1", STEP, 0, &[]).is_empty());
+}
+
+/// This machine's groups under a name of this test, removed at its end.
+struct Here(Cgroups);
+
+impl Here {
+    /// `None`, having said so, where this process may not use what `enough` wants.
+    fn new(test: &str, enough: impl Fn(&Cgroups) -> bool) -> Option<Self> {
+        let devices = test.starts_with("devices");
+        let name = format!("cosy-test-{test}-{}", std::process::id());
+        let (found, missing) =
+            Cgroups::detect(&name, 1, true, crate::detect::processors(), devices);
+        if !enough(&found) {
+            eprintln!("{test}: not tested: there are no such control groups here: {missing:?}");
+            return None;
+        }
+        Some(Self(found))
+    }
+
+    fn directories(&self) -> Vec<PathBuf> {
+        let inside = |p: &PathBuf| fs::read_dir(p).into_iter().flatten().flatten();
+        let all = self.0.parents().flat_map(inside).map(|e| e.path());
+        all.filter(|p| p.is_dir()).collect()
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.clean(|_| false);
+        self.0.remove_parents();
+    }
+}
+
+/// Runs a script in groups that are made for it.
+fn run_in(groups: &[Group], script: &str) -> Output {
+    for group in groups {
+        group.create().unwrap();
+    }
+    let join: String = groups
+        .iter()
+        .map(|g| format!("echo $$ > {}/cgroup.procs && ", directory(g)))
+        .collect();
+    Command::new("/bin/sh")
+        .args(["-c", &format!("{join}exec sh -c '{script}'")])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_step_is_kept_to_its_memory_inside_its_jobs() {
+    let Some(here) = Here::new("memory", |c| c.memory.is_some() || c.controllers.memory) else {
+        return;
+    };
+    const MIB: u64 = 1 << 20;
+    let job = Wanted {
+        name: "1.1",
+        memory_bytes: Some(64 * MIB),
+        ..Wanted::default()
+    };
+    let check = |step: u32, memory: Option<u64>, use_mib: u64, killed: bool| {
+        let step = StepWanted {
+            step: StepId(step),
+            memory_bytes: memory,
+            ..StepWanted::default()
+        };
+        let groups = here.0.groups_for_step(job, step);
+        let script = format!(
+            "head -c {} /dev/zero | tail -c {}",
+            2 * use_mib * MIB,
+            use_mib * MIB
+        );
+        let output = run_in(&groups, &format!("{script} > /dev/null; exit $?"));
+        let memory = groups.iter().find(|g| g.memory).unwrap();
+        assert_eq!(memory.out_of_memory_kills() > 0, killed, "{output:?}");
+        assert_eq!(output.status.success(), !killed, "{output:?}");
+        let peak = memory.peak_memory().unwrap();
+        let least = if killed { 16 } else { use_mib };
+        assert!(peak >= least * MIB && peak <= 64 * MIB, "{peak}");
+        groups.iter().for_each(Group::remove);
+        assert!(!memory.path().exists());
+        peak
+    };
+    let small = check(0, Some(16 * MIB), 8, false);
+    check(1, Some(16 * MIB), 32, true);
+    // More than the job has; and not limited itself.
+    check(2, Some(256 * MIB), 128, true);
+    check(3, None, 128, true);
+    let of_job = here.0.usage_of_job("1.1").peak_bytes.unwrap();
+    assert!(of_job >= small, "{of_job} {small}");
+    // The job's groups stay until it is over.
+    assert!(!here.directories().is_empty());
+    here.0.remove_job("1.1");
+    assert_eq!(here.directories(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_batch_program_and_steps_go_apart() {
+    let Some(here) = Here::new("apart", |c| c.unified.is_some()) else {
+        return;
+    };
+    let batch = here.0.groups_for(Wanted {
+        name: "2.1",
+        ..Wanted::default()
+    });
+    let job = Wanted {
+        name: "2.1",
+        ..Wanted::default()
+    };
+    let step = here.0.groups_for_step(job, StepWanted::default());
+    let sleep = |groups: &[Group]| {
+        groups.iter().for_each(|g| g.create().unwrap());
+        let join = format!("echo $$ > {}/cgroup.procs", directory(&groups[0]));
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &format!("{join}; echo; exec sleep 1000")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Joined as soon as it has said something.
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        child
+    };
+    let (mut script, mut task) = (sleep(&batch), sleep(&step));
+    batch[0].kill();
+    assert_eq!(script.wait().unwrap().signal(), Some(9));
+    assert_eq!(batch[0].processes(), Vec::<i32>::new());
+    assert_eq!(step[0].processes(), [task.id() as i32], "the step runs on");
+    batch[0].remove();
+    assert!(step[0].path().exists());
+    here.0.remove_job("2.1");
+    assert_eq!(task.wait().unwrap().signal(), Some(9));
+    assert_eq!(here.directories(), Vec::<PathBuf>::new());
+}
+
+/// A task that is kept from /dev/full opens /dev/zero only.
+fn check_devices(groups: &Cgroups) {
+    let denied = crate::devices::number_of(Path::new("/dev/full")).unwrap();
+    let job = Wanted {
+        name: "3.1",
+        ..Wanted::default()
+    };
+    let step = StepWanted {
+        step: STEP,
+        ..StepWanted::default()
+    };
+    let mut all = groups.groups_for_step(job, step);
+    all.extend(groups.groups_for_task("3.1", STEP, 0, &[denied]));
+    let output = run_in(&all, "head -c 1 /dev/zero && : < /dev/full");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.stdout, [0], "{error}");
+    assert!(error.contains("Operation not permitted"), "{error}");
+    assert!(!output.status.success());
+    // The step itself is not kept from it.
+    all.pop();
+    let output = run_in(&all, "head -c 1 /dev/full");
+    assert_eq!(output.stdout, [0], "{output:?}");
+}
+
+#[test]
+fn version_1_keeps_devices_away() {
+    if let Some(here) = Here::new("devices-1", |c| c.devices.is_some()) {
+        check_devices(&here.0);
+    }
+}
+
+#[test]
+fn version_2_keeps_devices_away() {
+    let works = |c: &Cgroups| c.unified.as_deref().is_some_and(program::works);
+    if let Some(mut here) = Here::new("devices-2", works) {
+        // Where both are there version 1 is used: leave it out.
+        let version_1 = here.0.devices.take();
+        here.0.programs = true;
+        check_devices(&here.0);
+        here.0.devices = version_1;
+    }
+}

@@ -1,0 +1,172 @@
+//! What one task has said so far: bytes become messages, in whichever version of the
+//! interface its greeting names.
+
+use super::one::{self, SpawnLines};
+use super::two;
+use super::words::{Message, Question, Reply, Thread, Verb, shown};
+use cosy_model::limits;
+
+/// How far a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Nothing was said yet.
+    Silent,
+    /// It speaks PMI-1.
+    One,
+    /// It speaks PMI-2.
+    Two,
+    /// It has said that it will say nothing more.
+    Finalized,
+    /// Its end is closed, or what it said was no PMI.
+    Gone,
+}
+
+/// Something complete that a task said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// Its first word: it would like to speak this version.
+    Greeting(u32),
+    /// A message.
+    Message(Message),
+}
+
+/// The server's side of one task.
+#[derive(Debug)]
+pub struct Task {
+    /// How far it is.
+    pub stage: Stage,
+    /// It has greeted and not finalised, wherever it is now.
+    pub unfinished: bool,
+    /// It waits at a barrier; which of its threads does.
+    pub at_barrier: Option<Option<Thread>>,
+    /// Attributes of the node that its threads wait for.
+    pub wanted: Vec<(Vec<u8>, Option<Thread>)>,
+    input: Vec<u8>,
+    /// So many bytes of `input` were taken.
+    taken: usize,
+    spawn: Option<SpawnLines>,
+}
+
+impl Task {
+    /// One that has said nothing.
+    pub const fn new() -> Self {
+        Self {
+            stage: Stage::Silent,
+            unfinished: false,
+            at_barrier: None,
+            wanted: Vec::new(),
+            input: Vec::new(),
+            taken: 0,
+            spawn: None,
+        }
+    }
+
+    /// Whether an exchange waits for it.
+    pub fn is_owed(&self) -> bool {
+        match self.stage {
+            Stage::Silent | Stage::One | Stage::Two => self.at_barrier.is_none(),
+            Stage::Finalized | Stage::Gone => false,
+        }
+    }
+
+    /// Nothing more comes from it, and it is told nothing more.
+    pub fn leave(&mut self, stage: Stage) {
+        *self = Self {
+            stage,
+            unfinished: self.unfinished,
+            ..Self::new()
+        };
+    }
+
+    /// Keeps bytes until they are taken as messages.
+    pub fn hear(&mut self, bytes: &[u8]) {
+        self.input.drain(..self.taken);
+        self.taken = 0;
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// The next complete thing that it said.
+    ///
+    /// # Errors
+    /// No PMI, in one line.
+    pub fn next(&mut self) -> Result<Option<Said>, String> {
+        match self.stage {
+            Stage::Silent => {
+                let greeting = self.line()?.map(|line| one::greeting(&line));
+                Ok(greeting.transpose()?.map(Said::Greeting))
+            }
+            Stage::One => self.next_of_one(),
+            Stage::Two => {
+                let body = self.packet()?;
+                let message = body.map(|body| two::read(&body)).transpose()?;
+                Ok(message.map(Said::Message))
+            }
+            Stage::Finalized if self.rest().is_empty() => Ok(None),
+            Stage::Finalized => Err(format!("{} after its end of PMI", shown(self.rest()))),
+            Stage::Gone => Ok(None),
+        }
+    }
+
+    /// An answer in its language.
+    pub fn answer(&self, verb: Verb, thread: Option<Thread>, reply: &Reply<'_>) -> Vec<u8> {
+        match self.stage {
+            Stage::Two => two::write(verb, thread, reply),
+            Stage::Silent | Stage::One | Stage::Finalized | Stage::Gone => one::write(verb, reply),
+        }
+    }
+
+    fn next_of_one(&mut self) -> Result<Option<Said>, String> {
+        while let Some(line) = self.line()? {
+            let Some(spawn) = &mut self.spawn else {
+                if !SpawnLines::begins(&line) {
+                    return one::read(&line).map(|m| Some(Said::Message(m)));
+                }
+                self.spawn = Some(SpawnLines::default());
+                continue;
+            };
+            let answer_due = spawn.take(&line);
+            if answer_due.is_some() {
+                self.spawn = None;
+            }
+            if answer_due == Some(true) {
+                let ask = Question::Spawn.into();
+                return Ok(Some(Said::Message(Message { ask, thread: None })));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.input.get(self.taken..).unwrap_or_default()
+    }
+
+    /// The next line without its end.
+    fn line(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let rest = self.rest();
+        let end = rest.iter().position(|&b| b == b'\n');
+        let length = end.unwrap_or(rest.len());
+        let limit = limits::PMI_MESSAGE;
+        if length > limit {
+            return Err(format!(
+                "a line of more than {limit} bytes, the most of PMI-1"
+            ));
+        }
+        let line = end.map(|end| rest[..end].to_vec());
+        self.taken += line.as_ref().map_or(0, |line| line.len() + 1);
+        Ok(line)
+    }
+
+    /// The next message of PMI-2 without its length.
+    fn packet(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let rest = self.rest();
+        let Some(head) = rest.first_chunk::<{ two::LENGTH }>() else {
+            return Ok(None);
+        };
+        let end = two::LENGTH + two::length(*head)?;
+        let body = rest.get(two::LENGTH..end).map(<[u8]>::to_vec);
+        if body.is_some() {
+            self.taken += end;
+        }
+        Ok(body)
+    }
+}

@@ -1,0 +1,188 @@
+//! What a job of Slurm's dialect finds and is told: `SLURM_*` variables, files and working
+//! directory as Slurm opens them, and sentences in its error output.
+//!
+//! What happens between fork and exec is prepared here before the fork. What the shepherd
+//! itself says into the job's file is written by a process of its own that has become the
+//! user, because root may not be able to reach that file.
+
+use super::child::{Identity, Variables, c};
+use crate::spool::Task;
+use crate::sys::{self, Fork};
+use cosy_model::node::KillCause;
+use cosy_model::{Dialect, OsText, Program, Time};
+use cosy_slurm::environment::{self, Facts};
+use cosy_slurm::stepd::{self, Why};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::ffi::CString;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where a job goes whose working directory cannot be entered.
+pub(super) const OTHER_WORKDIR: &std::ffi::CStr = c"/tmp";
+/// What Slurm shows in the place of a signal for a job that could not be started.
+pub(super) const NOT_STARTED: i32 = 53;
+/// How long a sentence may take to be written before what it announces is done anyway.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// True for a job that is spoken to in Slurm's words.
+pub fn is(task: &Task) -> bool {
+    task.launch.dialect == Dialect::Slurm
+}
+
+/// Adds what a batch script finds. Nothing that its user has set is lost but what bears
+/// the same name.
+pub(super) fn add_variables(task: &Task, all: &mut Variables) {
+    let launch = &task.launch;
+    let Some(facts) = Facts::read(&launch.environment.0) else {
+        return;
+    };
+    let mut ours = facts.batch(&launch.allocation.node);
+    environment::gpus(&launch.allocation.gpus, &mut ours);
+    for (name, value) in ours.0 {
+        all.insert(name.into(), value.into_bytes());
+    }
+    all.entry(b"TMPDIR".into())
+        .or_insert_with(|| b"/tmp".into());
+}
+
+/// A name relative to the working directory as one from the root: Slurm's jobs may begin in
+/// another directory than the one that their files are named from.
+pub(super) fn absolute(task: &Task, name: &OsText) -> OsText {
+    if name.is_empty() || name.0.starts_with(b"/") {
+        return name.clone();
+    }
+    OsText([&task.launch.workdir.0[..], b"/", &name.0].concat())
+}
+
+/// Sentences that a job's process may have to say before its program runs.
+#[derive(Clone, Debug)]
+pub(super) struct Words {
+    workdir: String,
+    interpreter: Option<String>,
+    program: String,
+}
+
+impl Words {
+    /// For a job in `directory` of the spool.
+    pub(super) fn new(task: &Task, directory: &Path) -> Self {
+        let launch = &task.launch;
+        let (interpreter, program) = match &launch.program {
+            Program::Script { name, .. } => {
+                let script = crate::spool::script(directory, launch.dialect);
+                (super::child::interpreter(&script), name.lossy())
+            }
+            Program::Command { argv } => {
+                let first = argv.first().map(OsText::lossy);
+                (None, first.unwrap_or_default())
+            }
+            Program::Allocation => (None, String::new()),
+        };
+        Self {
+            workdir: launch.workdir.lossy(),
+            interpreter,
+            program,
+        }
+    }
+
+    /// For a task of a step.
+    pub(super) fn of_task(workdir: &str, program: &str) -> Self {
+        Self {
+            workdir: workdir.to_owned(),
+            interpreter: None,
+            program: program.to_owned(),
+        }
+    }
+
+    /// The working directory could not be entered: in Slurm the supervisor says so and then
+    /// every task; the first here speaks for both.
+    pub(super) fn no_workdir(&self, errno: Errno, first: bool) {
+        let text = stepd::no_workdir(&self.workdir, sys::errno_text(errno as i32));
+        say(&text.repeat(1 + usize::from(first)));
+    }
+
+    /// The program could not be executed.
+    pub(super) fn no_program(&self, errno: Errno) {
+        let cause = sys::errno_text(errno as i32);
+        say(&match &self.interpreter {
+            Some(path) => stepd::no_interpreter(path, cause),
+            None => stepd::no_program(&self.program, cause),
+        });
+    }
+}
+
+/// What is not there cannot be forbidden, even where a folder on the way is.
+pub(super) fn none_exists(candidates: &[CString]) -> bool {
+    use nix::unistd::{AccessFlags, access};
+    candidates.len() > 1
+        && candidates
+            .iter()
+            .all(|path| access(path.as_c_str(), AccessFlags::F_OK).is_err())
+}
+
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// `SLURM_TASK_PID` of this process.
+pub(super) fn own_pid() -> Option<CString> {
+    CString::new(format!("SLURM_TASK_PID={}", nix::unistd::getpid())).ok()
+}
+
+/// Why a job is ended, in Slurm's words; what was given up is not told.
+pub fn why(cause: KillCause) -> Option<Why> {
+    match cause {
+        KillCause::Cancelled => Some(Why::Cancelled),
+        KillCause::TimeLimit => Some(Why::TimeLimit),
+        KillCause::Requeued => Some(Why::Requeue),
+        KillCause::Superseded => None,
+    }
+}
+
+/// Tells the job in its error output why it is being ended.
+pub(super) fn tell(task: &Task, why: Why, now: Time) {
+    let allocation = &task.launch.allocation;
+    let (job, node) = (allocation.key.job.0, &allocation.node);
+    let text = stepd::job_cancelled(job, node, &sys::local_time(now), why);
+    let launch = &task.launch;
+    let name = match launch.stderr.is_empty() {
+        true => &launch.stdout,
+        false => &launch.stderr,
+    };
+    let Ok(path) = c(&absolute(task, name).0) else {
+        return;
+    };
+    let identity = Identity::of(allocation);
+    // SAFETY: a shepherd has one thread.
+    match unsafe { sys::fork_into(None) } {
+        Ok(Fork::Child) => {
+            if identity.is_none_or(|i| i.take().is_ok()) {
+                append(&path, text.as_bytes());
+            }
+            sys::exit_now(0)
+        }
+        Ok(Fork::Parent(pid)) => wait_for(pid),
+        Err(_) => {}
+    }
+}
+
+fn append(path: &CString, text: &[u8]) {
+    let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
+    if let Ok(file) = nix::fcntl::open(path.as_c_str(), flags | OFlag::O_CLOEXEC, Mode::empty()) {
+        let _ = nix::unistd::write(&file, text);
+    }
+}
+
+/// Not longer than a moment: a file system that hangs must not keep the job alive.
+fn wait_for(pid: nix::unistd::Pid) {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => std::thread::sleep(Duration::from_millis(1)),
+            _ => return,
+        }
+    }
+}

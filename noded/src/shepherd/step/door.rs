@@ -1,0 +1,129 @@
+//! The `io` socket: where the daemon brings further connections.
+
+use crate::steps::Dock;
+use crate::sys;
+use cosy_proto::frame::Decoder;
+use nix::errno::Errno;
+use nix::sys::socket::{getsockopt, sockopt};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+/// Name of the socket in the step's directory.
+pub const NAME: &str = "io";
+/// Longest first frame, in bytes.
+const FRAME: usize = 256;
+/// Most that have come and not yet said what for.
+const NEWCOMERS: usize = 256;
+
+#[derive(Debug)]
+struct Newcomer {
+    socket: UnixStream,
+    decoder: Decoder,
+}
+
+/// The socket, and those who have come and not yet said what for.
+#[derive(Debug, Default)]
+pub struct Door {
+    listener: Option<UnixListener>,
+    newcomers: Vec<Newcomer>,
+}
+
+/// One who has.
+#[derive(Debug)]
+pub struct Docked {
+    /// What for.
+    pub what: Dock,
+    /// The connection.
+    pub socket: OwnedFd,
+    /// What it has said besides.
+    pub already: Vec<u8>,
+}
+
+impl Door {
+    /// Opens it in the working directory. Only the daemon's own user gets in.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub fn open() -> io::Result<Self> {
+        let _ = std::fs::remove_file(NAME);
+        let listener = UnixListener::bind(Path::new(NAME))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener: Some(listener),
+            newcomers: Vec::new(),
+        })
+    }
+
+    /// The socket.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.listener.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Those who are to say what they want.
+    pub fn newcomers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.newcomers.iter().map(|n| n.socket.as_fd())
+    }
+
+    /// Lets in who waits outside.
+    pub fn accept(&mut self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        while let Ok((socket, _)) = listener.accept() {
+            let peer = getsockopt(&socket, sockopt::PeerCredentials);
+            let allowed = peer.is_ok_and(|p| p.uid() == sys::own_uid().0 || p.uid() == 0);
+            let there = self.newcomers.len();
+            if allowed && there < NEWCOMERS && socket.set_nonblocking(true).is_ok() {
+                self.newcomers.push(Newcomer {
+                    socket,
+                    decoder: Decoder::new(FRAME),
+                });
+            }
+        }
+    }
+
+    /// Listens to the newcomers; gives those who have said what they want.
+    pub fn hear(&mut self) -> Vec<Docked> {
+        let mut docked = Vec::new();
+        let mut waiting = Vec::new();
+        for mut newcomer in std::mem::take(&mut self.newcomers) {
+            match newcomer.hear() {
+                Heard::Nothing => waiting.push(newcomer),
+                Heard::Gone => {}
+                Heard::Said(what) => docked.push(Docked {
+                    what,
+                    already: newcomer.decoder.rest(),
+                    socket: newcomer.socket.into(),
+                }),
+            }
+        }
+        self.newcomers = waiting;
+        docked
+    }
+}
+
+enum Heard {
+    Nothing,
+    Gone,
+    Said(Dock),
+}
+
+impl Newcomer {
+    /// Reads no more than belongs to the first frame, as far as can be known.
+    fn hear(&mut self) -> Heard {
+        let mut buffer = [0; FRAME];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => return Heard::Gone,
+            Ok(n) => self.decoder.push(&buffer[..n]),
+            Err(e) if e.raw_os_error() == Some(Errno::EAGAIN as i32) => return Heard::Nothing,
+            Err(_) => return Heard::Gone,
+        }
+        match self.decoder.next_frame() {
+            Ok(None) => Heard::Nothing,
+            Ok(Some(body)) => cosy_proto::frame::decode(body).map_or(Heard::Gone, Heard::Said),
+            Err(_) => Heard::Gone,
+        }
+    }
+}

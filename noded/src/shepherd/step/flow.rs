@@ -1,0 +1,114 @@
+//! Output of tasks on its way up, input on its way to them.
+
+use super::run::Supervisor;
+use super::task::{self, Read};
+use super::terminal::END_OF_INPUT;
+use cosy_model::step::{Stream, Up};
+use cosy_proto::step;
+use nix::errno::Errno;
+use std::rc::Rc;
+
+impl Supervisor<'_> {
+    /// Reads once what a task has written.
+    pub(super) fn read_output(&mut self, place: usize, stream: Stream) -> Read {
+        if !self.has_room() {
+            return Read::Some(0);
+        }
+        let Some(its) = self.tasks.get_mut(place) else {
+            return Read::End;
+        };
+        let Some(fd) = its.ends.of(stream) else {
+            return Read::End;
+        };
+        let read = task::read(fd, &mut self.buffer);
+        let rank = its.rank;
+        match read {
+            Read::Some(count) => {
+                let mut frame = Vec::with_capacity(count + 10);
+                step::put_output(&mut frame, rank, stream, &self.buffer[..count]);
+                self.output(Rc::new(frame));
+                self.up.flush();
+            }
+            Read::NotYet => {}
+            Read::End => its.ends.close(stream),
+        }
+        read
+    }
+
+    /// A frame of output goes up.
+    pub(super) fn output(&mut self, frame: super::queue::Bytes) {
+        if self.head {
+            self.watchers.output(&frame);
+        }
+        self.pass_up(frame);
+    }
+
+    /// Nothing of the step is left here: what is still in its pipes is read, then they
+    /// are closed, even where something outside holds their other end.
+    pub(super) fn drain(&mut self) {
+        for place in 0..self.tasks.len() {
+            for stream in [Stream::Output, Stream::Error] {
+                while self.has_room() {
+                    match self.read_output(place, stream) {
+                        Read::Some(_) => {}
+                        Read::NotYet | Read::End => {
+                            self.tasks[place].ends.close(stream);
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// All outputs of tasks here were read to their ends.
+    pub(super) fn is_drained(&self) -> bool {
+        let closed = |t: &task::Task| t.ends.output.is_none() && t.ends.error.is_none();
+        self.tasks.iter().all(closed)
+    }
+
+    /// Gives tasks their input, as much as they take.
+    pub(super) fn feed(&mut self) {
+        for place in 0..self.tasks.len() {
+            self.feed_one(place);
+        }
+        if let Some(bytes) = self.input.untold() {
+            self.send_up(Up::StdinTaken { bytes });
+        }
+    }
+
+    fn feed_one(&mut self, place: usize) {
+        let ends = &mut self.tasks[place].ends;
+        while let Some(fd) = &ends.input {
+            let bytes = self.input.next_of(place);
+            if bytes.is_empty() {
+                break;
+            }
+            match nix::unistd::write(fd, bytes) {
+                Ok(count) => self.input.task_took(place, count),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return,
+                Err(_) => {
+                    ends.input = None;
+                    self.input.task_gone(place);
+                }
+            }
+        }
+        if self.input.is_over_for(place) && ends.input.is_some() {
+            self.end_input(place);
+        }
+    }
+
+    fn end_input(&mut self, place: usize) {
+        let ends = &mut self.tasks[place].ends;
+        let Some(fd) = ends.input.take() else {
+            return;
+        };
+        if ends.terminal.is_some() {
+            let _ = nix::unistd::write(&fd, &[END_OF_INPUT]);
+        }
+        if let Some(whole) = ends.whole.take() {
+            let _ = nix::unistd::write(&whole, &[1]);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The supervisor of a step on one node: starts its tasks, carries their output up and
+//! their input down, and sees to their end.
+//!
+//! Born by the nursery like the shepherd of an attempt, and like it outlives the daemon;
+//! what they agree on is in [`crate::steps`]. One thread that waits in poll(2).
+//!
+//! ```text
+//!            command or supervisor above
+//!                      │ up
+//!   io ──▶ door ──▶ supervisor ── pipes, terminal ── tasks
+//!                      │ hops (queue)
+//!            supervisors below
+//! ```
+//!
+//! [`run`] calls what [`wait`] has waited for; [`above`], [`below`], [`flow`] and [`finish`] do. What is pure
+//! is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
+//!
+//! Must not know: the network, TLS, the configuration, what the ends of tasks mean to the
+//! command. Always holds: output is never reordered within a task and stream, and all of it
+//! comes before the node's end; while much of it waits to be read above, nothing more is
+//! read from tasks; the outcome is in the spool before anyone is told; nothing of the step
+//! is left when it is told.
+
+mod above;
+mod below;
+mod door;
+mod environment;
+mod exchange;
+mod failure;
+mod finish;
+mod flow;
+mod gather;
+mod input;
+mod pattern;
+mod plan;
+mod prepare;
+mod queue;
+mod receive;
+mod run;
+mod start;
+mod tally;
+mod task;
+mod terminal;
+mod wait;
+mod watchers;
+mod way;
+
+use super::signals::Signals;
+use super::{claim, keep};
+use crate::spool::{self, Phase};
+use crate::steps::{StepOutcome, StepTask};
+use crate::sys;
+use cosy_model::step::NodeEnd;
+use cosy_model::{End, EndCause};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Runs the supervisor of the step that is kept in `directory`; `up` is its way up. The
+/// exit code of this process means nothing to anybody.
+pub fn run_and_exit(directory: &Path, lifeline: bool, up: OwnedFd) -> ! {
+    let code = i32::from(supervise(directory, lifeline, up).is_err());
+    sys::exit_now(code)
+}
+
+fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
+    std::env::set_current_dir(directory)?;
+    let Some(file) = claim(directory)? else {
+        return Ok(());
+    };
+    let lifeline = super::open_lifeline(lifeline)?;
+    let kept = match spool::read_launch::<StepTask>(&file) {
+        Ok(kept) => kept,
+        Err(e) => {
+            never_ran(format!("what the node kept of the step: {e}"));
+            return Ok(());
+        }
+    };
+    if kept.phase == Phase::Started {
+        return Ok(());
+    }
+    sys::become_subreaper()?;
+    sys::block_pipe_signal();
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    let signals = Signals::open()?;
+    let start = sys::now();
+    spool::mark_started(&file, start)?;
+    let task = kept.work;
+    // Those of tasks lie in the step's, or are shared: they go with it.
+    let own = task.own.iter().flat_map(|own| &own.groups);
+    let mut all = task.groups.iter().chain(own);
+    let groups = all.try_for_each(crate::cgroup::Group::create);
+    let trouble = groups.err().map(|e| e.to_string());
+    let mut supervisor =
+        run::Supervisor::new(&task, start, &signals, lifeline.as_ref(), up, trouble);
+    if !supervisor.run() {
+        super::vanish(directory, &task.groups);
+    }
+    Ok(())
+}
+
+fn never_ran(reason: String) {
+    keep(&StepOutcome {
+        end: NodeEnd {
+            end: End::never_ran(EndCause::LaunchFailed(reason), sys::now()),
+            drain: None,
+        },
+        tasks: Vec::new(),
+        whole: None,
+    });
+}

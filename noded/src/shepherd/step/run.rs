@@ -1,0 +1,501 @@
+//! The loop of a step's supervisor: waits for whatever comes first and does it.
+
+use super::door::Door;
+use super::exchange::{Act, Exchange};
+use super::input::Input;
+use super::queue::Queue;
+use super::tally::Tally;
+use super::task::{Task, never_ran};
+use super::watchers::Watchers;
+use super::way::Way;
+use super::{start, way};
+use crate::shepherd::clock::Clock;
+use crate::shepherd::end;
+use crate::shepherd::ending::Ending;
+use crate::shepherd::signals::{self, Heard, Order, Signals};
+use crate::steps::{StepTask, UpKind};
+use crate::sys::Usage;
+use cosy_model::node::KillCause;
+use cosy_model::step::{Down, Stream, Up};
+use cosy_model::{Dialect, EndCause, Time};
+use cosy_proto::step::StepFrame;
+use nix::libc;
+use nix::poll::PollFlags;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// While more than this waits to go up, nothing is read from tasks or children, in bytes.
+pub const WAITING: usize = 1 << 20;
+/// How long a hop that broke may take to come again, seen from below.
+pub(super) const BROKEN: Duration = Duration::from_secs(30);
+/// And seen from above, where the other side may have to be prepared first.
+pub(super) const SILENT: Duration = Duration::from_secs(60);
+/// How long those who do not read are waited for once the step was ended by force.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long watchers are waited for.
+pub(super) const WATCHERS: Duration = Duration::from_secs(2);
+/// Most that is read at once, in bytes.
+const CHUNK: usize = cosy_model::limits::STEP_CHUNK;
+
+/// A supervisor below.
+#[derive(Debug)]
+pub struct Child {
+    /// Numbers of the nodes that it speaks for.
+    pub nodes: Vec<u32>,
+    /// The hop.
+    pub way: Way,
+    /// Nothing more comes from there.
+    pub over: bool,
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug)]
+pub enum Ready {
+    Signals,
+    Lifeline,
+    Failures,
+    Up,
+    Door,
+    Newcomer,
+    Child(usize),
+    Watcher(usize),
+    Output(usize, Stream),
+    Input,
+    Line(u32),
+    Helper,
+}
+
+/// A step on this node.
+#[derive(Debug)]
+pub struct Supervisor<'a> {
+    pub(super) task: &'a StepTask,
+    /// Number of this node in the step.
+    pub(super) node: u32,
+    /// The whole step hangs on this node.
+    pub(super) head: bool,
+    pub(super) signals: &'a Signals,
+    pub(super) lifeline: Option<&'a OwnedFd>,
+    pub(super) start: Time,
+    pub(super) begun: Instant,
+    pub(super) clock: Clock,
+    pub(super) ending: Ending,
+    pub(super) ranks: Vec<u32>,
+    pub(super) tasks: Vec<Task>,
+    /// The tasks were forked, or never will be.
+    pub(super) forked: bool,
+    pub(super) failures: Option<OwnedFd>,
+    /// Processes of the step are left.
+    pub(super) processes: bool,
+    pub(super) usage: Usage,
+    pub(super) input: Input,
+    pub(super) up: Way,
+    /// Nobody above any more: what would go up is dropped.
+    pub(super) up_gone: bool,
+    pub(super) kills: u32,
+    pub(super) children: Vec<Child>,
+    pub(super) door: Door,
+    pub(super) watchers: Watchers,
+    pub(super) exchange: Exchange,
+    /// Of the tasks here; of everything that is known.
+    pub(super) here: Tally,
+    pub(super) whole: Tally,
+    /// Where reading of outputs goes on.
+    pub(super) turn: usize,
+    pub(super) buffer: Vec<u8>,
+    /// All that is here to be known is known, since then.
+    pub(super) concluded: Option<Instant>,
+    /// The daemon or the limit wanted the end.
+    pub(super) forced: bool,
+    pub(super) nothing_left_since: Option<Instant>,
+    abandoned: bool,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Takes a step on. `trouble`: why nothing of it can run here.
+    pub fn new(
+        task: &'a StepTask,
+        start: Time,
+        signals: &'a Signals,
+        lifeline: Option<&'a OwnedFd>,
+        up: OwnedFd,
+        trouble: Option<String>,
+    ) -> Self {
+        let node = task.order.tree.first().copied().unwrap_or(0);
+        let ranks = task.order.layout.ranks_of(node);
+        let begun = Instant::now();
+        let exchange = trouble.map_or_else(|| Exchange::new(task, node, &ranks), Err);
+        let (exchange, trouble) = match exchange {
+            Ok(exchange) => (exchange, None),
+            Err(trouble) => (Exchange::none(), Some(trouble)),
+        };
+        let queue = match task.up {
+            UpKind::Command => Queue::plain(),
+            UpKind::Hop => Queue::numbered(),
+        };
+        let mut new = Self {
+            task,
+            node,
+            head: task.order.tree.len() >= task.order.layout.nodes.len(),
+            signals,
+            lifeline,
+            start,
+            begun,
+            clock: Clock::new(begun, task.limit, task.warn),
+            ending: Ending::new(task.groups.clone(), task.order.spec.grace),
+            input: input(task, &ranks),
+            ranks,
+            tasks: Vec::new(),
+            forked: false,
+            failures: None,
+            processes: true,
+            usage: Usage::default(),
+            up: Way::new(queue),
+            up_gone: false,
+            kills: 0,
+            children: children(task),
+            door: Door::open().unwrap_or_default(),
+            watchers: Watchers::new(task.order.layout.tasks),
+            exchange,
+            here: Tally::default(),
+            whole: Tally::default(),
+            turn: 0,
+            buffer: vec![0; CHUNK],
+            concluded: None,
+            forced: false,
+            nothing_left_since: None,
+            abandoned: false,
+        };
+        if new.up.connect(up, Vec::new()).is_err() {
+            new.command_gone();
+        }
+        match trouble {
+            Some(reason) => new.nothing_runs(&reason),
+            None if !new.exchange.must_wait() => new.fork_tasks(),
+            None => {}
+        }
+        new
+    }
+
+    /// Until nothing is left to do. False: the cluster was taken down with the step.
+    pub fn run(&mut self) -> bool {
+        loop {
+            self.move_on();
+            if self.is_over() || self.abandoned {
+                return !self.abandoned;
+            }
+            for (ready, flags) in self.wait() {
+                self.act_on(ready, flags);
+            }
+        }
+    }
+
+    fn fork_tasks(&mut self) {
+        let exchange = &mut self.exchange;
+        let started = start::start(self.task, &self.ranks, |plan, task| {
+            exchange.equip(plan, task.rank)
+        });
+        match started {
+            Ok(started) => {
+                self.tasks = started.tasks;
+                self.failures = Some(started.failures);
+                self.tell_started();
+            }
+            Err(reason) => self.nothing_runs(&reason),
+        }
+    }
+
+    fn tell_started(&mut self) {
+        self.forked = true;
+        let pids = |t: &Task| Some((t.rank, t.pid?.as_raw()));
+        let tasks = self.tasks.iter().filter_map(pids).collect();
+        self.send_up(Up::Started {
+            node: self.node,
+            tasks,
+        });
+        for place in 0..self.tasks.len() {
+            if let Some(end) = self.tasks[place].end.clone() {
+                self.task_ended(place, &end);
+            }
+        }
+    }
+
+    /// All tasks end before they began.
+    pub(super) fn nothing_runs(&mut self, reason: &str) {
+        if self.forked {
+            return;
+        }
+        self.tasks = self
+            .ranks
+            .iter()
+            .map(|rank| {
+                let mut task = Task::new(*rank, Default::default(), Default::default());
+                task.end = Some(never_ran(reason.to_owned()));
+                task
+            })
+            .collect();
+        self.tell_started();
+        if self.processes {
+            self.exchange.finish();
+        }
+    }
+
+    /// Everything that can be done without waiting.
+    fn move_on(&mut self) {
+        self.reap();
+        self.keep_time();
+        self.do_exchange();
+        self.feed();
+        if !self.processes {
+            self.drain();
+        }
+        self.conclude();
+        self.up.flush();
+        for at in 0..self.children.len() {
+            self.children[at].way.flush();
+        }
+        self.watchers.flush();
+        self.look_for_breaks();
+    }
+
+    /// Something can be sent up now.
+    pub(super) fn has_room(&self) -> bool {
+        self.up_gone || self.up.queue.waiting() < WAITING
+    }
+
+    fn act_on(&mut self, ready: Ready, flags: PollFlags) {
+        match ready {
+            Ready::Signals => self.hear_signals(),
+            Ready::Lifeline => {
+                self.abandoned = true;
+                self.ending.kill_now();
+                self.wait_for_the_dead();
+            }
+            Ready::Failures => self.read_failures(),
+            Ready::Up => {
+                if flags != PollFlags::POLLOUT {
+                    self.hear_up();
+                }
+            }
+            Ready::Door => self.door.accept(),
+            Ready::Newcomer => self.let_in(),
+            Ready::Child(at) => {
+                if flags != PollFlags::POLLOUT {
+                    self.hear_child(at);
+                }
+            }
+            Ready::Watcher(at) => {
+                if flags != PollFlags::POLLOUT {
+                    self.watchers.hear(at, &mut self.buffer);
+                }
+            }
+            Ready::Output(place, stream) => {
+                self.turn = place + 1;
+                self.read_output(place, stream);
+            }
+            // Done in every round.
+            Ready::Input => {}
+            Ready::Line(rank) => self.exchange.hear_task(rank),
+            Ready::Helper => self.exchange.hear_helper(),
+        }
+    }
+
+    fn hear_signals(&mut self) {
+        while let Some(heard) = self.signals.next() {
+            match heard {
+                Heard::Child => {}
+                Heard::Stop => {
+                    self.announce(KillCause::Cancelled);
+                    self.force(|ending| ending.finish(EndCause::Cancelled));
+                    self.order_below(&Down::Kill);
+                }
+                Heard::Order(Order::Kill(cause)) => {
+                    self.announce(cause);
+                    self.force(|ending| ending.ordered(cause));
+                    self.order_below(&Down::Kill);
+                }
+                Heard::Order(Order::Signal { signal, .. }) => {
+                    if signal == nix::libc::SIGKILL {
+                        self.announce(KillCause::Cancelled);
+                    }
+                    end::signal_all(&self.task.groups, signal);
+                    self.order_below(&Down::Signal { signal });
+                }
+                // Every node of the job is told, so nothing is passed on.
+                Heard::Order(Order::Suspend) => self.suspend(),
+                Heard::Order(Order::Resume) => self.resume(),
+                Heard::Order(Order::Limit(secs)) => self.clock.limit_to(signals::span(secs)),
+                Heard::Order(Order::Left(secs)) => {
+                    self.clock.leave(Instant::now(), signals::span(secs));
+                }
+            }
+        }
+    }
+
+    fn suspend(&mut self) {
+        if self.ending.is_running() && self.clock.stop(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGSTOP);
+        }
+    }
+
+    fn resume(&mut self) {
+        if self.clock.go_on(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGCONT);
+        }
+    }
+
+    /// What the daemon orders of the head is meant for the whole step.
+    fn order_below(&mut self, down: &Down) {
+        if self.head {
+            self.send_down(down);
+        }
+    }
+
+    fn force(&mut self, how: impl Fn(&mut Ending)) {
+        self.forced = true;
+        self.told_to_end();
+        how(&mut self.ending);
+    }
+
+    /// The step is to end: what ends from now on is a consequence.
+    pub(super) fn told_to_end(&mut self) {
+        self.here.told_to_end();
+        self.whole.told_to_end();
+        if !self.forked {
+            self.nothing_runs("the step was ended before its tasks began");
+        }
+    }
+
+    /// Tells the command that the step ends for another reason than its own wish.
+    fn announce(&mut self, cause: KillCause) {
+        let says = self.head && self.task.order.spec.dialect == Dialect::Slurm;
+        if says && self.ending.is_running() {
+            self.send_up(Up::Ending { cause });
+        }
+    }
+
+    fn keep_warning(&mut self, now: Instant) {
+        if !self.clock.takes_warning(now) {
+            return;
+        }
+        if let Some(warn) = self.task.warn {
+            end::signal_all(&self.task.groups, warn.signal);
+        }
+    }
+
+    fn keep_time(&mut self) {
+        let now = Instant::now();
+        if self.ending.is_running() {
+            self.keep_warning(now);
+        }
+        if self.ending.is_running() && self.clock.is_over(now) {
+            self.announce(KillCause::TimeLimit);
+            self.force(|ending| ending.finish(EndCause::TimeLimit));
+        }
+        self.ending.keep_time(now, self.processes);
+        let patient = self.nothing_left_since.filter(|_| self.forced);
+        if patient.is_some_and(|since| now >= since + LAST_WORDS) && !self.up_gone {
+            self.drop_up();
+        }
+    }
+
+    fn look_for_breaks(&mut self) {
+        let now = Instant::now();
+        if !self.up_gone && !self.up.is_connected() {
+            let over = match self.task.up {
+                UpKind::Command => true,
+                UpKind::Hop => now >= self.up.broken_since + BROKEN,
+            };
+            if over {
+                self.command_gone();
+            }
+        }
+        for at in 0..self.children.len() {
+            let child = &self.children[at];
+            let silent = !child.over && !child.way.is_connected();
+            if silent && now >= child.way.broken_since + SILENT {
+                let reason = format!("nothing was heard for {} s", SILENT.as_secs());
+                self.child_lost(at, reason);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(since) = self.concluded else {
+            return false;
+        };
+        let below = self.children.iter().all(|c| c.over);
+        let up = self.up_gone || self.up.queue.is_empty();
+        below && up && (self.watchers.is_flushed() || since.elapsed() >= WATCHERS)
+    }
+
+    fn do_exchange(&mut self) {
+        for act in self.exchange.take_acts() {
+            match act {
+                Act::Ready if !self.forked => self.fork_tasks(),
+                Act::Ready => {}
+                Act::Abort { rank, code, reason } => {
+                    if !self.forked {
+                        self.nothing_runs(&reason);
+                    }
+                    self.send_up(Up::Abort { rank, code, reason });
+                }
+                Act::Gathered(round, parts) if self.head => {
+                    self.send_down(&Down::Spread {
+                        round,
+                        parts: parts.clone(),
+                    });
+                    self.exchange.spread(&parts);
+                }
+                Act::Gathered(round, parts) => self.send_up(Up::Gather { round, parts }),
+            }
+        }
+    }
+
+    /// Sends a frame up.
+    pub(super) fn send_up(&mut self, up: Up) {
+        if let Some(bytes) = way::encode(&StepFrame::Up(up)) {
+            self.pass_up(bytes);
+        }
+    }
+
+    /// Sends a frame up as it is.
+    pub(super) fn pass_up(&mut self, bytes: super::queue::Bytes) {
+        if !self.up_gone {
+            self.up.queue.push(bytes);
+        }
+    }
+
+    /// Sends a frame to all children.
+    pub(super) fn send_down(&mut self, down: &Down) {
+        if let Some(bytes) = way::encode(&StepFrame::Down(down.clone())) {
+            self.pass_down(&bytes);
+        }
+    }
+
+    /// Sends a frame to all children as it is.
+    pub(super) fn pass_down(&mut self, bytes: &super::queue::Bytes) {
+        for child in self.children.iter_mut().filter(|c| !c.over) {
+            child.way.queue.push(bytes.clone());
+        }
+    }
+}
+
+fn input(task: &StepTask, ranks: &[u32]) -> Input {
+    let below = |nodes: &Vec<u32>| {
+        let mut ranks = nodes.iter().flat_map(|n| task.order.layout.ranks_of(*n));
+        ranks.any(|rank| task.reads_input(rank))
+    };
+    Input::new(
+        ranks.iter().map(|rank| task.reads_input(*rank)),
+        task.children.iter().map(below),
+    )
+}
+
+fn children(task: &StepTask) -> Vec<Child> {
+    let child = |nodes: &Vec<u32>| Child {
+        nodes: nodes.clone(),
+        way: Way::new(Queue::numbered()),
+        over: false,
+    };
+    task.children.iter().map(child).collect()
+}

@@ -1,0 +1,322 @@
+//! What commands ask for: on this host, or carried here from another one.
+
+use super::ledger::Verdict;
+use super::serve::{Connection, StepAsked};
+use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
+use super::{Dock, check};
+use crate::peer::hop::dock;
+use crate::shepherd::signals::Order;
+use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::step::{StepAnswer, StepAsk, StepId, StepInfo, StepKey, StepSpec};
+use cosy_model::{Refusal, RefusalCode, Span, Uid};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+/// How often a waiting command is looked at, whether it is there.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+impl Steps {
+    /// A command asks.
+    pub(super) fn asked(&mut self, asked: StepAsked) {
+        let job = asked.ask.job();
+        let newest = self.jobs.keys().rfind(|key| key.job == job).copied();
+        let Some(key) = newest else {
+            return self.pend(job, PendingAsk::Command(asked));
+        };
+        if let Err(refusal) = self.may(&asked, key) {
+            return asked.connection.finish(StepAnswer::Refused(refusal));
+        }
+        match self.first(key).map(|first| first.is_some()) {
+            Ok(true) => self.asked_first(key, asked),
+            Ok(false) if asked.from_peer => asked.connection.refuse(
+                RefusalCode::WrongState,
+                format!("node {} is not the first of job {job}", self.setup.name),
+            ),
+            // The job's first node is elsewhere.
+            Ok(false) => self.pend(job, PendingAsk::Command(asked)),
+            Err(e) => asked.connection.refuse(
+                RefusalCode::Unavailable,
+                format!("node {}: cannot keep steps: {e}", self.setup.name),
+            ),
+        }
+    }
+
+    /// Steps are started by the job's user; root may look and end them.
+    fn may(&self, asked: &StepAsked, key: AttemptKey) -> Result<(), Refusal> {
+        let Some(job) = self.jobs.get(&key) else {
+            return Ok(());
+        };
+        let owner = job.allocation.uid;
+        let root = asked.uid == Uid(0) && !matches!(asked.ask, StepAsk::Start { .. });
+        if asked.uid == owner || root {
+            return Ok(());
+        }
+        let text = format!(
+            "job {} belongs to uid {owner}, not to uid {}",
+            key.job, asked.uid
+        );
+        Err(Refusal::new(RefusalCode::Forbidden, text))
+    }
+
+    fn asked_first(&mut self, attempt: AttemptKey, asked: StepAsked) {
+        let connection = asked.connection;
+        match asked.ask {
+            StepAsk::Start { spec, .. } => self.asked_start(attempt, spec, connection),
+            StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
+            StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
+            StepAsk::Signal { step, signal, .. } => {
+                let answer = match self.signal(StepKey { attempt, step }, signal) {
+                    Ok(()) => StepAnswer::Done,
+                    Err(refusal) => StepAnswer::Refused(refusal),
+                };
+                connection.finish(answer);
+            }
+        }
+    }
+
+    // ---- start
+
+    fn asked_start(&mut self, key: AttemptKey, mut spec: Box<StepSpec>, connection: Connection) {
+        if let Err(why) = check::spec(&spec) {
+            return connection.refuse(RefusalCode::Invalid, why);
+        }
+        spec.grace = Span(spec.grace.0.clamp(0, 86_400_000));
+        if self.jobs.get(&key).is_none_or(|job| job.closing) {
+            let text = format!("job {} is ending: no more steps start in it", key.job);
+            return connection.refuse(RefusalCode::WrongState, text);
+        }
+        let mut verdict = self.judge(key, &spec);
+        if let Verdict::Wait(_) = verdict {
+            // The end of a step is seen a moment later than its command sees it.
+            self.release_finished(key);
+            verdict = self.judge(key, &spec);
+        }
+        match verdict {
+            Verdict::Refuse(why) => connection.refuse(RefusalCode::NeverFits, why),
+            Verdict::Wait(reason) => self.wait(key, spec, connection, reason),
+            Verdict::Start(placed) => {
+                if let Err(why) = check::ranks(&spec.programs, placed.layout.tasks) {
+                    return connection.refuse(RefusalCode::Invalid, why);
+                }
+                match self.new_step(key) {
+                    Ok(step) => self.start(key, step, spec, connection, placed),
+                    Err(why) => connection.refuse(RefusalCode::TooMany, why),
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, key: AttemptKey, spec: &StepSpec) -> Verdict {
+        match self.known_first(key) {
+            Some(first) => first.ledger.judge(spec),
+            None => Verdict::Refuse(format!("job {} is over", key.job)),
+        }
+    }
+
+    pub(super) fn known_first(&mut self, key: AttemptKey) -> Option<&mut First> {
+        self.jobs.get_mut(&key)?.first.as_mut()
+    }
+
+    fn new_step(&mut self, key: AttemptKey) -> Result<StepId, String> {
+        let name = self.setup.name.clone();
+        match self.known_first(key).map(|first| first.counter.take()) {
+            Some(Ok(step)) => Ok(step),
+            Some(Err(e)) => Err(format!("node {name}: {e}")),
+            None => Err(format!("job {} is over", key.job)),
+        }
+    }
+
+    fn wait(
+        &mut self,
+        key: AttemptKey,
+        spec: Box<StepSpec>,
+        connection: Connection,
+        reason: String,
+    ) {
+        if spec.patience.is_some_and(|p| p.ms() <= 0) {
+            return connection.refuse(RefusalCode::NotFree, reason);
+        }
+        let step = match self.new_step(key) {
+            Ok(step) => step,
+            Err(why) => return connection.refuse(RefusalCode::TooMany, why),
+        };
+        if connection.say(&StepAnswer::Waits { reason }).is_err() {
+            return;
+        }
+        let patience = spec.patience;
+        let socket = connection.stream.try_clone();
+        let waiter = Waiter {
+            step,
+            spec,
+            connection,
+            watch: None,
+        };
+        let events = self.setup.events.clone();
+        let Some(first) = self.known_first(key) else {
+            return;
+        };
+        let number = first.ledger.wait(waiter);
+        let watch = tokio::spawn(async move {
+            let late = match socket.and_then(UnixStream::from_std) {
+                Ok(socket) => gone_or_late(socket, patience).await,
+                Err(_) => false,
+            };
+            let left = StepEvent::Left {
+                attempt: key,
+                number,
+                late,
+            };
+            let _ = events.send(left.into()).await;
+        });
+        if let Some(waiter) = first.ledger.waiter(number) {
+            waiter.watch = Some(watch.abort_handle());
+        }
+    }
+
+    pub(super) fn waiter_left(&mut self, key: AttemptKey, number: u64, late: bool) {
+        let Some(first) = self.known_first(key) else {
+            return;
+        };
+        let Some(waiter) = first.ledger.leave(number) else {
+            return;
+        };
+        if late {
+            let text = format!(
+                "other steps of job {} still hold what the step needs after {}",
+                key.job,
+                waiter.spec.patience.unwrap_or_default()
+            );
+            waiter.connection.refuse(RefusalCode::NotFree, text);
+        }
+        self.start_waiting(key);
+    }
+
+    /// Starts what fits now of the steps that wait, in their order.
+    pub(super) fn start_waiting(&mut self, key: AttemptKey) {
+        loop {
+            if self.jobs.get(&key).is_none_or(|job| job.closing) {
+                return;
+            }
+            let Some((waiter, placed)) = self.known_first(key).and_then(|f| f.ledger.take_next())
+            else {
+                return;
+            };
+            if let Some(watch) = &waiter.watch {
+                watch.abort();
+            }
+            let (spec, connection) = (waiter.spec, waiter.connection);
+            match check::ranks(&spec.programs, placed.layout.tasks) {
+                Ok(()) => self.start(key, waiter.step, spec, connection, placed),
+                Err(why) => connection.refuse(RefusalCode::Invalid, why),
+            }
+        }
+    }
+
+    // ---- list, attach, signal
+
+    fn list(&self, attempt: AttemptKey) -> Vec<StepInfo> {
+        let Some(job) = self.jobs.get(&attempt) else {
+            return Vec::new();
+        };
+        let running = job.running.iter().filter(|(_, r)| r.task.is_head());
+        let running = running.map(|(step, running)| StepInfo {
+            key: StepKey {
+                attempt,
+                step: *step,
+            },
+            name: running.task.order.spec.name.clone(),
+            nodes: cosy_model::fold(running.task.order.layout.nodes_with_tasks()),
+            tasks: running.task.order.layout.tasks,
+            start: Some(running.since),
+        });
+        let waiting = job.first.iter().flat_map(|first| first.ledger.waiting());
+        let waiting = waiting.map(|waiter| StepInfo {
+            key: StepKey {
+                attempt,
+                step: waiter.step,
+            },
+            name: waiter.spec.name.clone(),
+            nodes: String::new(),
+            tasks: waiter.spec.tasks.unwrap_or(0),
+            start: None,
+        });
+        running.chain(waiting).collect()
+    }
+
+    fn head(&mut self, key: StepKey) -> Result<&mut super::table::Running, Refusal> {
+        let running = self.running(key).filter(|r| r.task.is_head());
+        running.ok_or_else(|| {
+            Refusal::new(
+                RefusalCode::NotFound,
+                format!("no step {key} runs; 'cosy run --list' shows those that do"),
+            )
+        })
+    }
+
+    fn attach(&mut self, key: StepKey, connection: Connection) {
+        let task = match self.head(key) {
+            Ok(running) => Arc::clone(&running.task),
+            Err(refusal) => return connection.finish(StepAnswer::Refused(refusal)),
+        };
+        let directory = self.path_of(key);
+        tokio::spawn(async move {
+            let answer = StepAnswer::Created {
+                key,
+                layout: task.order.layout.clone(),
+                limit: task.limit,
+            };
+            let Ok(mut command) = UnixStream::from_std(connection.stream) else {
+                return;
+            };
+            let bytes = super::serve::encode(&answer);
+            if command.write_all(&bytes).await.is_err() {
+                return;
+            }
+            if let Ok(mut supervisor) = dock(&directory, Dock::Watch).await {
+                let _ = tokio::io::copy_bidirectional(&mut command, &mut supervisor).await;
+            }
+        });
+    }
+
+    fn signal(&mut self, key: StepKey, signal: i32) -> Result<(), Refusal> {
+        let order = match signal {
+            0 => Order::Kill(KillCause::Cancelled),
+            1..=64 => Order::Signal {
+                signal,
+                script_only: false,
+            },
+            other => {
+                return Err(Refusal::invalid(format!(
+                    "{other} is no number of a signal"
+                )));
+            }
+        };
+        self.head(key)?;
+        self.tell(key, order);
+        Ok(())
+    }
+}
+
+/// Waits until the other side has closed (false), or until the patience is at its end.
+async fn gone_or_late(socket: UnixStream, patience: Option<Span>) -> bool {
+    let gone = async {
+        loop {
+            match socket.ready(tokio::io::Interest::WRITABLE).await {
+                Ok(ready) if !ready.is_write_closed() => tokio::time::sleep(LOOK_AGAIN).await,
+                _ => return,
+            }
+        }
+    };
+    let late = async {
+        match patience.filter(|p| !p.is_unlimited()) {
+            Some(span) => tokio::time::sleep(Duration::from_millis(span.ms().max(0) as u64)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = gone => false,
+        () = late => true,
+    }
+}

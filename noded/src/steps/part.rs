@@ -1,0 +1,266 @@
+//! What other nodes' daemons ask for: a part of a step, a hop anew, a command's
+//! conversation. The ticket decides; an allocation must be known here as well.
+
+use super::serve::{Connection, StepAsked};
+use super::table::{PendingAsk, Steps};
+use super::{Dock, UpKind, check};
+use crate::peer::hop::dock;
+use crate::peer::serve::{PeerAsked, Verdict};
+use crate::shepherd::nursery::Birth;
+use crate::sys;
+use cosy_model::node::AttemptKey;
+use cosy_model::step::{StepAsk, StepKey, StepOrder};
+use cosy_model::{Gid, OsText, Uid, limits};
+use cosy_proto::peer::PeerWish;
+use cosy_proto::ticket::{self, Claims};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use tokio::sync::oneshot;
+
+/// Another node asks for a part of a step.
+#[derive(Debug)]
+pub(super) struct PartAsked {
+    pub order: Box<StepOrder>,
+    pub verdict: oneshot::Sender<Verdict>,
+}
+
+impl PartAsked {
+    /// Says no.
+    pub fn refuse(self, reason: String) {
+        let _ = self.verdict.send(Verdict::Refuse(reason));
+    }
+}
+
+impl Steps {
+    /// Another node asks.
+    pub(super) fn peer_asked(&mut self, asked: PeerAsked) {
+        let PeerAsked { ask, verdict } = asked;
+        let refuse = |reason: String| Verdict::Refuse(reason);
+        if ask.node != self.setup.name {
+            let text = format!("this is node {}, not {}", self.setup.name, ask.node);
+            let _ = verdict.send(refuse(text));
+            return;
+        }
+        let job = match &ask.what {
+            PeerWish::Start(order) => Some(order.key.attempt),
+            PeerWish::Resume { key } => Some(key.attempt),
+            PeerWish::Command { .. } => None,
+        };
+        let claims = match self.claims(&ask.ticket, job) {
+            Ok(claims) => claims,
+            Err(reason) => {
+                let _ = verdict.send(refuse(reason));
+                return;
+            }
+        };
+        match ask.what {
+            PeerWish::Start(order) => self.part_asked(PartAsked { order, verdict }),
+            PeerWish::Resume { key } => self.resume(key, verdict),
+            PeerWish::Command { uid, gid, ask } => {
+                let done = self.command(&claims, uid, gid, ask);
+                let _ = verdict.send(done.unwrap_or_else(refuse));
+            }
+        }
+    }
+
+    /// What a good ticket says, which must name this node and, where one is given, that
+    /// attempt.
+    fn claims(&self, ticket: &OsText, attempt: Option<AttemptKey>) -> Result<Claims, String> {
+        // The ticket of the allocation here was looked at when it came.
+        let known = attempt.and_then(|key| self.jobs.get(&key));
+        if let Some(job) = known.filter(|job| job.allocation.ticket == *ticket) {
+            let allocation = &job.allocation;
+            return Ok(Claims {
+                key: allocation.key,
+                uid: allocation.uid,
+                gid: allocation.gid,
+                groups: Vec::new(),
+                nodes: allocation.nodes.clone(),
+                expiry: cosy_model::Time::FAR,
+            });
+        }
+        let claims = ticket::verify(ticket, &self.setup.controller, sys::now())
+            .map_err(|e| e.to_string())?;
+        if attempt.is_some_and(|key| key != claims.key) {
+            return Err(ticket::TicketError::Mismatch("job").to_string());
+        }
+        let names = cosy_model::expand(&claims.nodes).unwrap_or_default();
+        match names.contains(&self.setup.name) {
+            true => Ok(claims),
+            false => Err(ticket::TicketError::Mismatch("node").to_string()),
+        }
+    }
+
+    fn command(
+        &mut self,
+        claims: &Claims,
+        uid: Uid,
+        gid: Gid,
+        ask: StepAsk,
+    ) -> Result<Verdict, String> {
+        if uid != claims.uid {
+            return Err(format!(
+                "the allocation's ticket is uid {}'s, not uid {uid}'s",
+                claims.uid
+            ));
+        }
+        if ask.job() != claims.key.job {
+            return Err(format!(
+                "the allocation's ticket is for job {}, not for job {}",
+                claims.key.job,
+                ask.job()
+            ));
+        }
+        let (stream, other) = pair()?;
+        self.asked(StepAsked {
+            connection: Connection {
+                stream,
+                place: None,
+            },
+            uid,
+            gid,
+            ask,
+            from_peer: true,
+        });
+        Ok(Verdict::Carry(other))
+    }
+
+    /// Starts this node's part of a step, when the attempt is known here; else it waits
+    /// for that.
+    pub(super) fn part_asked(&mut self, asked: PartAsked) {
+        let key = asked.order.key;
+        if !self.jobs.contains_key(&key.attempt) {
+            return self.pend(key.attempt.job, PendingAsk::Part(asked));
+        }
+        if self.running(key).is_some() {
+            // It was asked for before, and the answer was lost.
+            return self.resume(key, asked.verdict);
+        }
+        let done = self.start_part(*asked.order);
+        let _ = asked.verdict.send(match done {
+            Ok(local) => Verdict::Carry(local),
+            Err(reason) => Verdict::Refuse(reason),
+        });
+    }
+
+    fn start_part(&mut self, order: StepOrder) -> Result<StdStream, String> {
+        let key = order.key;
+        self.check_part(&order)?;
+        if self.is_short(&order) {
+            // The end of an earlier step is seen here a moment later than at the head.
+            self.release_finished(key.attempt);
+        }
+        let (up, carried) = pair()?;
+        self.begin(order, UpKind::Hop)
+            .map_err(|e| format!("cannot keep step {key} in the spool: {e}"))?;
+        let birth = Birth {
+            attempt: key.attempt,
+            step: Some(key.step),
+        };
+        self.asking.ask(birth, Some(OwnedFd::from(up)));
+        Ok(carried)
+    }
+
+    fn is_short(&self, order: &StepOrder) -> bool {
+        let job = self.jobs.get(&order.key.attempt);
+        job.is_some_and(|job| job.shares.is_short(&job.allocation, cores_of(order)))
+    }
+
+    /// Whether the order is one for this node and within the allocation here.
+    fn check_part(&self, order: &StepOrder) -> Result<(), String> {
+        let key = order.key;
+        let Some(job) = self.jobs.get(&key.attempt).filter(|job| !job.closing) else {
+            return Err(format!("job {} is ending here", key.attempt.job));
+        };
+        check::spec(&order.spec)?;
+        check_tree(order)?;
+        let own = order
+            .tree
+            .first()
+            .and_then(|n| order.layout.nodes.get(*n as usize));
+        if own != Some(&self.setup.name) {
+            return Err(format!("the order for step {key} is for another node"));
+        }
+        let names = cosy_model::expand(&job.allocation.nodes).unwrap_or_default();
+        let names: std::collections::BTreeSet<String> = names.into_iter().collect();
+        if let Some(foreign) = order.layout.nodes.iter().find(|n| !names.contains(*n)) {
+            return Err(format!("node {foreign} is not of job {}", key.attempt.job));
+        }
+        let (wanted, there) = (cores_of(order), job.allocation.cores.len());
+        match wanted > there {
+            true => Err(format!(
+                "step {key} needs {wanted} cores here; job {} has {there}",
+                key.attempt.job
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn resume(&mut self, key: StepKey, verdict: oneshot::Sender<Verdict>) {
+        let swept = |r: &super::table::Running| matches!(r.reach, super::table::Reach::Sweeping);
+        if self.running(key).is_none_or(|r| swept(r)) {
+            let reason = format!("step {key} does not run there (any more)");
+            let _ = verdict.send(Verdict::Refuse(reason));
+            return;
+        }
+        let directory = self.path_of(key);
+        tokio::spawn(async move {
+            let docked = dock(&directory, Dock::Up).await;
+            let _ = verdict.send(match docked.and_then(|stream| stream.into_std()) {
+                Ok(stream) => Verdict::Carry(stream),
+                Err(e) => Verdict::Refuse(format!("the supervisor of step {key}: {e}")),
+            });
+        });
+    }
+}
+
+fn pair() -> Result<(StdStream, StdStream), String> {
+    let (left, right) = StdStream::pair().map_err(|e| e.to_string())?;
+    let both = left.set_nonblocking(true).and(right.set_nonblocking(true));
+    both.map_err(|e| e.to_string())?;
+    Ok((left, right))
+}
+
+/// Cores that an order takes on the node addressed.
+fn cores_of(order: &StepOrder) -> usize {
+    let own = order.tree.first().copied().unwrap_or(0);
+    let tasks = order.layout.count_of(own) as usize;
+    tasks.saturating_mul(order.layout.cores_per_task as usize)
+}
+
+/// Whether layout and tree are ones at all: everything that is counted later stays within
+/// limits.
+fn check_tree(order: &StepOrder) -> Result<(), String> {
+    let bad = |what: &str| Err(format!("the order for step {}: {what}", order.key));
+    let layout = &order.layout;
+    let nodes = layout.nodes.len();
+    if nodes > limits::NODES || layout.ranks.len() != nodes || layout.tasks > limits::STEP_TASKS {
+        return bad("too large, or ranks do not fit the nodes");
+    }
+    if order.peers.len() != order.tree.len() {
+        return bad("addresses do not fit the tree");
+    }
+    let mut seen = vec![false; nodes];
+    for (number, peer) in order.tree.iter().zip(&order.peers) {
+        let Some(name) = layout.nodes.get(*number as usize) else {
+            return bad("the tree has nodes that are not in the layout");
+        };
+        if std::mem::replace(&mut seen[*number as usize], true) || *name != peer.node {
+            return bad("a node twice, or an address of another one");
+        }
+    }
+    let mut tasks: u64 = 0;
+    for run in layout.ranks.iter().flatten() {
+        let last = u64::from(run.stride)
+            .saturating_mul(u64::from(run.count.saturating_sub(1)))
+            .saturating_add(u64::from(run.first));
+        if run.count == 0 || last >= u64::from(layout.tasks) {
+            return bad("a rank beyond the last");
+        }
+        tasks += u64::from(run.count);
+    }
+    match tasks == u64::from(layout.tasks) {
+        true => Ok(()),
+        false => bad("not every rank is on one node"),
+    }
+}

@@ -1,0 +1,341 @@
+//! The steps on this node: which run, who waits, what is not yet known here. What
+//! happens to them is in the modules beside: [`super::ask`] (commands), [`super::part`]
+//! (other nodes), [`super::start`], [`super::end`], [`super::adopt`].
+//!
+//! Always holds: a step that runs has an entry from the moment when its directory is
+//! there until its supervisor is seen to be gone; what it took is given back no later.
+
+use super::ledger::Ledger;
+use super::records::Records;
+use super::serve::{Connection, StepAsked};
+use super::share::Shares;
+use super::spool::{Counter, StepSpool};
+use super::{StepTask, part::PartAsked};
+use crate::cgroup::Cgroups;
+use crate::daemon::Event;
+use crate::devices::Devices;
+use crate::nursery::{Asking, Nursery};
+use crate::peer::pool::Pool;
+use crate::peer::serve::PeerAsked;
+use crate::shepherd::signals::Order;
+use crate::spool::{Outcome, name_of};
+use cosy_model::node::{Allocation, AttemptKey, NodeReport};
+use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec};
+use cosy_model::{JobId, Time};
+use cosy_proto::keys::PublicKey;
+use nix::unistd::Pid;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+/// Something happened that concerns steps.
+#[derive(Debug)]
+pub enum StepEvent {
+    /// A command asks.
+    Asked(StepAsked),
+    /// Another node asks.
+    PeerAsked(PeerAsked),
+    /// A waiting step's command has gone, or its patience is at its end (`late`).
+    Left {
+        /// Attempt.
+        attempt: AttemptKey,
+        /// Its number among those that wait.
+        number: u64,
+        /// Its patience is at its end.
+        late: bool,
+    },
+    /// Something still waits for an attempt that is not known here: the controller is to
+    /// be asked where it is.
+    Seek(u64),
+    /// It has waited long enough.
+    Late(u64),
+    /// A supervisor of an earlier daemon or nursery ended.
+    SupervisorGone(StepKey),
+    /// What a killed supervisor left is gone.
+    Swept(StepKey, Outcome),
+}
+
+impl StepEvent {
+    /// Somebody wants something begun.
+    pub const fn is_new_work(&self) -> bool {
+        matches!(self, Self::Asked(_) | Self::PeerAsked(_))
+    }
+}
+
+impl From<StepAsked> for Event {
+    fn from(asked: StepAsked) -> Self {
+        Self::Step(Box::new(StepEvent::Asked(asked)))
+    }
+}
+
+impl From<PeerAsked> for Event {
+    fn from(asked: PeerAsked) -> Self {
+        Self::Step(Box::new(StepEvent::PeerAsked(asked)))
+    }
+}
+
+impl From<StepEvent> for Event {
+    fn from(event: StepEvent) -> Self {
+        Self::Step(Box::new(event))
+    }
+}
+
+/// What stays the same while the daemon runs.
+pub struct Setup {
+    /// Name of the node.
+    pub name: String,
+    /// Its spool directory.
+    pub directory: PathBuf,
+    /// Short name that is unique on this machine.
+    pub instance: String,
+    /// Whose tickets are good.
+    pub controller: PublicKey,
+    /// Control groups.
+    pub cgroups: Arc<Cgroups>,
+    /// GPUs and other devices.
+    pub devices: Arc<Devices>,
+    /// The processor behind each core's number; empty where numbers mean nothing.
+    pub processors: Vec<u32>,
+    /// Variables that are the same for all steps, `NAME=value`.
+    pub variables: Vec<String>,
+    /// Connections to other nodes.
+    pub pool: Arc<Pool>,
+    /// The daemon's own events.
+    pub events: mpsc::Sender<Event>,
+    /// The daemon is protected from the out-of-memory killer.
+    pub protected: bool,
+}
+
+/// How a supervisor is reached.
+#[derive(Debug)]
+pub(super) enum Reach {
+    /// Asked of the nursery; what it is to be told when it is there.
+    Expected(Vec<Order>),
+    /// Born in this daemon's nursery, which tells its end.
+    Child(Pid),
+    /// Of an earlier daemon or nursery.
+    Adopted(Arc<OwnedFd>),
+    /// It was killed; what it left is being killed.
+    Sweeping,
+}
+
+/// A step that runs here.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub task: Arc<StepTask>,
+    pub reach: Reach,
+    pub since: Time,
+    /// Tells the hops that nothing is above them any more.
+    pub gone: watch::Sender<bool>,
+}
+
+/// A step that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub step: StepId,
+    pub spec: Box<StepSpec>,
+    pub connection: Connection,
+    pub watch: Option<AbortHandle>,
+}
+
+impl AsRef<StepSpec> for Waiter {
+    fn as_ref(&self) -> &StepSpec {
+        &self.spec
+    }
+}
+
+/// What only the first node of a job has.
+#[derive(Debug)]
+pub(super) struct First {
+    pub ledger: Ledger<Waiter>,
+    pub counter: Counter,
+}
+
+/// An attempt in which steps may run.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub allocation: Arc<Allocation>,
+    /// Later than its start by as long as it was suspended.
+    pub since: Time,
+    /// It is suspended since then.
+    pub stopped: Option<Time>,
+    pub first: Option<First>,
+    pub shares: Shares,
+    pub running: BTreeMap<StepId, Running>,
+    /// It ends: no more steps.
+    pub closing: bool,
+    /// It has something in the spool.
+    pub touched: bool,
+    pub drain: Option<String>,
+}
+
+/// Something that waits for an attempt that is not known here yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub number: u64,
+    pub job: JobId,
+    pub what: PendingAsk,
+}
+
+#[derive(Debug)]
+pub(super) enum PendingAsk {
+    Command(StepAsked),
+    Part(PartAsked),
+}
+
+/// All steps on this node.
+pub struct Steps {
+    pub(super) setup: Setup,
+    pub(super) asking: Asking,
+    pub(super) nursery: i32,
+    pub(super) spool: StepSpool,
+    pub(super) jobs: BTreeMap<AttemptKey, Job>,
+    pub(super) records: BTreeMap<AttemptKey, Records>,
+    pub(super) pending: Vec<Pending>,
+    pub(super) next_pending: u64,
+    pub(super) children: HashMap<i32, StepKey>,
+    pub(super) reports: Vec<NodeReport>,
+    pub(super) quiet: Vec<AttemptKey>,
+}
+
+impl Steps {
+    /// No steps yet.
+    pub fn new(setup: Setup, nursery: &Nursery) -> Self {
+        Self {
+            spool: StepSpool::new(setup.directory.clone()),
+            setup,
+            asking: nursery.asking(),
+            nursery: nursery.pid(),
+            jobs: BTreeMap::new(),
+            records: BTreeMap::new(),
+            pending: Vec::new(),
+            next_pending: 0,
+            children: HashMap::new(),
+            reports: Vec::new(),
+            quiet: Vec::new(),
+        }
+    }
+
+    /// The reports that came up since this was asked last.
+    pub fn take_reports(&mut self) -> Vec<NodeReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// Attempts that were to be closed and whose last step is gone.
+    pub fn take_quiet(&mut self) -> Vec<AttemptKey> {
+        std::mem::take(&mut self.quiet)
+    }
+
+    /// Why the node should get no more jobs, from the steps of an attempt.
+    pub fn take_drain(&mut self, key: AttemptKey) -> Option<String> {
+        self.jobs.get_mut(&key)?.drain.take()
+    }
+
+    /// True while processes of steps are known to run.
+    pub fn is_busy(&self) -> bool {
+        self.jobs.values().any(|job| !job.running.is_empty())
+    }
+
+    /// Something happened.
+    pub fn event(&mut self, event: StepEvent) {
+        match event {
+            StepEvent::Asked(asked) => self.asked(asked),
+            StepEvent::PeerAsked(asked) => self.peer_asked(asked),
+            StepEvent::Left {
+                attempt,
+                number,
+                late,
+            } => self.waiter_left(attempt, number, late),
+            StepEvent::Seek(number) => self.seek(number),
+            StepEvent::Late(number) => self.pending_late(number),
+            StepEvent::SupervisorGone(key) => self.supervisor_gone(key),
+            StepEvent::Swept(key, outcome) => self.swept(key, outcome),
+        }
+    }
+
+    /// The spool directory of an attempt.
+    pub(super) fn path(&self, key: AttemptKey) -> PathBuf {
+        self.setup.directory.join(name_of(key))
+    }
+
+    /// The spool directory of a step.
+    pub(super) fn path_of(&self, key: StepKey) -> PathBuf {
+        self.path(key.attempt).join(super::directory_name(key.step))
+    }
+
+    pub(super) fn running(&mut self, key: StepKey) -> Option<&mut Running> {
+        self.jobs.get_mut(&key.attempt)?.running.get_mut(&key.step)
+    }
+
+    /// From now on steps may run in an attempt, which began then.
+    pub fn open(&mut self, allocation: &Allocation, since: Time) {
+        let key = allocation.key;
+        match self.jobs.get_mut(&key) {
+            Some(job) => job.since = since,
+            None => {
+                let job = self.job_of(allocation, since);
+                self.jobs.insert(key, job);
+            }
+        }
+        self.serve_pending(key.job);
+    }
+
+    pub(super) fn job_of(&self, allocation: &Allocation, since: Time) -> Job {
+        Job {
+            allocation: Arc::new(allocation.clone()),
+            since,
+            first: None,
+            shares: Shares::default(),
+            running: BTreeMap::new(),
+            stopped: None,
+            closing: false,
+            touched: false,
+            drain: None,
+        }
+    }
+
+    /// What the first node of a job needs, made when its first step is asked for; `None`
+    /// on the others.
+    pub(super) fn first(&mut self, key: AttemptKey) -> std::io::Result<Option<&mut First>> {
+        let path = self.path(key);
+        let Some(job) = self.jobs.get_mut(&key) else {
+            return Ok(None);
+        };
+        if job.first.is_none() {
+            let Some(parts) = parts_of(&job.allocation) else {
+                return Ok(None);
+            };
+            let counter = Counter::open(&path)?;
+            job.touched = true;
+            let cores_per_task = job.allocation.cores_per_task;
+            let ledger = Ledger::new(key.job, parts, cores_per_task);
+            job.first = Some(First { ledger, counter });
+        }
+        Ok(job.first.as_mut())
+    }
+}
+
+/// The shares of all nodes, on the first node; `None` on the others.
+pub(super) fn parts_of(allocation: &Allocation) -> Option<Vec<JobPart>> {
+    let first = allocation.parts.first().map(|part| &part.peer.node);
+    if first == Some(&allocation.node) {
+        return Some(allocation.parts.clone());
+    }
+    // A job of one node needs no addresses.
+    (allocation.parts.is_empty() && allocation.nodes == allocation.node).then(|| {
+        vec![JobPart {
+            peer: Peer {
+                node: allocation.node.clone(),
+                address: String::new(),
+                key: String::new(),
+            },
+            tasks: allocation.tasks,
+            cores: allocation.cores.len() as u32,
+            memory: allocation.memory,
+            gpus: allocation.gpus.len() as u32,
+        }]
+    })
+}

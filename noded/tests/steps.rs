@@ -1,0 +1,740 @@
+//! Steps on real nodes: refusals, one node, many nodes, restarts in the middle.
+
+// In a test an unwrap is an assertion.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::steps::*;
+use common::*;
+use cosy_model::node::*;
+use cosy_model::step::*;
+use cosy_model::{EndCause, Gid, JobId, Refusal, RefusalCode, Span, Uid, limits};
+use cosy_proto::frame;
+use cosy_proto::keys::KeyPair;
+use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerWish};
+use cosy_proto::tls;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+
+fn list(bench: &Bench, job: u64) -> Vec<StepInfo> {
+    let mut client = Client::connect(bench);
+    client.ask(&StepAsk::List { job: JobId(job) });
+    match client.answer() {
+        StepAnswer::Steps(steps) => steps,
+        other => panic!("steps, not {other:?}"),
+    }
+}
+
+/// The daemon still serves.
+fn is_well(bench: &Bench, job: u64) {
+    assert_eq!(list(bench, job), []);
+}
+
+// ---- what is refused
+
+#[test]
+fn what_does_not_fit_is_refused_with_figures() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 2);
+    bench.hold(&allocation);
+    let check = |change: fn(&mut StepSpec), expected: &str| {
+        let mut spec = spec(&["true"]);
+        change(&mut spec);
+        assert_eq!(Client::start(&bench, 1, &spec).refused(), expected);
+    };
+    let name = bench.name.clone();
+    check(
+        |s| s.tasks = Some(3),
+        &format!("3 tasks of 1 core need 3 cores; job 1 has 2 on 1 node ({name}: 2)"),
+    );
+    check(
+        |s| s.require = vec!["nowhere".into()],
+        &format!("node nowhere is not of job 1, which has {name}"),
+    );
+    check(
+        |s| s.tasks = Some(2_000_000),
+        "2000000 tasks are more than a step may have (1000000)",
+    );
+    check(
+        |s| s.programs[0].ranks = vec![(0, 3)],
+        "a program is for ranks 0 to 3, but the step has ranks 0 to 0",
+    );
+    check(
+        |s| s.programs.clear(),
+        "a step has 1 to 4096 programs, not 0",
+    );
+    is_well(&bench, 1);
+    let mut client = Client::connect(&bench);
+    client.ask(&StepAsk::Signal {
+        job: JobId(1),
+        step: StepId(7),
+        signal: 15,
+    });
+    assert!(client.refused().starts_with("no step 1.7 runs"));
+}
+
+/// Connects as another user: identities of threads can differ, for the kernel.
+fn connect_as(uid: u32, path: std::path::PathBuf) -> UnixStream {
+    std::thread::spawn(move || {
+        let done = unsafe { nix::libc::syscall(nix::libc::SYS_setresuid, uid, uid, uid) };
+        assert_eq!(done, 0);
+        UnixStream::connect(path).unwrap()
+    })
+    .join()
+    .unwrap()
+}
+
+#[test]
+fn only_its_user_starts_steps_in_a_job() {
+    if !is_root() {
+        return skipped("only root can be another user");
+    }
+    let mut bench = Bench::started();
+    let mut allocation = bench.cores(1, 2);
+    (allocation.uid, allocation.gid) = (Uid(4242), Gid(4242));
+    allocation.groups = vec![Gid(4242)];
+    bench.sign(&mut allocation);
+    bench.hold(&allocation);
+    let ask = |uid: u32| {
+        let mut client = Client::with(connect_as(uid, bench.step_socket()));
+        client.ask_start(1, &spec(&["true"]));
+        client
+    };
+    assert_eq!(
+        ask(4243).refused(),
+        "job 1 belongs to uid 4242, not to uid 4243"
+    );
+    assert_eq!(ask(0).refused(), "job 1 belongs to uid 4242, not to uid 0");
+    // Root may look.
+    is_well(&bench, 1);
+}
+
+#[test]
+fn garbage_on_the_socket_does_no_harm() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 1);
+    bench.hold(&allocation);
+    let long = u32::MAX.to_le_bytes();
+    let wrong = [&10u32.to_le_bytes()[..], &[0xff; 10]].concat();
+    for bytes in [&long[..], &wrong, b"GET / HTTP/1.1\r\n\r\n"] {
+        let mut client = Client::connect(&bench);
+        client.stream.write_all(bytes).unwrap();
+        client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut rest = Vec::new();
+        // A connection that is closed before everything was read is reset.
+        let _ = client.stream.read_to_end(&mut rest);
+        is_well(&bench, 1);
+    }
+    // Those who begin and say nothing more do not keep others out.
+    let silent: Vec<UnixStream> = (0..100)
+        .map(|_| {
+            let mut stream = UnixStream::connect(bench.step_socket()).unwrap();
+            stream.write_all(&100u32.to_le_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    is_well(&bench, 1);
+    drop(silent);
+}
+
+// ---- other nodes' daemons
+
+struct TlsClient {
+    stream: rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>,
+}
+
+impl TlsClient {
+    fn connect(peer: &Peer) -> Self {
+        let own = KeyPair::generate().unwrap();
+        let config = tls::client_config(&own, peer.key.parse().unwrap()).unwrap();
+        let connection = rustls::ClientConnection::new(config, tls::server_name()).unwrap();
+        let tcp = std::net::TcpStream::connect(&peer.address).unwrap();
+        tcp.set_read_timeout(Some(DEADLINE)).unwrap();
+        Self {
+            stream: rustls::StreamOwned::new(connection, tcp),
+        }
+    }
+
+    fn ask(&mut self, ask: &PeerAsk) -> PeerAnswer {
+        let bytes = frame::encode(ask, limits::FRAME_BYTES).unwrap();
+        self.stream.write_all(&bytes).unwrap();
+        self.stream.flush().unwrap();
+        frame::read(&mut self.stream, limits::FRAME_BYTES)
+            .unwrap()
+            .expect("an answer")
+    }
+
+    fn refused(&mut self, ask: &PeerAsk) -> String {
+        match self.ask(ask) {
+            PeerAnswer::Refused { reason } => reason,
+            PeerAnswer::Accepted => panic!("{ask:?} was accepted"),
+        }
+    }
+}
+
+fn peer_ask(node: &str, allocation: &Allocation, what: PeerWish) -> PeerAsk {
+    PeerAsk {
+        version: cosy_proto::PROTOCOL,
+        node: node.to_owned(),
+        ticket: allocation.ticket.clone(),
+        what,
+    }
+}
+
+#[test]
+fn other_nodes_need_a_good_ticket() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let step = StepId(0);
+    let attempt = allocation.key;
+    let resume = PeerWish::Resume {
+        key: StepKey { attempt, step },
+    };
+    let mut client = TlsClient::connect(&peer);
+    let mut forged = peer_ask(&name, &allocation, resume.clone());
+    forged.ticket.0[3] ^= 1;
+    let text = "the allocation's ticket is not signed by this cluster's controller";
+    assert_eq!(client.refused(&forged), text);
+    // The connection is good for more.
+    let other = peer_ask("other", &allocation, resume.clone());
+    assert_eq!(
+        client.refused(&other),
+        format!("this is node {name}, not other")
+    );
+    let mut foreign = nodes.benches[0].cores(2, 1);
+    foreign.nodes = "elsewhere".into();
+    nodes.benches[0].sign(&mut foreign);
+    let mut wanted = peer_ask(&name, &foreign, resume.clone());
+    assert_eq!(
+        client.refused(&wanted),
+        "the allocation's ticket is for another job"
+    );
+    if let PeerWish::Resume { key } = &mut wanted.what {
+        key.attempt = foreign.key;
+    }
+    assert_eq!(
+        client.refused(&wanted),
+        "the allocation's ticket is for another node"
+    );
+    let good = peer_ask(&name, &allocation, resume);
+    assert_eq!(
+        client.refused(&good),
+        "step 1.0 does not run there (any more)"
+    );
+    let command = PeerWish::Command {
+        uid: Uid(allocation.uid.0 + 1),
+        gid: Gid(1),
+        ask: StepAsk::List { job: JobId(1) },
+    };
+    let text = client.refused(&peer_ask(&name, &allocation, command));
+    assert!(
+        text.starts_with("the allocation's ticket is uid "),
+        "{text}"
+    );
+    is_well(&nodes.benches[0], 1);
+}
+
+#[test]
+fn orders_that_are_none_are_refused() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let good = StepOrder {
+        key: StepKey {
+            attempt: allocation.key,
+            step: StepId(0),
+        },
+        spec: spec(&["true"]),
+        layout: StepLayout {
+            nodes: vec![name.clone()],
+            ranks: vec![vec![RankRun {
+                first: 0,
+                count: 1,
+                stride: 1,
+            }]],
+            tasks: 1,
+            cores_per_task: 1,
+        },
+        tree: vec![0],
+        peers: vec![peer.clone()],
+    };
+    let mut client = TlsClient::connect(&peer);
+    let mut check = |change: &dyn Fn(&mut StepOrder), expected: &str| {
+        let mut order = good.clone();
+        change(&mut order);
+        let ask = peer_ask(&name, &allocation, PeerWish::Start(Box::new(order)));
+        let text = client.refused(&ask);
+        assert!(text.contains(expected), "{text}");
+    };
+    check(&|o| o.tree = vec![0, 7], "addresses do not fit the tree");
+    check(&|o| o.tree = vec![7], "not in the layout");
+    check(&|o| o.layout.tasks = u32::MAX, "too large");
+    check(
+        &|o| o.layout.ranks[0][0].count = u32::MAX,
+        "beyond the last",
+    );
+    check(
+        &|o| (o.layout.ranks[0][0].count, o.layout.ranks[0][0].stride) = (2, u32::MAX),
+        "beyond the last",
+    );
+    check(
+        &|o| o.layout.cores_per_task = u32::MAX,
+        "needs 4294967295 cores here",
+    );
+    check(
+        &|o| o.layout.nodes = vec!["other".into()],
+        "an address of another one",
+    );
+    check(
+        &|o| o.spec.programs.clear(),
+        "a step has 1 to 4096 programs",
+    );
+    is_well(&nodes.benches[0], 1);
+}
+
+#[test]
+fn garbage_on_the_port_does_no_harm() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let peer = nodes.peers[0].clone();
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0x16, 3, 1, 0xff, 0xff],
+        &[0; 70_000],
+    ] {
+        let mut tcp = std::net::TcpStream::connect(&peer.address).unwrap();
+        let _ = tcp.write_all(bytes);
+    }
+    // Also from somebody who speaks TLS.
+    let mut client = TlsClient::connect(&peer);
+    client.stream.write_all(&u32::MAX.to_le_bytes()).unwrap();
+    client.stream.flush().unwrap();
+    let mut rest = Vec::new();
+    let _ = client.stream.read_to_end(&mut rest);
+    assert_eq!(rest, b"");
+    // Those who begin and say nothing more do not keep others out.
+    let silent: Vec<_> = (0..60)
+        .map(|_| std::net::TcpStream::connect(&peer.address).unwrap())
+        .collect();
+    is_well(&nodes.benches[0], 1);
+    drop(silent);
+    assert!(TlsClient::connect(&peer).stream.conn.is_handshaking());
+}
+
+// ---- jobs elsewhere
+
+#[test]
+fn a_command_is_shown_the_way_to_its_job() {
+    let mut nodes = Nodes::started(2);
+    let allocations = nodes.allocations(5, 1);
+    let one = &allocations[..1];
+    nodes.hold(one);
+    let mut client = Client::connect(&nodes.benches[1]);
+    client.ask(&StepAsk::List { job: JobId(5) });
+    let asked = |bench: &mut Bench| {
+        bench.expect(|r| match r {
+            NodeReport::AskPassage { number, uid, job } if job.0 == 5 => Some((*number, *uid)),
+            _ => None,
+        })
+    };
+    let (number, uid) = asked(&mut nodes.benches[1]);
+    let passage = Passage {
+        key: one[0].key,
+        uid,
+        gid: one[0].gid,
+        first: nodes.peers[0].clone(),
+        ticket: one[0].ticket.clone(),
+    };
+    nodes.benches[1].order(NodeOrder::Passage {
+        number,
+        passage: Ok(Box::new(passage)),
+    });
+    assert!(matches!(client.answer(), StepAnswer::Steps(steps) if steps.is_empty()));
+    let mut client = Client::connect(&nodes.benches[1]);
+    client.ask(&StepAsk::List { job: JobId(5) });
+    let (number, _) = asked(&mut nodes.benches[1]);
+    let refusal = Refusal::new(RefusalCode::NotFound, "no such job");
+    nodes.benches[1].order(NodeOrder::Passage {
+        number,
+        passage: Err(refusal),
+    });
+    assert_eq!(client.refused(), "no such job");
+}
+
+#[test]
+fn virtual_nodes_run_no_steps() {
+    let mut bench = Bench::new();
+    bench.args = vec!["--virtual".into(), "2".into()];
+    let socket = bench.path("steps.sock");
+    bench.extra = "step_socket = 'steps.sock'\n".into();
+    bench.start();
+    let (described, _) = bench.accept();
+    assert_eq!(described[0].listen, "");
+    let mut client = Client::at(socket);
+    client.ask_start(1, &spec(&["true"]));
+    assert!(client.refused().contains("virtual"));
+}
+
+// ---- steps on one node
+
+#[test]
+fn one_step_on_one_node() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 4);
+    bench.hold(&allocation);
+    let mut spec = shell("echo $COSY_TASK_RANK of $COSY_STEP_TASKS; exit $COSY_TASK_RANK");
+    spec.tasks = Some(3);
+    let mut client = Client::start(&bench, 1, &spec);
+    let (key, layout) = client.created();
+    assert_eq!((key.attempt, key.step), (allocation.key, StepId(0)));
+    assert_eq!(layout.nodes, [bench.name.clone()]);
+    let ended = client.end();
+    for rank in 0..3 {
+        assert_eq!(ended.output[&rank], format!("{rank} of 3\n"));
+        assert_eq!(ended.tasks[&rank].exit_code, rank as i32);
+    }
+    assert_eq!(ended.nodes.len(), 1);
+    let records = bench.records(1, 1);
+    assert_eq!((records[0].tasks, records[0].cores), (3, 3));
+    assert_eq!((records[0].end.exit_code, &*records[0].name), (2, "sh"));
+    is_well(&bench, 1);
+    bench.release(&allocation);
+    assert!(!bench.spooled(allocation.key).exists());
+}
+
+#[test]
+fn a_step_waits_for_what_another_holds() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 2);
+    bench.hold(&allocation);
+    let path = bench.path("go");
+    let script = format!("while ! [ -e {} ]; do sleep 0.01; done", path.display());
+    let mut first = Client::start(&bench, 1, &shell(&script));
+    first.created();
+    let mut wide = spec(&["true"]);
+    wide.tasks = Some(2);
+    let mut second = Client::start(&bench, 1, &wide);
+    match second.answer() {
+        StepAnswer::Waits { reason } => {
+            assert_eq!(reason, "other steps of job 1 hold 1 of its 2 cores");
+        }
+        other => panic!("{other:?}"),
+    }
+    // A narrow one would fit, but comes later.
+    let mut third = Client::start(&bench, 1, &spec(&["true"]));
+    assert!(matches!(third.answer(), StepAnswer::Waits { .. }));
+    // One that overlaps and one without patience do not wait.
+    let mut beside = spec(&["true"]);
+    beside.overlap = true;
+    let mut over = Client::start(&bench, 1, &beside);
+    over.created();
+    over.end();
+    let mut impatient = wide.clone();
+    impatient.patience = Some(Span::ZERO);
+    let text = Client::start(&bench, 1, &impatient).refused();
+    assert!(text.contains("hold 1 of its 2 cores"), "{text}");
+    impatient.patience = Some(Span(50));
+    let mut impatient = Client::start(&bench, 1, &impatient);
+    assert!(matches!(impatient.answer(), StepAnswer::Waits { .. }));
+    assert!(impatient.refused().contains("still hold"));
+    // One whose command goes is forgotten.
+    let steps = list(&bench, 1);
+    assert_eq!(steps.iter().filter(|s| s.start.is_none()).count(), 2);
+    drop(third);
+    wait_for("forgetting", || {
+        let waiting = list(&bench, 1).into_iter().filter(|s| s.start.is_none());
+        (waiting.count() == 1).then_some(())
+    });
+    std::fs::write(path, "").unwrap();
+    assert!(first.end().tasks[&0].exit_code == 0);
+    second.created();
+    assert_eq!(second.end().tasks.len(), 2);
+}
+
+#[test]
+fn steps_in_a_row_never_wait_and_are_counted_on() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 1);
+    bench.hold(&allocation);
+    for number in 0..50 {
+        let mut client = Client::start(&bench, 1, &spec(&["true"]));
+        match client.answer() {
+            StepAnswer::Created { key, .. } => assert_eq!(key.step, StepId(number)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(client.end().tasks[&0].exit_code, 0);
+    }
+    assert_eq!(bench.records(1, 50).len(), 50);
+    bench.daemon().kill();
+    bench.start();
+    bench.accept();
+    let mut client = Client::start(&bench, 1, &spec(&["true"]));
+    assert_eq!(client.created().0.step, StepId(50));
+}
+
+#[test]
+fn the_end_of_a_job_ends_its_steps_and_tells_them_first() {
+    let mut bench = Bench::started();
+    let job = bench.job(1, "echo $$ > pid; while ! [ -e go ]; do sleep 0.01; done");
+    bench.launch(&job);
+    pid_in(&bench.path("pid"));
+    let file = bench.path("step.pid");
+    let script = format!("trap '' TERM; echo $$ > {}; sleep 1000", file.display());
+    let mut client = Client::start(&bench, 1, &shell(&script));
+    client.created();
+    let pid = pid_in(&file);
+    std::fs::write(bench.path("go"), "").unwrap();
+    assert_eq!(bench.ended(1).cause, EndCause::Exited);
+    assert!(!alive(pid));
+    let told = bench.backlog.iter().find_map(|r| match r {
+        NodeReport::Steps { records, .. } => Some(records.clone()),
+        _ => None,
+    });
+    assert_eq!(told.expect("told before the end")[0].end.signal, 9);
+    bench.forget(job.allocation.key);
+}
+
+#[test]
+fn a_held_allocation_that_is_killed_ends_its_steps() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 1);
+    bench.hold(&allocation);
+    let mut client = Client::start(&bench, 1, &spec(&["sleep", "1000"]));
+    client.created();
+    let key = allocation.key;
+    let node = bench.name.clone();
+    let cause = KillCause::Cancelled;
+    bench.order(NodeOrder::Kill { key, node, cause });
+    let ended = client.end();
+    assert_eq!(ended.tasks[&0].signal, 15);
+    assert_eq!(bench.ended(1).cause, EndCause::Cancelled);
+    let text = Client::start(&bench, 1, &spec(&["true"])).refused();
+    assert_eq!(text, "job 1 is ending: no more steps start in it");
+    bench.forget(key);
+}
+
+#[test]
+fn a_killed_supervisor_is_cleaned_up_after() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 1);
+    bench.hold(&allocation);
+    let file = bench.path("pid");
+    let script = format!("echo $$ > {}; sleep 1000", file.display());
+    let mut client = Client::start(&bench, 1, &shell(&script));
+    client.created();
+    let pid = pid_in(&file);
+    let directory = bench.spooled(allocation.key).join("s.0");
+    let launch = noded::spool::open_launch(&directory).unwrap();
+    let supervisor = noded::sys::lock_holder(&launch).unwrap().unwrap();
+    noded::sys::kill(supervisor, 9).unwrap();
+    assert_eq!(client.end().nodes.len(), 0);
+    let records = bench.records(1, 1);
+    assert_eq!(records[0].end.cause, EndCause::SupervisorLost);
+    assert!(!alive(pid));
+    // Its share is free again.
+    let mut client = Client::start(&bench, 1, &spec(&["true"]));
+    client.created();
+    assert_eq!(client.end().tasks[&0].exit_code, 0);
+}
+
+#[test]
+fn a_step_outlives_its_daemon() {
+    let mut bench = Bench::started();
+    let allocation = bench.cores(1, 2);
+    bench.hold(&allocation);
+    let go = bench.path("go");
+    let script = format!(
+        "echo one; while ! [ -e {} ]; do sleep 0.01; done; echo two; exit 5",
+        go.display()
+    );
+    let mut client = Client::start(&bench, 1, &shell(&script));
+    client.created();
+    client.until("output", |e| e.output.get(&0).is_some_and(|o| o == "one\n"));
+    bench.daemon().kill();
+    bench.start();
+    let (_, inventory) = bench.accept();
+    assert_eq!(inventory[0].phase, AttemptPhase::Prepared);
+    // What it holds is still held.
+    let mut wide = spec(&["true"]);
+    (wide.tasks, wide.patience) = (Some(2), Some(Span::ZERO));
+    let text = Client::start(&bench, 1, &wide).refused();
+    assert!(text.contains("hold 1 of its 2 cores"), "{text}");
+    std::fs::write(go, "").unwrap();
+    let ended = client.end();
+    assert_eq!(ended.output[&0], "one\ntwo\n");
+    assert_eq!(ended.tasks[&0].exit_code, 5);
+    assert_eq!(bench.records(1, 1)[0].end.exit_code, 5);
+}
+
+#[test]
+fn a_held_allocation_does_not_begin_anew_with_its_daemon() {
+    const HOUR: Span = Span::from_minutes(60);
+    let mut bench = Bench::started();
+    let mut allocation = bench.cores(1, 1);
+    allocation.limit = HOUR + HOUR;
+    bench.sign(&mut allocation);
+    bench.hold(&allocation);
+    bench.daemon().kill();
+    // As if it had been ready for an hour.
+    let launch = bench.spooled(allocation.key).join("launch");
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).open(launch).unwrap();
+    let mut ready = [0; 8];
+    file.read_exact_at(&mut ready, 16).unwrap();
+    let earlier = i64::from_le_bytes(ready) - HOUR.ms();
+    assert!(earlier > 0, "since when it is ready is kept");
+    file.write_all_at(&earlier.to_le_bytes(), 16).unwrap();
+    bench.start();
+    bench.accept();
+    let mut client = Client::start(&bench, 1, &spec(&["true"]));
+    match client.answer() {
+        StepAnswer::Created { limit, .. } => assert!(limit <= HOUR, "{limit}"),
+        other => panic!("created, not {other:?}"),
+    }
+}
+
+// ---- steps on many nodes
+
+#[test]
+fn four_nodes() {
+    let mut nodes = Nodes::started(4);
+    let allocations = nodes.allocations(1, 2);
+    nodes.hold(&allocations);
+    let mut spec = shell("echo $COSY_NODENAME; exit $COSY_TASK_RANK");
+    spec.tasks = Some(8);
+    for _ in 0..3 {
+        let mut client = Client::start(&nodes.benches[0], 1, &spec);
+        let (_, layout) = client.created();
+        assert_eq!(layout.nodes.len(), 4);
+        let ended = client.end();
+        for rank in 0..8 {
+            let name = &nodes.benches[rank as usize / 2].name;
+            assert_eq!(ended.output[&rank], format!("{name}\n"));
+            assert_eq!(ended.tasks[&rank].exit_code, rank as i32);
+        }
+        assert_eq!((ended.nodes.len(), ended.lost.len()), (4, 0));
+    }
+    let records = nodes.benches[0].records(1, 3);
+    assert_eq!((records[0].tasks, records[0].end.exit_code), (8, 7));
+    // A step that leaves the first node out goes through it.
+    spec.tasks = Some(2);
+    spec.avoid = vec![nodes.benches[0].name.clone()];
+    let mut client = Client::start(&nodes.benches[0], 1, &spec);
+    client.created();
+    let ended = client.end();
+    assert_eq!(ended.output[&0], format!("{}\n", nodes.benches[1].name));
+    for (bench, allocation) in nodes.benches.iter_mut().zip(&allocations) {
+        bench.release(allocation);
+        assert!(!bench.spooled(allocation.key).exists());
+    }
+}
+
+#[test]
+fn a_step_on_two_nodes_outlives_each_of_its_daemons() {
+    for restarted in [0, 1] {
+        let mut nodes = Nodes::started(2);
+        let allocations = nodes.allocations(1, 1);
+        nodes.hold(&allocations);
+        let go = nodes.benches[0].path("go");
+        let script = format!(
+            "echo one; n=0; while ! [ -e {} ]; do sleep 0.01; done; \
+             while [ $n -lt 1000 ]; do n=$((n+1)); echo $n; done; exit $((3 + COSY_TASK_RANK))",
+            go.display()
+        );
+        let mut spec = shell(&script);
+        spec.tasks = Some(2);
+        let mut client = Client::start(&nodes.benches[0], 1, &spec);
+        client.created();
+        client.until("output", |e| {
+            e.output.values().filter(|o| *o == "one\n").count() == 2
+        });
+        let bench = &mut nodes.benches[restarted];
+        bench.daemon().kill();
+        bench.start();
+        let (described, _) = bench.accept();
+        assert_eq!(described[0].listen, nodes.peers[restarted].address);
+        std::fs::write(go, "").unwrap();
+        let ended = client.end();
+        assert_eq!(ended.lost, std::collections::BTreeMap::new(), "{restarted}");
+        let numbers: String = (1..=1000).map(|n| format!("{n}\n")).collect();
+        for rank in 0..2 {
+            let whole = format!("one\n{numbers}");
+            let same = ended.output[&rank]
+                .bytes()
+                .zip(whole.bytes())
+                .take_while(|(a, b)| a == b);
+            let (same, length) = (same.count(), ended.output[&rank].len());
+            assert!(
+                length == whole.len() && same == length,
+                "rank {rank}: {length} bytes, the first {same} right, of {}",
+                whole.len()
+            );
+            assert_eq!(ended.tasks[&rank].exit_code, 3 + rank as i32);
+        }
+        assert_eq!((ended.nodes.len(), ended.lost.len()), (2, 0));
+    }
+}
+
+#[test]
+fn signals_and_orders_reach_all_nodes_of_a_step() {
+    let mut nodes = Nodes::started(2);
+    let allocations = nodes.allocations(1, 1);
+    nodes.hold(&allocations);
+    let mut spec =
+        shell("trap 'echo usr1' USR1; trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done");
+    spec.tasks = Some(2);
+    let mut client = Client::start(&nodes.benches[0], 1, &spec);
+    client.created();
+    let all = |text: &'static str| {
+        move |e: &Ended| e.output.values().filter(|o| o.contains(text)).count() == 2
+    };
+    client.until("both", all("up\n"));
+    let signal = |signal| {
+        let mut other = Client::connect(&nodes.benches[0]);
+        let (job, step) = (JobId(1), StepId(0));
+        other.ask(&StepAsk::Signal { job, step, signal });
+        assert_eq!(other.answer(), StepAnswer::Done);
+    };
+    signal(nix::libc::SIGUSR1);
+    client.until("both", all("usr1\n"));
+    // Who looks on sees what was and what comes.
+    let mut watcher = Client::connect(&nodes.benches[0]);
+    watcher.ask(&StepAsk::Attach {
+        job: JobId(1),
+        step: StepId(0),
+    });
+    watcher.created();
+    watcher.until("both", all("usr1\n"));
+    signal(0);
+    let ended = client.end();
+    assert!(ended.tasks.values().all(|t| t.exit_code == 9), "{ended:?}");
+    assert_eq!((ended.tasks.len(), ended.nodes.len()), (2, 2));
+    assert_eq!(watcher.end().tasks.len(), 2);
+    let records = nodes.benches[0].records(1, 1);
+    assert_eq!(records[0].end.cause, EndCause::Cancelled);
+}
+
+#[test]
+fn a_node_that_cannot_be_reached_is_lost() {
+    let mut nodes = Nodes::started(2);
+    let mut allocations = nodes.allocations(1, 1);
+    // Somebody listened there once.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    allocations[0].parts[1].peer.address = port.local_addr().unwrap().to_string();
+    drop(port);
+    nodes.hold(&allocations);
+    let mut spec = spec(&["true"]);
+    spec.tasks = Some(2);
+    let mut client = Client::start(&nodes.benches[0], 1, &spec);
+    client.created();
+    client.until("loss", |e| !e.lost.is_empty() && !e.nodes.is_empty());
+    let reason = client.ended.lost[&1].clone();
+    assert!(reason.contains(&nodes.benches[1].name), "{reason}");
+    assert!(reason.contains("refused"), "{reason}");
+}

@@ -1,0 +1,314 @@
+//! `sbatch`: what it prints, with which exit code it ends, and what job comes of it. The
+//! texts are those that the original prints.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::{JobId, JobState};
+use cosy_tests::run::{Output, run};
+use cosy_tests::{Cluster, Options};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn cluster(nodes: usize) -> Cluster {
+    let c = Cluster::start(nodes, Options::default());
+    for (name, text) in [
+        ("ok.sh", "#!/bin/sh\necho out; echo err >&2\n"),
+        ("exit3.sh", "#!/bin/sh\nexit 3\n"),
+        ("dos.sh", "#!/bin/sh\r\necho\r\n"),
+        ("empty.sh", ""),
+        ("bare.sh", "echo\n"),
+        ("bad.sh", "#!/bin/sh\n#SBATCH --no-such-option\ntrue\n"),
+    ] {
+        fs::write(c.work().join(name), text).unwrap();
+    }
+    c
+}
+
+/// A whole line as a shell has it, with nothing on standard input.
+#[track_caller]
+fn shell(c: &Cluster, line: &str) -> Output {
+    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", line])
+        .current_dir(c.work())
+        .env("PATH", path);
+    run(command.env("COSY_SOCKET", c.socket()))
+}
+
+/// Runs `line` and compares exit code, standard output and standard error.
+#[track_caller]
+fn check(c: &Cluster, line: &str, code: i32, stdout: &str, stderr: &str) {
+    let output = shell(c, line);
+    let got = (output.code, output.out.as_str(), output.err.as_str());
+    assert_eq!(got, (code, stdout, stderr), "{line}");
+}
+
+/// The id that `sbatch --parsable` with these options prints.
+#[track_caller]
+fn submit(c: &Cluster, options: &str) -> JobId {
+    let output = shell(c, &format!("sbatch --parsable {options}"));
+    let id = output.out.trim().parse();
+    JobId(id.unwrap_or_else(|_| panic!("{options}: {}", output.err)))
+}
+
+fn read(c: &Cluster, name: &str) -> String {
+    fs::read_to_string(c.work().join(name)).unwrap_or_default()
+}
+
+const HINT: &str = "Try \"sbatch --help\" for more information\n";
+
+#[test]
+fn command_lines_that_cannot_be_read() {
+    let c = cluster(1);
+    let refused = |line: &str, code, what: &str| check(&c, line, code, "", what);
+    let mistake = |what: &str| format!("sbatch: {what}\n{HINT}");
+    refused(
+        "sbatch --no-such ok.sh",
+        255,
+        &mistake("unrecognized option '--no-such'"),
+    );
+    refused("sbatch -Y ok.sh", 255, &mistake("invalid option -- 'Y'"));
+    refused(
+        "sbatch -n",
+        255,
+        &mistake("option requires an argument -- 'n'"),
+    );
+    refused(
+        "sbatch bad.sh",
+        255,
+        &mistake("unrecognized option '--no-such-option'"),
+    );
+    let error = |what: &str| format!("sbatch: error: {what}\n");
+    refused(
+        "sbatch -t foo ok.sh",
+        255,
+        &error("Invalid --time specification"),
+    );
+    refused("sbatch none.sh", 1, &error("Unable to open file none.sh"));
+    refused("sbatch empty.sh", 1, &error("Batch script is empty!"));
+    refused("sbatch </dev/null", 1, &error("Batch script is empty!"));
+    refused("sbatch .", 1, &error("Batch script is empty!"));
+    refused(
+        "sbatch --wrap true ok.sh",
+        1,
+        &error("Script arguments not permitted with --wrap option"),
+    );
+    let dos = "sbatch: error: Batch script contains DOS line breaks (\\r\\n)\n\
+               sbatch: error: instead of expected UNIX line breaks (\\n).\n";
+    refused("sbatch dos.sh", 1, dos);
+    let bare = "sbatch: error: This does not look like a batch script.  The first\n\
+                sbatch: error: line must start with #! followed by the path to an interpreter.\n\
+                sbatch: error: For instance: #!/bin/sh\n";
+    refused("sbatch bare.sh", 1, bare);
+    check(&c, "sbatch --version", 0, "slurm 22.05.11\n", "");
+}
+
+#[test]
+fn refusals_of_the_controller() {
+    let c = cluster(2);
+    let check = |options: &str, lines: &[&str]| {
+        let line = format!("sbatch {options} ok.sh");
+        let all: String = lines
+            .iter()
+            .map(|l| format!("sbatch: error: {l}\n"))
+            .collect();
+        check(&c, &line, 1, "", &all);
+    };
+    const CONFIG: &str =
+        "Batch job submission failed: Requested node configuration is not available";
+    check(
+        "-p nosuch",
+        &[
+            "invalid partition specified: nosuch",
+            "Batch job submission failed: Invalid partition name specified",
+        ],
+    );
+    check(
+        "-w nosuch",
+        &["Batch job submission failed: Invalid node name specified"],
+    );
+    check(
+        "--mem=999G",
+        &["Memory specification can not be satisfied", CONFIG],
+    );
+    check(
+        "-c 4000",
+        &["CPU count per node can not be satisfied", CONFIG],
+    );
+    check("-x n1,n2", &[CONFIG]);
+    check("-w n1,n2 -N1", &["invalid number of nodes (-N 2-1)"]);
+    check(
+        "-C nosuch",
+        &["Batch job submission failed: Invalid feature specification"],
+    );
+    check(
+        "--gres=gpu:1",
+        &["Invalid generic resource (gres) specification"],
+    );
+    check(
+        "--array=1-2000000",
+        &["Batch job submission failed: Invalid job array specification"],
+    );
+    check(
+        "-d foo:1",
+        &["Batch job submission failed: Job dependency problem"],
+    );
+    check(
+        "--reservation=no",
+        &["Batch job submission failed: Requested reservation is invalid"],
+    );
+    let known = "Use 'sacctmgr list clusters' to see available clusters.";
+    let reached = "'no' can't be reached now, or it is an invalid entry for --cluster.  ";
+    check(
+        "-M no",
+        &["Problem talking to database", &format!("{reached}{known}")],
+    );
+}
+
+#[test]
+fn what_is_printed_for_a_job() {
+    let c = cluster(1);
+    check(&c, "sbatch ok.sh", 0, "Submitted batch job 1\n", "");
+    check(&c, "sbatch --parsable ok.sh", 0, "2\n", "");
+    check(&c, "sbatch -Q ok.sh", 0, "", "");
+    check(&c, "sbatch -W exit3.sh", 3, "Submitted batch job 4\n", "");
+    check(
+        &c,
+        "sbatch -W --wrap 'kill -9 $$'",
+        1,
+        "Submitted batch job 5\n",
+        "",
+    );
+    check(
+        &c,
+        "sbatch -W -o x --array=1-3 --wrap 'exit $SLURM_ARRAY_TASK_ID'",
+        3,
+        "Submitted batch job 6\n",
+        "",
+    );
+}
+
+#[test]
+fn scripts_from_everywhere() {
+    let c = cluster(1);
+    let bin = c.work().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("found.sh"), "#!/bin/sh\necho found\n").unwrap();
+    let ran = |line: &str, file: &str, want: &str| {
+        let output = shell(&c, line);
+        assert_eq!(output.code, 0, "{line}: {}", output.err);
+        assert_eq!(read(&c, file), want, "{line}");
+    };
+    ran("sbatch -W -o a ok.sh", "a", "out\nerr\n");
+    ran(
+        "PATH=$PWD/bin:$PATH sbatch -W -o b found.sh",
+        "b",
+        "found\n",
+    );
+    ran(
+        "printf '#!/bin/sh\\necho piped\\n' | sbatch -W -o c",
+        "c",
+        "piped\n",
+    );
+    ran(
+        "printf '#!/bin/sh\\necho piped $1\\n' | sbatch -W -o d /dev/stdin x",
+        "d",
+        "piped x\n",
+    );
+    ran(
+        "sbatch -W -o e --wrap 'echo $0 | grep -c slurm_script'",
+        "e",
+        "1\n",
+    );
+    fs::write(c.work().join("args.sh"), "#!/bin/sh\necho \"$#:$1:$2\"\n").unwrap();
+    ran("sbatch -W -o f args.sh 'one two' -n", "f", "2:one two:-n\n");
+}
+
+#[test]
+fn precedence() {
+    let c = cluster(1);
+    let script = "#!/bin/sh\n#SBATCH -J script -t 7\n\n#SBATCH --output=\"quoted %j.txt\" # c\n\
+                  echo $SLURM_JOB_NAME\n#SBATCH -J late\n";
+    fs::write(c.work().join("d.sh"), script).unwrap();
+    let check = |before: &str, options: &str, want: &str| {
+        let output = shell(&c, &format!("{before} sbatch -W --parsable {options} d.sh"));
+        let name = format!("quoted {}.txt", output.out.trim());
+        assert_eq!(read(&c, &name), want, "{before} {options}: {}", output.err);
+    };
+    check("", "", "script\n");
+    check("SBATCH_JOB_NAME=variable", "", "variable\n");
+    check("SBATCH_JOB_NAME=variable", "-J line", "line\n");
+}
+
+#[test]
+fn variables_that_go_along() {
+    let c = cluster(1);
+    let check = |export: &str, want: &str| {
+        let wrap = "--wrap 'echo $FOO,$BAR,$SLURM_EXPORT_ENV'";
+        shell(&c, &format!("FOO=a BAR=b sbatch -W -o o {export} {wrap}"));
+        assert_eq!(read(&c, "o"), want, "{export}");
+    };
+    check("", "a,b,\n");
+    check("--export=ALL", "a,b,ALL\n");
+    check("--export=FOO", "a,,FOO\n");
+    check("--export=NONE,BAR=x", ",x,NONE,BAR=x\n");
+    check("--export=ALL,FOO=y", "y,b,ALL,FOO=y\n");
+}
+
+#[test]
+fn dependencies_and_arrays() {
+    let c = cluster(1);
+    let bad = submit(&c, "exit3.sh");
+    let after = submit(&c, &format!("-d afternotok:{bad} -o n --wrap 'echo after'"));
+    assert_eq!(c.until_end(after).outcome(), (JobState::Completed, 0));
+    assert_eq!(read(&c, "n"), "after\n");
+    let array = submit(
+        &c,
+        "--array=1,5-9:2%2 -o t-%A-%a --wrap 'echo $SLURM_ARRAY_TASK_ID'",
+    );
+    let last = submit(&c, &format!("-d afterok:{array} --wrap true"));
+    assert_eq!(c.until_end(last).outcome(), (JobState::Completed, 0));
+    for index in [1, 5, 7, 9] {
+        assert_eq!(
+            read(&c, &format!("t-{array}-{index}")),
+            format!("{index}\n")
+        );
+    }
+}
+
+#[test]
+fn what_is_taken_as_the_original_takes_it() {
+    let options = Options {
+        head: "[licenses]\nlic = 1\n".to_owned(),
+        ..Options::default()
+    };
+    let c = Cluster::start(1, options);
+    // Nobody knows that job any more: there is nothing to wait for.
+    let free = submit(&c, "-d afterok:999999 --wrap true");
+    assert_eq!(c.until_end(free).outcome(), (JobState::Completed, 0));
+    let line = "sbatch -L lic:2 --wrap true";
+    let what = "sbatch: error: Batch job submission failed: Invalid license specification\n";
+    check(&c, line, 1, "", what);
+    let licensed = submit(&c, "-L lic --wrap true");
+    assert_eq!(c.until_end(licensed).outcome(), (JobState::Completed, 0));
+    // More nodes than there are: it waits until there are.
+    let large = submit(&c, "-N 99 --wrap true");
+    c.until(large, "it waits", |row| row.state == JobState::Waiting);
+    let reason = shell(&c, &format!("squeue -h -j {large} -o %r"));
+    assert_eq!(reason.out, "PartitionNodeLimit\n", "{}", reason.err);
+}
+
+#[test]
+fn a_script_on_an_open_descriptor_is_read_once() {
+    let c = cluster(1);
+    let mut command = c.command(&["sbatch", "-W", "-o", "o"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"#!/bin/sh\nhead -c 10 | wc -c\n").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(read(&c, "o").trim(), "0");
+}
