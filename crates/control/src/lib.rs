@@ -32,6 +32,7 @@ mod demand;
 mod depend;
 mod devices;
 mod features;
+mod flow;
 mod interactive;
 mod job;
 mod launch;

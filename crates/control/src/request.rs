@@ -225,6 +225,13 @@ impl Controller {
             | Request::AccountControl { .. } => {
                 return self.reservation_request(now, client, caller, key, request);
             }
+            Request::PlanFlow { .. }
+            | Request::SubmitFlow { .. }
+            | Request::ConfirmFlow { .. }
+            | Request::CancelFlow { .. }
+            | Request::Flows { .. } => {
+                return self.flow_request(now, client, caller, key, request);
+            }
             Request::History { .. }
             | Request::Steps { .. }
             | Request::Script { .. }

@@ -9,9 +9,10 @@ use crate::reservation::{
     AccountAction, AccountInfo, Ask, LedgerEntry, PlanChart, Quote, ReservationFilter,
     ReservationInfo,
 };
+use crate::workflow::{FlowFilter, FlowInfo, FlowPlan, FlowSpec};
 use crate::{
-    Amounts, ArraySpec, JobId, JobSpec, JobState, OsText, QueueState, Refusal, ReservationId, Span,
-    Time,
+    Amounts, ArraySpec, FlowId, JobId, JobSpec, JobState, OsText, QueueState, Refusal,
+    ReservationId, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -776,6 +777,36 @@ pub enum Request {
         /// Which.
         filter: ReservationFilter,
     },
+    /// What a workflow's plan would be. Nothing is kept. Answer: [`Reply::FlowPlan`].
+    PlanFlow {
+        /// What is asked for.
+        spec: Box<FlowSpec>,
+    },
+    /// A workflow: with a deadline, all slots of its plan are held or booked, or none is;
+    /// without one, all its jobs are submitted, or none is. Answer: [`Reply::Flow`].
+    SubmitFlow {
+        /// What is asked for.
+        spec: Box<FlowSpec>,
+        /// Only held, to be confirmed later.
+        hold: bool,
+    },
+    /// Makes a held workflow final: its tasks start when their time comes. Answer:
+    /// [`Reply::Flow`].
+    ConfirmFlow {
+        /// Which.
+        id: FlowId,
+    },
+    /// Gives workflows up: what runs is ended, what has not begun is given back. Answer:
+    /// [`Reply::Done`].
+    CancelFlow {
+        /// Which.
+        ids: Vec<FlowId>,
+    },
+    /// Workflows. Answer: [`Reply::Flows`].
+    Flows {
+        /// Which.
+        filter: FlowFilter,
+    },
     /// The plan as a Gantt chart. Answer: [`Reply::PlanChart`].
     PlanChart {
         /// Only what begins before.
@@ -832,6 +863,9 @@ impl Request {
             | Self::Confirm { .. }
             | Self::CancelReservation { .. }
             | Self::ExtendReservation { .. }
+            | Self::SubmitFlow { .. }
+            | Self::ConfirmFlow { .. }
+            | Self::CancelFlow { .. }
             | Self::AccountControl { .. } => true,
             Self::Ping
             | Self::Attend { .. }
@@ -848,6 +882,8 @@ impl Request {
             | Self::Events { .. }
             | Self::Quote { .. }
             | Self::Reservations { .. }
+            | Self::PlanFlow { .. }
+            | Self::Flows { .. }
             | Self::PlanChart { .. }
             | Self::Accounts { .. }
             | Self::Ledger { .. } => false,
@@ -1045,6 +1081,12 @@ pub enum Reply {
     },
     /// Reservations.
     Reservations(Vec<ReservationInfo>),
+    /// A workflow's plan.
+    FlowPlan(Box<FlowPlan>),
+    /// A workflow that was held, booked, submitted or confirmed, with its tasks.
+    Flow(Box<FlowInfo>),
+    /// Workflows.
+    Flows(Vec<FlowInfo>),
     /// A chart of the plan.
     PlanChart(Box<PlanChart>),
     /// Accounts.

@@ -33,6 +33,8 @@ ids! {
     QueueId(u16);
     /// An advance reservation.
     ReservationId(u64);
+    /// A workflow.
+    FlowId(u64);
     /// Counts the times that a job was given nodes, from 1. No attempt starts twice.
     Attempt(u32);
     /// A user id of the operating system.

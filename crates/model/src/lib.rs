@@ -24,10 +24,11 @@ pub mod step;
 pub mod text;
 pub mod time;
 pub mod user;
+pub mod workflow;
 
 pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState};
 pub use hostlist::{HostListError, expand, fold};
-pub use ids::{Attempt, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
+pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
 pub use job::{
     ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
     WaitReason,

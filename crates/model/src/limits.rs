@@ -51,6 +51,14 @@ pub const SHARING: usize = 1000;
 pub const CANDIDATES: usize = 2000;
 /// Most live reservations of a cluster.
 pub const RESERVATIONS: usize = 100_000;
+/// Most tasks of one workflow.
+pub const FLOW_TASKS: usize = 10_000;
+/// Most edges of one workflow.
+pub const FLOW_EDGES: usize = 200_000;
+/// Most workflows that are not over.
+pub const FLOWS: usize = 10_000;
+/// Most times that a task of a workflow is started again.
+pub const FLOW_RETRIES: u32 = 100;
 /// Most accounts.
 pub const ACCOUNTS: usize = 100_000;
 /// Most lines of one page of the ledger.
