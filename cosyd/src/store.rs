@@ -283,7 +283,7 @@ impl Store {
         let whole = target.job == row.base && target.task.is_none();
         let (from, to) = match (target.task, &row.indices) {
             (Some(task), Some(indices)) => match indices.binary_search(&task) {
-                Ok(at) => (row.base.0 + at as u64, row.base.0 + at as u64 + 1),
+                Ok(at) => (row.id_at(at).0, row.id_at(at).0 + 1),
                 Err(_) => return Ok(None),
             },
             (Some(_), None) => return Ok(None),
@@ -387,6 +387,8 @@ impl Store {
         for (job, submission) in blobs.into_iter().rev() {
             rows.push((decode("jobs", &job)?, decode("submissions", &submission)?));
         }
+        // Tasks of an array in the order of their indices, whatever their ids.
+        rows.sort_by_key(|(job, _): &(JobRow, SubmissionRow)| (job.base, job.index));
         if !filter.ids.is_empty() {
             rows.retain(|(job, _): &(JobRow, SubmissionRow)| named(job, &filter.ids));
         }

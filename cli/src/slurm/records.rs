@@ -98,8 +98,8 @@ fn ended_request(filter: &JobFilter) -> Request {
     }
 }
 
-/// Who cancelled jobs, by number. The store has the name where it was an administrator's or
-/// another's decision before the start; else it is taken for the owner's.
+/// Who cancelled jobs, by number. The store has the name; where nobody decided it (the command
+/// that a job belonged to is gone), it is taken for the owner's.
 fn cancellers(ended: &Table) -> BTreeMap<String, i64> {
     let mut known: BTreeMap<&str, Option<i64>> = BTreeMap::new();
     let mut all = BTreeMap::new();

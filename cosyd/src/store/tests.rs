@@ -395,6 +395,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
         row: Box::new(SubmissionRow {
             base: JobId(job),
             indices: index.map(|i| vec![i]),
+            numbering: Default::default(),
             at_once: None,
             uid: Uid(uid),
             gid: Gid(uid),

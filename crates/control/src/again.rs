@@ -4,7 +4,7 @@
 use crate::controller::{Controller, Ended};
 use crate::event::Caller;
 use crate::job::{Fate, Group, Job, Member, Phase, Submitted};
-use crate::record::{HeldBy, Record};
+use crate::record::{HeldBy, Numbering, Record};
 use crate::request::no_job;
 use cosy_model::api::{JobFilter, JobRef, Reply};
 use cosy_model::node::KillCause;
@@ -169,6 +169,7 @@ impl Controller {
             let mut group = Group {
                 submitted: submitted.clone(),
                 indices: None,
+                numbering: Numbering::InOrder,
                 at_once: None,
                 fates: vec![Fate::Live],
                 live: 1,
@@ -181,7 +182,7 @@ impl Controller {
             self.record(Record::SubmissionLives(base));
             return self.add_group(group);
         };
-        let at = (id.0 - base.0) as usize;
+        let at = group.place_of(id);
         if let Some(fate) = group.fates.get_mut(at) {
             *fate = Fate::Live;
             group.live += 1;

@@ -27,11 +27,7 @@ impl Controller {
                 .collect();
         }
         if let Some(group) = self.groups.get(&target.job) {
-            let first = target.job.0;
-            return (first..first + group.fates.len() as u64)
-                .map(JobId)
-                .filter(known)
-                .collect();
+            return group.ids().filter(known).collect();
         }
         let ended_array: Vec<JobId> = self
             .ended
@@ -99,7 +95,8 @@ impl Controller {
                 .is_none_or(|most| group.running + group.queued < most)
             && let Some(next) = group.throttled.first().copied()
         {
-            self.review(now, next);
+            let id = group.id_at(next);
+            self.review(now, id);
             let stuck = self
                 .groups
                 .get(&base)

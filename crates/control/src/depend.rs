@@ -91,6 +91,7 @@ impl Controller {
             Some(_) => None,
         };
         let base = job.submitted.base;
+        let at = job.member.map_or(0, |member| member.at as usize);
         let queued = self.is_queued(id);
         let enqueue = reason.is_none() && !queued;
         let within = job.spec().reservation;
@@ -106,9 +107,9 @@ impl Controller {
         }
         if let Some(group) = self.groups.get_mut(&base) {
             if throttled {
-                group.throttled.insert(id);
+                group.throttled.insert(at);
             } else {
-                group.throttled.remove(&id);
+                group.throttled.remove(&at);
             }
         }
         if let Some(waiting) = waiting {
@@ -301,7 +302,7 @@ impl Controller {
         if base != target.job
             && let Some(group) = self.groups.get(&base)
         {
-            let fate = group.fates.get((target.job.0 - base.0) as usize).copied()?;
+            let fate = group.fates.get(group.place_of(target.job)).copied()?;
             return self.standing_of_task(target.job, fate);
         }
         let ended = self.ended.get(&target.job)?;
@@ -409,6 +410,7 @@ impl Controller {
                 level: *level,
                 nice: crate::columns::nice(job.spec(), job.submitted.base),
                 submit: job.submitted.submit,
+                rank: job.rank(),
                 job: job.id,
             },
             queue: queue_in,

@@ -1,6 +1,6 @@
 //! A job in memory.
 
-use crate::record::{AfterRun, HeldBy, JobRow, PartRow, RunRow, StepUse, SubmissionRow};
+use crate::record::{AfterRun, HeldBy, JobRow, Numbering, PartRow, RunRow, StepUse, SubmissionRow};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
     AccessLevel, Amounts, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, MiB, NodeId,
@@ -129,6 +129,8 @@ pub(crate) struct Run {
     pub limit: Span,
     pub after: Option<AfterRun>,
     pub killed: Option<KillCause>,
+    /// Who cancelled it.
+    pub canceller: Option<String>,
     /// Stopped since then.
     pub suspended: Option<Time>,
     /// How long it was stopped before.
@@ -182,6 +184,13 @@ impl Job {
 
     pub fn spec(&self) -> &JobSpec {
         &self.submitted.spec
+    }
+
+    /// Its place among jobs of the same moment: tasks of an array go in the order of their
+    /// indices, whatever their ids.
+    pub fn rank(&self) -> JobId {
+        let at = self.member.map_or(0, |member| u64::from(member.at));
+        JobId(self.submitted.base.0 + at)
     }
 
     pub fn run(&self) -> Option<&Run> {
@@ -264,6 +273,7 @@ impl Run {
             parts: self.parts.iter().map(part).collect(),
             after: self.after.clone(),
             killed: self.killed,
+            canceller: self.canceller.clone(),
             suspended: self.suspended,
             suspended_for: self.suspended_for,
             hold_after: self.hold_after,
@@ -330,6 +340,8 @@ pub(crate) struct Group {
     pub submitted: Arc<Submitted>,
     /// Indices of an array.
     pub indices: Option<Vec<u32>>,
+    /// Which task has which id.
+    pub numbering: Numbering,
     pub at_once: Option<u32>,
     pub fates: Vec<Fate>,
     /// Tasks that have not ended.
@@ -340,8 +352,8 @@ pub(crate) struct Group {
     pub queued: u32,
     /// Tasks that have started or ended.
     pub touched: u32,
-    /// Tasks that wait only for others of the array to end.
-    pub throttled: BTreeSet<JobId>,
+    /// Tasks that wait only for others of the array to end, by their place.
+    pub throttled: BTreeSet<usize>,
 }
 
 impl Group {
@@ -350,6 +362,7 @@ impl Group {
         Self {
             submitted,
             indices: row.indices.clone(),
+            numbering: row.numbering,
             at_once: row.at_once,
             fates: vec![Fate::Live; ids],
             live: ids as u32,
@@ -363,7 +376,24 @@ impl Group {
     /// Task id and fate for an index.
     pub fn task(&self, index: u32) -> Option<(JobId, Fate)> {
         let at = self.indices.as_ref()?.binary_search(&index).ok()?;
-        Some((JobId(self.submitted.base.0 + at as u64), self.fates[at]))
+        Some((self.id_at(at), self.fates[at]))
+    }
+
+    /// The id of the task at place `at`.
+    pub fn id_at(&self, at: usize) -> JobId {
+        self.numbering.id(self.submitted.base, at, self.fates.len())
+    }
+
+    /// The place of the task with this id.
+    pub fn place_of(&self, id: JobId) -> usize {
+        self.numbering
+            .place(self.submitted.base, id, self.fates.len())
+    }
+
+    /// All ids, in the order of the indices.
+    pub fn ids(&self) -> impl Iterator<Item = JobId> + use<> {
+        let (numbering, base, tasks) = (self.numbering, self.submitted.base, self.fates.len());
+        (0..tasks).map(move |at| numbering.id(base, at, tasks))
     }
 
     /// The row as it is now.
@@ -372,6 +402,7 @@ impl Group {
         SubmissionRow {
             base: s.base,
             indices: self.indices.clone(),
+            numbering: self.numbering,
             at_once: self.at_once,
             uid: s.uid,
             gid: s.gid,

@@ -72,6 +72,7 @@ impl Controller {
             parts,
             after: None,
             killed: None,
+            canceller: None,
             suspended: None,
             suspended_for: Span::ZERO,
             hold_after: false,

@@ -15,14 +15,50 @@ use cosy_model::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Which of the ids that an array takes each of its tasks has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Numbering {
+    /// Ascending, as the indices.
+    #[default]
+    InOrder,
+    /// The last task has the first id, the array's own, and the others those after it: so it
+    /// comes out in Slurm, where the rest of an array keeps its id until one task is left.
+    LastFirst,
+}
+
+impl Numbering {
+    /// The id of the task at place `at` of `tasks`.
+    pub fn id(self, base: JobId, at: usize, tasks: usize) -> JobId {
+        let offset = match self {
+            Self::InOrder => at,
+            Self::LastFirst if at + 1 >= tasks => 0,
+            Self::LastFirst => at + 1,
+        };
+        JobId(base.0 + offset as u64)
+    }
+
+    /// The place of the task with this id, which is one of those that the array takes.
+    pub fn place(self, base: JobId, id: JobId, tasks: usize) -> usize {
+        let offset = id.0.saturating_sub(base.0) as usize;
+        match (self, offset.checked_sub(1)) {
+            (Self::InOrder, _) => offset,
+            (Self::LastFirst, Some(at)) => at,
+            (Self::LastFirst, None) => tasks.saturating_sub(1),
+        }
+    }
+}
+
 /// A submission: one job, or the tasks of an array with consecutive ids.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SubmissionRow {
     /// First id.
     pub base: JobId,
-    /// Indices of the tasks; `None` for a single job. The task at place `k` has id
-    /// `base + k`.
+    /// Indices of the tasks; `None` for a single job.
     pub indices: Option<Vec<u32>>,
+    /// Which task has which id.
+    #[serde(default)]
+    pub numbering: Numbering,
     /// Most tasks at once.
     pub at_once: Option<u32>,
     /// User.
@@ -43,6 +79,16 @@ impl SubmissionRow {
     /// Number of ids that it takes.
     pub fn ids(&self) -> u64 {
         self.indices.as_ref().map_or(1, |i| i.len() as u64)
+    }
+
+    /// The id of the task at place `at`.
+    pub fn id_at(&self, at: usize) -> JobId {
+        self.numbering.id(self.base, at, self.ids() as usize)
+    }
+
+    /// The place of the task with this id.
+    pub fn place_of(&self, id: JobId) -> usize {
+        self.numbering.place(self.base, id, self.ids() as usize)
     }
 }
 
@@ -85,6 +131,9 @@ pub struct RunRow {
     pub after: Option<AfterRun>,
     /// It was ordered to be ended.
     pub killed: Option<cosy_model::node::KillCause>,
+    /// Who cancelled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canceller: Option<String>,
     /// Stopped since then.
     #[serde(default)]
     pub suspended: Option<Time>,
@@ -474,5 +523,29 @@ impl JobRow {
             job: self.id,
             attempt: self.attempt,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_tasks() {
+        let check = |numbering: Numbering, tasks: usize, ids: &[u64]| {
+            let given: Vec<JobId> = (0..tasks)
+                .map(|at| numbering.id(JobId(7), at, tasks))
+                .collect();
+            let wanted: Vec<JobId> = ids.iter().map(|id| JobId(*id)).collect();
+            assert_eq!(given, wanted);
+            for (at, id) in given.into_iter().enumerate() {
+                assert_eq!(numbering.place(JobId(7), id, tasks), at);
+            }
+        };
+        check(Numbering::InOrder, 1, &[7]);
+        check(Numbering::InOrder, 3, &[7, 8, 9]);
+        check(Numbering::LastFirst, 1, &[7]);
+        check(Numbering::LastFirst, 2, &[8, 7]);
+        check(Numbering::LastFirst, 4, &[8, 9, 10, 7]);
     }
 }

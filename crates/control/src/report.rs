@@ -6,10 +6,11 @@
 
 use crate::controller::{Controller, Ended};
 use crate::event::{Effect, LinkId};
-use crate::job::{Fate, Job, PartStep, Phase, Place};
+use crate::job::{Fate, Group, Job, PartStep, Phase, Place};
 use crate::lost::lost_end;
 use crate::mail::News;
 use crate::record::{AfterRun, Record};
+use crate::steer::cancelled_by;
 use cosy_model::api::EndedJob;
 use cosy_model::node::PrepareFailure;
 use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
@@ -391,10 +392,11 @@ impl Controller {
                 .lost_words(job)
                 .unwrap_or_else(|| "a node was lost".into()),
             EndCause::Deadline => "it could not be over at its deadline".to_owned(),
-            EndCause::Exited
-            | EndCause::TimeLimit
-            | EndCause::Cancelled
-            | EndCause::OutOfMemory => note.to_owned(),
+            EndCause::Cancelled => match job.run().and_then(|run| run.canceller.as_deref()) {
+                Some(who) => cancelled_by(who),
+                None => note.to_owned(),
+            },
+            EndCause::Exited | EndCause::TimeLimit | EndCause::OutOfMemory => note.to_owned(),
         };
         let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
         let mail = self.mail(job, &News::Ended(end));
@@ -450,7 +452,7 @@ impl Controller {
         group.fates[at] = if ok { Fate::Ok } else { Fate::NotOk };
         group.live -= 1;
         group.touched += u32::from(!touched);
-        group.throttled.remove(&id);
+        group.throttled.remove(&at);
         let over = group.live == 0;
         self.keep_facts(base);
         if over {
@@ -479,9 +481,14 @@ impl Controller {
             self.names.remove(&key);
         }
         for base in next.into_iter().take(1) {
-            let count = self.groups.get(&base).map_or(0, |g| g.fates.len());
-            for at in 0..count {
-                self.review(now, JobId(base.0 + at as u64));
+            let ids: Vec<JobId> = self
+                .groups
+                .get(&base)
+                .into_iter()
+                .flat_map(Group::ids)
+                .collect();
+            for id in ids {
+                self.review(now, id);
             }
         }
     }

@@ -185,7 +185,7 @@ impl Controller {
     }
 
     fn load_job(&mut self, submission: &SubmissionRow, row: JobRow) {
-        let at = (row.id.0 - row.base.0) as usize;
+        let at = submission.place_of(row.id);
         if row.end.is_some() {
             return self.load_ended(&row, at);
         }
@@ -304,6 +304,7 @@ impl Controller {
             parts,
             after: row.after,
             killed: row.killed,
+            canceller: row.canceller,
             suspended: row.suspended,
             suspended_for: row.suspended_for,
             hold_after: row.hold_after,

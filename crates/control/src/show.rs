@@ -110,14 +110,15 @@ impl Controller {
 
     fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
         let good = |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
-        match ids {
-            Some(ids) => ids
-                .iter()
-                .filter_map(|id| self.jobs.get(id))
-                .filter(good)
-                .collect(),
+        let mut chosen: Vec<&Job> = match ids {
+            Some(ids) => {
+                let known = ids.iter().filter_map(|id| self.jobs.get(id));
+                return known.filter(good).collect();
+            }
             None => self.jobs.values().filter(good).collect(),
-        }
+        };
+        chosen.sort_by_key(|job| job.rank());
+        chosen
     }
 
     fn chosen_ended(

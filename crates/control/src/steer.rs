@@ -165,15 +165,16 @@ impl Controller {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        let note = format!("cancelled by {who}");
         match &mut job.phase {
             Phase::Waiting(_) => {
+                let note = cancelled_by(who);
                 let end = End::never_ran(EndCause::Cancelled, now);
                 self.uncount_job(now, id);
                 self.happened(now, "cancelled", who, format!("job {id}"), String::new());
                 self.end_job(now, id, &end, &note);
             }
-            Phase::Run(_) => {
+            Phase::Run(run) => {
+                run.canceller.get_or_insert_with(|| who.to_owned());
                 self.happened(now, "cancelled", who, format!("job {id}"), String::new());
                 self.kill_job(now, id, KillCause::Cancelled);
             }
@@ -452,6 +453,11 @@ impl Controller {
             }
         }
     }
+}
+
+/// What is told of a job's end; Slurm's front ends read the name from it.
+pub(crate) fn cancelled_by(who: &str) -> String {
+    format!("cancelled by {who}")
 }
 
 pub(crate) fn runs_already(name: &str) -> Refusal {

@@ -4,11 +4,11 @@
 use crate::controller::Controller;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
-use crate::record::{HeldBy, Record, SubmissionRow};
+use crate::record::{HeldBy, Numbering, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
-    About, AccessLevel, Attempt, JobId, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode,
-    Time, limits,
+    About, AccessLevel, Attempt, Dialect, JobId, JobSpec, OsText, Program, QueueId, Refusal,
+    RefusalCode, Time, limits,
 };
 use std::sync::Arc;
 
@@ -87,6 +87,7 @@ impl Controller {
         let row = SubmissionRow {
             base,
             indices,
+            numbering: numbering(submitted.spec.dialect),
             at_once: array.and_then(|a| a.at_once),
             uid: submitted.uid,
             gid: submitted.gid,
@@ -120,9 +121,10 @@ impl Controller {
             let figures = &mut self.reservations.figures;
             figures.jobs_accepted(now, notice, tasks as u64, core_ms);
         }
+        let ids = group.ids();
         self.add_group(group);
-        for at in 0..tasks {
-            self.review(now, JobId(base.0 + at as u64));
+        for id in ids {
+            self.review(now, id);
         }
         Ok(reply)
     }
@@ -137,7 +139,7 @@ impl Controller {
             .insert(base);
         let held = submitted.spec.hold.then_some(HeldBy::User);
         for at in 0..group.fates.len() {
-            let id = JobId(base.0 + at as u64);
+            let id = group.id_at(at);
             let member = group.indices.as_ref().map(|indices| Member {
                 index: indices[at],
                 at: at as u32,
@@ -159,22 +161,22 @@ impl Controller {
             );
         }
         if !submitted.spec.request.same_features.is_empty() {
-            let ids = (0..group.fates.len()).map(|at| JobId(base.0 + at as u64));
-            self.choosers.extend(ids);
+            self.choosers.extend(group.ids());
         }
         if submitted.counts_as_interactive() {
             let mine = self.interactive.entry(submitted.uid).or_default();
-            mine.extend((0..group.fates.len()).map(|at| JobId(base.0 + at as u64)));
+            mine.extend(group.ids());
         }
         self.count_in_queue(&submitted, group.fates.len() as u32);
         for dependency in &submitted.spec.dependencies {
             let target = self.base_of(dependency.job);
-            let ids = (0..group.fates.len()).map(|at| JobId(base.0 + at as u64));
-            self.dependents.entry(target).or_default().extend(ids);
+            self.dependents
+                .entry(target)
+                .or_default()
+                .extend(group.ids());
         }
         if let Some(begin) = submitted.spec.begin {
-            let ids = (0..group.fates.len()).map(|at| (begin, JobId(base.0 + at as u64)));
-            self.begins.extend(ids);
+            self.begins.extend(group.ids().map(|id| (begin, id)));
         }
         self.groups.insert(base, group);
     }
@@ -273,6 +275,13 @@ impl Controller {
             return format!("no node of queue {name} is up: the job waits until one is");
         }
         String::new()
+    }
+}
+
+fn numbering(dialect: Dialect) -> Numbering {
+    match dialect {
+        Dialect::Cosy => Numbering::InOrder,
+        Dialect::Slurm => Numbering::LastFirst,
     }
 }
 

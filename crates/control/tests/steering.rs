@@ -587,9 +587,7 @@ fn a_job_may_end_when_it_can_never_run() {
 fn tasks_follow_the_tasks_of_another_array() {
     let mut world = World::new(config(4, 4));
     let first = world.try_submit(slurm("a"), Some("1-2")).unwrap();
-    world
-        .run_times
-        .insert(JobId(first + 1), Span::from_secs(30));
+    world.run_times.insert(JobId(first), Span::from_secs(30)); // its last task has the array's id
     let second = after(DependencyKind::AfterCorr, first);
     world.try_submit(second, Some("1-2")).unwrap();
     world.pass(12);

@@ -293,6 +293,7 @@ mod tests {
             level: AccessLevel::Allow,
             nice: 0,
             submit: Time(at as i64),
+            rank: JobId(at),
             job: JobId(at),
         }
     }

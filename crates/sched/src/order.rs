@@ -18,6 +18,9 @@ pub struct OrderKey {
     pub nice: i64,
     /// When the job was submitted, or became eligible.
     pub submit: Time,
+    /// Among those of the same moment: the id, for tasks of an array the one that they would
+    /// have if ids followed indices.
+    pub rank: JobId,
     /// The job.
     pub job: JobId,
 }
@@ -30,6 +33,7 @@ impl Ord for OrderKey {
             .then_with(|| self.level.cmp(&other.level))
             .then_with(|| self.nice.cmp(&other.nice))
             .then_with(|| self.submit.cmp(&other.submit))
+            .then_with(|| self.rank.cmp(&other.rank))
             .then_with(|| self.job.cmp(&other.job))
     }
 }
@@ -50,6 +54,7 @@ mod tests {
             level,
             nice,
             submit: Time(submit),
+            rank: JobId(job),
             job: JobId(job),
         }
     }

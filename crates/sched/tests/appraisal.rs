@@ -33,6 +33,7 @@ fn whole_job(id: u64, nodes: u32, limit: i64, preferred: u32) -> WaitingJob {
             level: AccessLevel::Allow,
             nice: 0,
             submit: Time(id as i64 - 1000),
+            rank: JobId(id),
             job: JobId(id),
         },
         queue: QueueId(0),

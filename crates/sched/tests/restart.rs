@@ -27,6 +27,7 @@ fn whole(id: u64, nodes: u32, limit: Span, allowed: NodeMask) -> WaitingJob {
             level: AccessLevel::Allow,
             nice: 0,
             submit: Time(0),
+            rank: JobId(id),
             job: JobId(id),
         },
         queue: QueueId(0),

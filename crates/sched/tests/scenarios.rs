@@ -234,6 +234,7 @@ impl<'a> Play<'a> {
                 level,
                 nice: words.number("nice").unwrap_or(0),
                 submit: Time::from_secs(now),
+                rank: job,
                 job,
             },
             queue: QueueId(queue),

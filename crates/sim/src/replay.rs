@@ -233,6 +233,7 @@ fn key(at: usize, job: &Job, priorities: &[i32]) -> OrderKey {
         level: AccessLevel::Allow,
         nice: 0,
         submit: job.submit,
+        rank: JobId(at as u64),
         job: JobId(at as u64),
     }
 }

@@ -135,6 +135,7 @@ impl Controller {
                     level: wish.level,
                     nice: 0,
                     submit: now,
+                    rank: JobId(u64::MAX),
                     job: JobId(u64::MAX),
                 },
                 queue: wish.queue,

@@ -162,6 +162,7 @@ fn job(id: u64, submit: i64, demand: &Arc<Demand>, limit: Span, runs: Span) -> J
         level: AccessLevel::Allow,
         nice: 0,
         submit: Time(submit),
+        rank: JobId(id),
         job: JobId(id),
     };
     let waiting = WaitingJob {

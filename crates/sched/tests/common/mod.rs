@@ -278,6 +278,7 @@ impl Pair {
                 level: level[usize::from(request.level)],
                 nice: request.nice,
                 submit: Time(self.now),
+                rank: job,
                 job,
             },
             queue: QueueId(request.queue),
