@@ -379,6 +379,7 @@ impl Writer {
             Effect::ResolveUser(_)
             | Effect::Plan { .. }
             | Effect::Appraise { .. }
+            | Effect::PlanFlow { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => self.outside.perform(effect),
         }

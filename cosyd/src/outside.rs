@@ -11,6 +11,7 @@ use cosy_model::api::Reply;
 use cosy_model::{JobId, Refusal, Time};
 use cosy_sched::Scheduler;
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
+use cosy_sched::workflow::live::{LiveError, LiveFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -74,6 +75,8 @@ pub struct Workers {
     pub appraiser: std::sync::mpsc::Sender<Work>,
     /// Appraises many starts, for quotes.
     pub quoter: std::sync::mpsc::Sender<Work>,
+    /// Plans workflows.
+    pub flows: std::sync::mpsc::Sender<Work>,
 }
 
 impl Workers {
@@ -88,6 +91,7 @@ impl Workers {
             planner: start("planner", Nice(0))?,
             appraiser: start("appraiser", Nice(2))?,
             quoter: start("quoter", Nice(10))?,
+            flows: start("flow planner", Nice(5))?,
         })
     }
 
@@ -150,6 +154,15 @@ impl Outside {
             } => {
                 let worker = self.workers.of(&inquiry.starts);
                 let _ = worker.send(appraising(appraisal, now, scheduler, inquiry));
+            }
+            Effect::PlanFlow {
+                plan,
+                now,
+                scheduler,
+                flow,
+            } => {
+                let work = planning_flow(plan, now, scheduler, flow);
+                let _ = self.workers.flows.send(work);
             }
             Effect::Reload { client } => {
                 let reply = match self.reload() {
@@ -242,6 +255,21 @@ fn appraising(appraisal: u64, now: Time, scheduler: Box<Scheduler>, inquiry: Box
     let failed = Event::Appraised {
         appraisal,
         result: Box::new(nothing),
+    };
+    Work {
+        run: Box::new(run),
+        failed,
+    }
+}
+
+fn planning_flow(plan: u64, now: Time, scheduler: Box<Scheduler>, flow: Box<LiveFlow>) -> Work {
+    let run = move || Event::FlowPlanned {
+        plan,
+        result: Box::new(scheduler.plan_flow(now, &flow)),
+    };
+    let failed = Event::FlowPlanned {
+        plan,
+        result: Box::new(Err(LiveError::Failed)),
     };
     Work {
         run: Box::new(run),

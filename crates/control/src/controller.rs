@@ -3,6 +3,7 @@
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
+use crate::flow::FlowPlans;
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
 use crate::nodes::{Link, Node};
@@ -91,6 +92,8 @@ pub struct Controller {
     /// Jobs that wait for licences.
     pub(crate) unlicensed: BTreeSet<JobId>,
     pub(crate) reservations: Reservations,
+    /// Plans of workflows under way.
+    pub(crate) flow_plans: FlowPlans,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
@@ -139,6 +142,7 @@ impl Controller {
             choosers: BTreeSet::new(),
             unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),
+            flow_plans: FlowPlans::new(now),
             inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
@@ -170,6 +174,7 @@ impl Controller {
             Event::UserResolved { uid, result } => self.user_resolved(now, uid, result),
             Event::Planned { plan, predictions } => self.planned(now, plan, predictions),
             Event::Appraised { appraisal, result } => self.appraised(now, appraisal, *result),
+            Event::FlowPlanned { plan, result } => self.flow_planned(now, plan, *result),
             Event::Reconfigured(config) => self.reconfigure(now, *config),
             Event::Ticked => {}
         }

@@ -7,6 +7,7 @@ use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport};
 use cosy_model::step::Passage;
 use cosy_model::{Gid, JobId, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
+use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use cosy_sched::{Prediction, Scheduler};
 use std::net::IpAddr;
 
@@ -161,6 +162,13 @@ pub enum Event {
         /// The answer.
         result: Box<Appraisal>,
     },
+    /// A workflow's plan has come back.
+    FlowPlanned {
+        /// Its number.
+        plan: u64,
+        /// The plan, or why there is none.
+        result: Box<Result<LivePlan, LiveError>>,
+    },
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
     /// Time has passed.
@@ -252,6 +260,17 @@ pub enum Effect {
         scheduler: Box<Scheduler>,
         /// What is to be appraised.
         inquiry: Box<Inquiry>,
+    },
+    /// Plan a workflow on another thread: [`Event::FlowPlanned`].
+    PlanFlow {
+        /// Its number.
+        plan: u64,
+        /// The time of the snapshot.
+        now: Time,
+        /// The snapshot.
+        scheduler: Box<Scheduler>,
+        /// What is to be planned.
+        flow: Box<LiveFlow>,
     },
     /// Read the configuration again: [`Event::Reconfigured`], then answer.
     Reload {

@@ -16,7 +16,7 @@ macro_rules! words {
     ($name:ident, $what:literal, { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $name {
             /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
+            pub const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
 
             /// One word, as users see and type it.
             pub const fn word(self) -> &'static str {
@@ -36,7 +36,7 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                let found = Self::ALL.iter().copied().find(|one| one.word() == text);
+                let found = Self::ALL.into_iter().find(|one| one.word() == text);
                 found.ok_or_else(|| {
                     let words: Vec<_> = Self::ALL.iter().map(|one| one.word()).collect();
                     format!(concat!("'{}' is no ", $what, ": use {}"), text, words.join(", "))
@@ -434,10 +434,10 @@ mod tests {
     #[test]
     fn words_are_read_again() {
         for one in FlowSlackPolicy::ALL {
-            assert_eq!(one.word().parse::<FlowSlackPolicy>().as_ref(), Ok(one));
+            assert_eq!(one.word().parse::<FlowSlackPolicy>(), Ok(one));
         }
         for one in FlowScheduler::ALL {
-            assert_eq!(one.word().parse::<FlowScheduler>().as_ref(), Ok(one));
+            assert_eq!(one.word().parse::<FlowScheduler>(), Ok(one));
         }
         let wrong = "speedy".parse::<FlowScheduler>().unwrap_err();
         assert_eq!(

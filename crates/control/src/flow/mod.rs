@@ -4,6 +4,9 @@
 //! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
 
 mod plan;
+mod resolve;
+
+pub(crate) use plan::FlowPlans;
 
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};

@@ -1,19 +1,262 @@
-//! Plans of workflows: asked for, made elsewhere, answered.
+//! Plans of workflows: asked for, made on a snapshot elsewhere, and then answered or gone on
+//! with.
+//!
+//! What always holds: only a few snapshots exist at once; what waits for one holds none.
 
+use super::resolve::{FlowWish, of_task};
+use crate::admission::civil::utc;
 use crate::controller::Controller;
-use crate::event::{Caller, ClientId};
+use crate::event::{Caller, ClientId, Effect};
 use cosy_model::api::Reply;
-use cosy_model::workflow::FlowSpec;
-use cosy_model::{Refusal, Time};
+use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
+use cosy_model::{Refusal, RefusalCode, Span, Su, Time, Uid};
+use cosy_sched::workflow::DagError;
+use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan, LiveSlot};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Snapshots at once.
+const UNDER_WAY: usize = 2;
+/// Requests that wait for one.
+const WAITING: usize = 100;
+/// Requests of one user that wait or are under way.
+const OF_ONE_USER: usize = 8;
+/// Tasks of a circle that are named.
+const NAMED: usize = 20;
+
+/// What a plan comes back as.
+pub(crate) type Planned = Result<LivePlan, LiveError>;
+
+/// Who waits for a plan, and what becomes of it.
+#[derive(Debug)]
+pub(crate) enum FlowPending {
+    /// It is answered.
+    Plan {
+        client: ClientId,
+        caller: Box<Caller>,
+        wish: Box<FlowWish>,
+    },
+}
+
+impl FlowPending {
+    fn uid(&self) -> Option<Uid> {
+        match self {
+            Self::Plan { caller, .. } => Some(caller.user.uid),
+        }
+    }
+}
+
+/// Plans under way.
+#[derive(Debug)]
+pub(crate) struct FlowPlans {
+    next: u64,
+    under_way: BTreeMap<u64, FlowPending>,
+    waiting: VecDeque<(FlowPending, Box<LiveFlow>)>,
+}
+
+impl FlowPlans {
+    /// Numbers begin at the time, so that an answer to an earlier life of the controller is
+    /// never taken for one to this.
+    pub fn new(now: Time) -> Self {
+        Self {
+            next: u64::try_from(now.0).unwrap_or(0).saturating_mul(1000),
+            under_way: BTreeMap::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &FlowPending> {
+        let waiting = self.waiting.iter().map(|(pending, _)| pending);
+        self.under_way.values().chain(waiting)
+    }
+
+    fn next_one(&mut self) -> Option<(u64, Box<LiveFlow>)> {
+        if self.under_way.len() >= UNDER_WAY {
+            return None;
+        }
+        let (pending, flow) = self.waiting.pop_front()?;
+        let number = self.next;
+        self.next += 1;
+        self.under_way.insert(number, pending);
+        Some((number, flow))
+    }
+}
 
 impl Controller {
     pub(crate) fn plan_flow(
         &mut self,
-        _now: Time,
-        _client: ClientId,
-        _caller: &Caller,
-        _spec: FlowSpec,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        spec: FlowSpec,
     ) -> Result<Option<Reply>, Refusal> {
-        Err(Refusal::invalid("workflows cannot be planned yet"))
+        if spec.deadline.is_none() {
+            return Err(Refusal::invalid(
+                "a workflow without a deadline has no plan: give it one with --finish-by or --slack",
+            ));
+        }
+        let wish = self.flow_wish(caller, spec)?;
+        let flow = self.live_flow(now, &wish)?;
+        let pending = FlowPending::Plan {
+            client,
+            caller: Box::new(caller.clone()),
+            wish: Box::new(wish),
+        };
+        self.have_planned(now, pending, flow)?;
+        Ok(None)
+    }
+
+    /// Has a workflow planned; `pending` goes on with the plan.
+    ///
+    /// # Errors
+    /// Too much waits already.
+    pub(crate) fn have_planned(
+        &mut self,
+        now: Time,
+        pending: FlowPending,
+        flow: LiveFlow,
+    ) -> Result<(), Refusal> {
+        let plans = &mut self.flow_plans;
+        if plans.waiting.len() >= WAITING {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("{WAITING} workflows wait for their plan already: try again later"),
+            ));
+        }
+        let uid = pending.uid();
+        let own = plans.all().filter(|p| uid.is_some() && p.uid() == uid);
+        if own.count() >= OF_ONE_USER {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!(
+                    "{OF_ONE_USER} workflows of yours wait for their plan already: try again when one is answered"
+                ),
+            ));
+        }
+        plans.waiting.push_back((pending, Box::new(flow)));
+        self.next_flow_plan(now);
+        Ok(())
+    }
+
+    fn next_flow_plan(&mut self, now: Time) {
+        let Some((plan, mut flow)) = self.flow_plans.next_one() else {
+            return;
+        };
+        flow.earliest = flow.earliest.max(now);
+        self.effect(Effect::PlanFlow {
+            plan,
+            now,
+            scheduler: Box::new(self.sched.clone()),
+            flow,
+        });
+    }
+
+    pub(crate) fn flow_planned(&mut self, now: Time, plan: u64, result: Planned) {
+        let Some(pending) = self.flow_plans.under_way.remove(&plan) else {
+            return;
+        };
+        self.next_flow_plan(now);
+        match pending {
+            FlowPending::Plan {
+                client,
+                caller,
+                wish,
+            } => {
+                let plan = result.map_err(|error| flow_refusal(&wish.spec, &error));
+                let reply = match plan {
+                    Ok(plan) => {
+                        Reply::FlowPlan(Box::new(self.plan_to_show(now, &caller, &wish, &plan)))
+                    }
+                    Err(refusal) => Reply::Refused(refusal),
+                };
+                self.reply(client, reply);
+            }
+        }
+    }
+
+    /// A plan as commands show it.
+    fn plan_to_show(
+        &self,
+        now: Time,
+        _caller: &Caller,
+        wish: &FlowWish,
+        plan: &LivePlan,
+    ) -> FlowPlan {
+        let slots = plan.slots.iter().enumerate();
+        FlowPlan {
+            now,
+            start: plan.slots.iter().map(|s| s.start).min().unwrap_or(now),
+            shortest_end: plan.shortest_end,
+            deadline: plan.deadline,
+            tasks: slots
+                .map(|(task, slot)| self.slot_to_show(wish, task, slot))
+                .collect(),
+            price: Su::ZERO,
+            delayed: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+
+    fn slot_to_show(&self, wish: &FlowWish, task: usize, slot: &LiveSlot) -> PlannedTask {
+        PlannedTask {
+            task: task as u32,
+            start: slot.start,
+            end: slot.end,
+            estimate: slot.estimate,
+            spare: slot.spare,
+            critical: slot.critical,
+            set: wish.set_names[slot.set].clone(),
+            nodes: self.names_of(slot.shares.iter().map(|share| share.node)),
+            price: Su::ZERO,
+            delayed_jobs: 0,
+            total_delay: Span::ZERO,
+        }
+    }
+}
+
+/// Why there is no plan, with the tasks' names.
+pub(crate) fn flow_refusal(spec: &FlowSpec, error: &LiveError) -> Refusal {
+    let name = |task: &usize| spec.tasks.get(*task).map_or("", |task| task.name.as_str());
+    match error {
+        LiveError::Graph(DagError::Cycle(tasks)) => {
+            let names: Vec<&str> = tasks.iter().take(NAMED).map(name).collect();
+            Refusal::invalid(format!(
+                "tasks wait for each other in a circle: {} -> {}{}",
+                names.join(" -> "),
+                if tasks.len() > NAMED { "... -> " } else { "" },
+                names.first().copied().unwrap_or_default()
+            ))
+        }
+        LiveError::Graph(DagError::Nowhere(task)) | LiveError::Nowhere { task } => of_task(
+            name(task),
+            Refusal::new(
+                RefusalCode::NeverFits,
+                "the nodes of no set that are in service now are large enough or many enough for it, all of one set",
+            ),
+        ),
+        LiveError::Graph(DagError::Estimate(task)) => of_task(
+            name(task),
+            Refusal::invalid("its estimated run time is below 0 or far too long"),
+        ),
+        LiveError::Graph(DagError::Edge(from, to)) => Refusal::invalid(format!(
+            "the edge from '{}' to '{}' leads nowhere or back to itself, or carries far too much data",
+            name(from),
+            name(to)
+        )),
+        LiveError::Graph(DagError::Empty) => Refusal::invalid("the workflow has no tasks"),
+        LiveError::TooEarly {
+            shortest_end,
+            deadline,
+        } => Refusal::new(
+            RefusalCode::NotFree,
+            format!(
+                "the deadline {} cannot be kept: the earliest that works is {}",
+                utc(*deadline),
+                utc(*shortest_end)
+            ),
+        ),
+        LiveError::Failed => Refusal::new(
+            RefusalCode::Unavailable,
+            "the plan could not be worked out; try again",
+        ),
     }
 }

@@ -76,7 +76,11 @@ impl Controller {
     }
 
     /// Who pays; an administrator who belongs to no account need not.
-    fn payer(&self, caller: &Caller, asked: Option<&str>) -> Result<Option<String>, Refusal> {
+    pub(crate) fn payer(
+        &self,
+        caller: &Caller,
+        asked: Option<&str>,
+    ) -> Result<Option<String>, Refusal> {
         let payer = self.reservations.books.payer(&caller.user, asked);
         match payer {
             Err(_) if asked.is_none() && self.is_admin(caller) => Ok(None),
@@ -84,7 +88,7 @@ impl Controller {
         }
     }
 
-    fn may_reserve(&self, caller: &Caller, id: QueueId) -> Result<AccessLevel, Refusal> {
+    pub(crate) fn may_reserve(&self, caller: &Caller, id: QueueId) -> Result<AccessLevel, Refusal> {
         let queue = &self.queues[id.index()];
         let name = &queue.spec.name;
         let level = crate::access::level(&queue.spec, &caller.user);

@@ -482,6 +482,15 @@ impl World {
                 let result = Box::new(scheduler.appraise(now, &inquiry));
                 again.push(Event::Appraised { appraisal, result });
             }
+            Effect::PlanFlow {
+                plan,
+                now,
+                scheduler,
+                flow,
+            } => {
+                let result = Box::new(scheduler.plan_flow(now, &flow));
+                again.push(Event::FlowPlanned { plan, result });
+            }
             Effect::Passage {
                 link,
                 number,

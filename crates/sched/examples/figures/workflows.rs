@@ -2,7 +2,7 @@
 //! shared out, half of the schedule's length.
 
 use crate::{Dice, Round, Table, timed};
-use cosy_sched::workflow::{Dag, Machines, Scheduler, SlackPolicy};
+use cosy_sched::workflow::{Dag, FlowScheduler, FlowSlackPolicy, Machines, schedule, share_out};
 
 const MACHINES: usize = 5;
 
@@ -14,31 +14,36 @@ struct Work {
 
 /// All figures of workflows.
 pub fn all(table: &Table) {
-    for scheduler in Scheduler::ALL {
-        for policy in SlackPolicy::ALL {
+    for scheduler in FlowScheduler::ALL {
+        for policy in FlowSlackPolicy::ALL {
             line(table, 100, scheduler, policy);
         }
     }
-    for scheduler in Scheduler::ALL {
-        for policy in [SlackPolicy::CriticalTime, SlackPolicy::CriticalPercent] {
+    for scheduler in FlowScheduler::ALL {
+        for policy in [FlowSlackPolicy::CpEvenTime, FlowSlackPolicy::CpEvenPercent] {
             line(table, 1000, scheduler, policy);
         }
     }
-    line(table, 10_000, Scheduler::Heft, SlackPolicy::EvenTime);
+    line(
+        table,
+        10_000,
+        FlowScheduler::Heft,
+        FlowSlackPolicy::REvenTime,
+    );
     for tasks in [100, 1000] {
-        for scheduler in Scheduler::ALL {
-            wide(table, tasks, scheduler, SlackPolicy::CriticalPercent);
+        for scheduler in FlowScheduler::ALL {
+            wide(table, tasks, scheduler, FlowSlackPolicy::CpEvenPercent);
         }
     }
 }
 
-fn line(table: &Table, tasks: usize, scheduler: Scheduler, policy: SlackPolicy) {
+fn line(table: &Table, tasks: usize, scheduler: FlowScheduler, policy: FlowSlackPolicy) {
     let most = tasks.isqrt();
     named(table, "", || layered(tasks, most), scheduler, policy, tasks);
 }
 
 /// All tasks but the first and the last wait for nothing else.
-fn wide(table: &Table, tasks: usize, scheduler: Scheduler, policy: SlackPolicy) {
+fn wide(table: &Table, tasks: usize, scheduler: FlowScheduler, policy: FlowSlackPolicy) {
     let fan = || layered(tasks, usize::MAX);
     named(table, " in one fan", fan, scheduler, policy, tasks);
 }
@@ -47,8 +52,8 @@ fn named(
     table: &Table,
     shape: &str,
     build: impl FnOnce() -> Work,
-    scheduler: Scheduler,
-    policy: SlackPolicy,
+    scheduler: FlowScheduler,
+    policy: FlowSlackPolicy,
     tasks: usize,
 ) {
     let (first, second) = (scheduler.word(), policy.word());
@@ -56,12 +61,12 @@ fn named(
     table.line(&name, build, |work| planned(work, scheduler, policy));
 }
 
-fn planned(work: &Work, scheduler: Scheduler, policy: SlackPolicy) -> Round {
+fn planned(work: &Work, scheduler: FlowScheduler, policy: FlowSlackPolicy) -> Round {
     let Work { dag, machines } = work;
     let plan = || {
-        let first = scheduler.schedule(dag, machines);
+        let first = schedule(scheduler, dag, machines);
         let deadline = first.end_ms() / 2 * 3;
-        policy.share_out(dag, machines, &first, deadline, deadline / 20)
+        share_out(policy, dag, machines, &first, deadline, deadline / 20)
     };
     timed(plan, |plan| {
         let sum: i64 = plan.slots().iter().map(|slot| slot.length_ms()).sum();

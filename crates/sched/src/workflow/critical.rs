@@ -12,7 +12,7 @@
 //! Fig. 4 lowers critical tasks, too, when another path would give them less; its own
 //! example (Fig. 7a) does not, nor does this.
 
-use super::SlackPolicy;
+use super::FlowSlackPolicy;
 use super::dag::{Dag, Machines};
 use super::schedule::Schedule;
 
@@ -45,7 +45,7 @@ pub fn critical_path(dag: &Dag, machines: &Machines, schedule: &Schedule) -> Vec
 
 /// Shares the time until the deadline out.
 pub fn share_out(
-    policy: SlackPolicy,
+    policy: FlowSlackPolicy,
     dag: &Dag,
     machines: &Machines,
     schedule: &Schedule,
@@ -111,7 +111,7 @@ pub(super) struct Paths {
 
 impl Paths {
     pub(super) fn new(
-        policy: SlackPolicy,
+        policy: FlowSlackPolicy,
         dag: &Dag,
         machines: &Machines,
         schedule: &Schedule,
@@ -120,14 +120,14 @@ impl Paths {
         let path = critical_path(dag, machines, schedule);
         let weight: Vec<i64> = (0..dag.count())
             .map(|task| match policy {
-                SlackPolicy::CriticalPercent => {
+                FlowSlackPolicy::CpEvenPercent => {
                     dag.estimate_ms(task, schedule.slots()[task].machine).max(1)
                 }
-                SlackPolicy::CriticalTime
-                | SlackPolicy::EvenTime
-                | SlackPolicy::EvenPercent1
-                | SlackPolicy::CpFirst
-                | SlackPolicy::EvenPercent2 => 1,
+                FlowSlackPolicy::CpEvenTime
+                | FlowSlackPolicy::REvenTime
+                | FlowSlackPolicy::REvenPercent1
+                | FlowSlackPolicy::RCpFirst
+                | FlowSlackPolicy::REvenPercent2 => 1,
             })
             .collect();
         let sum: i128 = path.iter().map(|t| i128::from(weight[*t])).sum();

@@ -129,7 +129,7 @@ fn figure_5d_by_hbmct() {
     let example = dag();
     let rows = example.tasks().iter().map(|task| task.estimates_ms.clone());
     let dag = Dag::new(rows.collect(), &edges, &machines()).unwrap();
-    let schedule = Scheduler::Hbmct.schedule(&dag, &machines());
+    let schedule = schedule(FlowScheduler::Hbmct, &dag, &machines());
     assert_eq!(schedule.slots(), initial().slots());
 }
 
@@ -151,7 +151,7 @@ fn figure_6_recursive_rounds() {
             most,
         };
         share_out(
-            SlackPolicy::EvenTime,
+            FlowSlackPolicy::REvenTime,
             &dag(),
             &machines(),
             &initial(),
@@ -193,8 +193,8 @@ fn the_critical_path_in_the_first_round() {
         let grown = pairs.map(|(plan, first)| plan.length_ms() - first.length_ms());
         grown.collect::<Vec<i64>>()
     };
-    let all = growth(SlackPolicy::EvenPercent1, 1);
-    let critical = growth(SlackPolicy::CpFirst, 1);
+    let all = growth(FlowSlackPolicy::REvenPercent1, 1);
+    let critical = growth(FlowSlackPolicy::RCpFirst, 1);
     for task in 0..10 {
         let want = if [0, 1, 7, 9].contains(&task) {
             all[task]
@@ -203,7 +203,11 @@ fn the_critical_path_in_the_first_round() {
         };
         assert_eq!(critical[task], want, "{task}");
     }
-    assert!(growth(SlackPolicy::CpFirst, 1000).iter().all(|ms| *ms > 0));
+    assert!(
+        growth(FlowSlackPolicy::RCpFirst, 1000)
+            .iter()
+            .all(|ms| *ms > 0)
+    );
 }
 
 #[test]
@@ -211,7 +215,7 @@ fn figure_7_the_critical_path_first() {
     let (dag, machines) = (dag(), machines());
     assert_eq!(critical_path(&dag, &machines, &initial()), [0, 1, 7, 9]);
     let paths = critical::Paths::new(
-        SlackPolicy::CriticalTime,
+        FlowSlackPolicy::CpEvenTime,
         &dag,
         &machines,
         &initial(),
@@ -221,8 +225,8 @@ fn figure_7_the_critical_path_first() {
     let (cp, other) = (18_850, 12_566);
     let want = [cp, cp, other, other, other, other, other, cp, other, cp];
     assert_eq!(given, want);
-    let policy = SlackPolicy::CriticalTime;
-    let schedule = policy.share_out(&dag, &machines, &initial(), 200_000, 0);
+    let policy = FlowSlackPolicy::CpEvenTime;
+    let schedule = super::share_out(policy, &dag, &machines, &initial(), 200_000, 0);
     assert_eq!(schedule.end_ms(), 200_000);
     let got = hundredths(&schedule);
     let printed = [

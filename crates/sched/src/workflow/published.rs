@@ -60,16 +60,16 @@ fn upward_ranks() {
 #[test]
 fn lengths_of_schedules() {
     let (dag, machines) = case();
-    let length = |scheduler: Scheduler| scheduler.schedule(&dag, &machines).end_ms() / 1000;
-    assert_eq!(length(Scheduler::Heft), 80);
-    assert_eq!(length(Scheduler::Dls), 91);
+    let length = |scheduler: FlowScheduler| schedule(scheduler, &dag, &machines).end_ms() / 1000;
+    assert_eq!(length(FlowScheduler::Heft), 80);
+    assert_eq!(length(FlowScheduler::Dls), 91);
 }
 
 /// HEFT's places in Fig. 3(a): task, machine, start and end.
 #[test]
 fn heft_slots() {
     let (dag, machines) = case();
-    let schedule = Scheduler::Heft.schedule(&dag, &machines);
+    let schedule = schedule(FlowScheduler::Heft, &dag, &machines);
     let slot = |s: &Slot| (s.machine, s.start_ms / 1000, s.end_ms / 1000);
     let got: Vec<_> = schedule.slots().iter().map(slot).collect();
     let want = [
@@ -100,7 +100,7 @@ fn wide(tasks: usize, machines: &Machines) -> Dag {
 #[test]
 fn fcp_sorts_few() {
     let machines = Machines::new(vec![vec![0; 2]; 2], vec![Vec::new(); 2]).unwrap();
-    let schedule = Scheduler::Fcp.schedule(&wide(8, &machines), &machines);
+    let schedule = schedule(FlowScheduler::Fcp, &wide(8, &machines), &machines);
     let mut tasks: Vec<usize> = (1..=8).collect();
     tasks.sort_by_key(|t| (schedule.slots()[*t].start_ms, *t));
     assert_eq!(tasks, [2, 3, 4, 5, 6, 7, 8, 1]);
@@ -112,6 +112,6 @@ fn fcp_knows_what_is_taken() {
     let busy = vec![vec![(0, 1_000_000)], Vec::new()];
     let machines = Machines::new(vec![vec![0; 2]; 2], busy).unwrap();
     let dag = wide(4, &machines);
-    let schedule = Scheduler::Fcp.schedule(&dag, &machines);
+    let schedule = schedule(FlowScheduler::Fcp, &dag, &machines);
     assert_eq!(schedule.end_ms(), 21_000);
 }

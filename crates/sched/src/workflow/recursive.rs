@@ -16,7 +16,7 @@
 //! - Times are whole milliseconds. When a share is below one, nothing changes any more and
 //!   the rounds end.
 
-use super::SlackPolicy;
+use super::FlowSlackPolicy;
 use super::critical::critical_path;
 use super::dag::{Dag, Machines};
 use super::schedule::Schedule;
@@ -37,7 +37,7 @@ pub struct Rounds {
 
 /// Shares the time until the deadline out.
 pub fn share_out(
-    policy: SlackPolicy,
+    policy: FlowSlackPolicy,
     dag: &Dag,
     machines: &Machines,
     schedule: &Schedule,
@@ -88,15 +88,20 @@ enum Due {
 }
 
 impl<'a> Dues<'a> {
-    fn new(policy: SlackPolicy, dag: &'a Dag, machines: &'a Machines, first: &'a Schedule) -> Self {
+    fn new(
+        policy: FlowSlackPolicy,
+        dag: &'a Dag,
+        machines: &'a Machines,
+        first: &'a Schedule,
+    ) -> Self {
         let spare = |task| first.spare_ms(dag, machines, task);
         let kind = match policy {
-            SlackPolicy::EvenTime => Due::First((0..dag.count()).map(spare).collect()),
-            SlackPolicy::EvenPercent2 => Due::Now,
-            SlackPolicy::EvenPercent1
-            | SlackPolicy::CpFirst
-            | SlackPolicy::CriticalTime
-            | SlackPolicy::CriticalPercent => Due::Never,
+            FlowSlackPolicy::REvenTime => Due::First((0..dag.count()).map(spare).collect()),
+            FlowSlackPolicy::REvenPercent2 => Due::Now,
+            FlowSlackPolicy::REvenPercent1
+            | FlowSlackPolicy::RCpFirst
+            | FlowSlackPolicy::CpEvenTime
+            | FlowSlackPolicy::CpEvenPercent => Due::Never,
         };
         Self {
             dag,
@@ -119,7 +124,7 @@ impl<'a> Dues<'a> {
 
 /// What each task gets of the time that is left.
 fn shares(
-    policy: SlackPolicy,
+    policy: FlowSlackPolicy,
     dag: &Dag,
     machines: &Machines,
     first: &Schedule,
@@ -127,11 +132,11 @@ fn shares(
     round: usize,
 ) -> Vec<i64> {
     let count = dag.count();
-    if policy == SlackPolicy::EvenTime {
+    if policy == FlowSlackPolicy::REvenTime {
         return vec![left / count as i64; count];
     }
     let weight = |task: usize| i128::from(dag.estimate_ms(task, first.slots()[task].machine));
-    let chosen = match policy == SlackPolicy::CpFirst && round == 0 {
+    let chosen = match policy == FlowSlackPolicy::RCpFirst && round == 0 {
         true => {
             let mut chosen = vec![false; count];
             let path = critical_path(dag, machines, first);

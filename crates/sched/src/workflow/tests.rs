@@ -94,17 +94,17 @@ proptest! {
 
     #[test]
     fn schedules_are_sound(case in case(25)) {
-        for scheduler in Scheduler::ALL {
-            is_sound(&case, &scheduler.schedule(&case.dag, &case.machines));
+        for scheduler in FlowScheduler::ALL {
+            is_sound(&case, &schedule(scheduler, &case.dag, &case.machines));
         }
     }
 
     #[test]
     fn slots_grow_within_the_deadline(case in case(20), slack in 0..500_000i64) {
-        let first = Scheduler::Heft.schedule(&case.dag, &case.machines);
+        let first = schedule(FlowScheduler::Heft, &case.dag, &case.machines);
         let deadline = first.end_ms() + slack;
-        for policy in SlackPolicy::ALL {
-            let plan = policy.share_out(&case.dag, &case.machines, &first, deadline, deadline / 20);
+        for policy in FlowSlackPolicy::ALL {
+            let plan = share_out(policy, &case.dag, &case.machines, &first, deadline, deadline / 20);
             is_sound(&case, &plan);
             prop_assert!(plan.end_ms() <= deadline, "{policy:?}: {} > {deadline}", plan.end_ms());
             for (task, (a, b)) in first.slots().iter().zip(plan.slots()).enumerate() {
@@ -115,8 +115,8 @@ proptest! {
 
     #[test]
     fn paths_need_not_be_listed(case in case(12), left in 1..500_000i64) {
-        let first = Scheduler::Heft.schedule(&case.dag, &case.machines);
-        for policy in [SlackPolicy::CriticalTime, SlackPolicy::CriticalPercent] {
+        let first = schedule(FlowScheduler::Heft, &case.dag, &case.machines);
+        for policy in [FlowSlackPolicy::CpEvenTime, FlowSlackPolicy::CpEvenPercent] {
             let paths = critical::Paths::new(policy, &case.dag, &case.machines, &first, left);
             for task in 0..case.dag.count() {
                 prop_assert_eq!(paths.spare_ms(task), paths.spare_by_enumeration(task), "{}", task);

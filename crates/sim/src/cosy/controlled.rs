@@ -261,6 +261,16 @@ impl<'a> Controlled<'a> {
                 let appraised = Event::Appraised { appraisal, result };
                 self.controller.handle(now, appraised);
             }
+            Effect::PlanFlow {
+                plan,
+                now: then,
+                scheduler,
+                flow,
+            } => {
+                let result = Box::new(scheduler.plan_flow(then, &flow));
+                let planned = Event::FlowPlanned { plan, result };
+                self.controller.handle(now, planned);
+            }
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for plans or new configurations.
             Effect::Order { .. }

@@ -13,7 +13,7 @@ use super::times::Point;
 use super::{SCHEDULERS, Shares};
 use crate::booking::claims::Claim;
 use crate::dag::Kind;
-use cosy_sched::workflow::SlackPolicy;
+use cosy_sched::workflow::FlowSlackPolicy;
 
 const HBMCT: usize = 0;
 const FCP: usize = 1;
@@ -199,7 +199,7 @@ fn hbmct_highest(table: &spare::Table) -> (String, bool) {
     let highest = |cells: &[Cell; 4]| {
         let others = [FCP, DLS, HEFT];
         let min = |scheduler: usize, policy: usize| cells[scheduler].shares[policy].min;
-        let policies = 0..SlackPolicy::ALL.len();
+        let policies = 0..FlowSlackPolicy::ALL.len();
         policies
             .filter(|policy| {
                 others
@@ -209,7 +209,7 @@ fn hbmct_highest(table: &spare::Table) -> (String, bool) {
             .count()
     };
     let count: usize = table.kinds.iter().map(|(_, cells)| highest(cells)).sum();
-    let all = table.kinds.len() * SlackPolicy::ALL.len();
+    let all = table.kinds.len() * FlowSlackPolicy::ALL.len();
     let each = by_kind(table, |cells| format!("{} of 6", highest(cells)));
     (format!("{count} of {all}: {each}"), count * 2 > all)
 }
@@ -287,7 +287,7 @@ fn most_failures(table: &failures::Table, chosen: fn(u32, u32) -> bool) -> (Stri
     let mut worst = 0.0f64;
     for (alpha, rows) in ALPHAS.iter().zip(&table.0) {
         for (at, qoi) in QOI.iter().enumerate().filter(|(_, q)| chosen(*alpha, **q)) {
-            let slots = &rows[..SlackPolicy::ALL.len()];
+            let slots = &rows[..FlowSlackPolicy::ALL.len()];
             let failures = slots.iter().map(|row| row.failures[at]);
             let (least, most) = failures.fold((f64::INFINITY, 0.0f64), |(low, high), now| {
                 (low.min(now), high.max(now))
@@ -314,7 +314,7 @@ fn against_reserve(table: &failures::Table, of: fn(&failures::Row) -> [f64; 5]) 
     let (mut less, mut more) = (0, 0);
     for rows in &table.0 {
         let reserve = of(&rows[Method::ALL.len() - 1]);
-        for row in &rows[..SlackPolicy::ALL.len()] {
+        for row in &rows[..FlowSlackPolicy::ALL.len()] {
             for (slots, reserve) in of(row).into_iter().zip(reserve) {
                 less += usize::from(slots < reserve);
                 more += usize::from(slots > reserve);

@@ -15,7 +15,9 @@
 
 use super::{longer_ms, threshold_ms};
 use crate::dag::{Drawing, Kind};
-use cosy_sched::workflow::{Dag, Machines, Schedule, Scheduler, SlackPolicy};
+use cosy_sched::workflow::{
+    Dag, FlowScheduler, FlowSlackPolicy, Machines, Schedule, schedule, share_out,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -29,7 +31,7 @@ pub const QOI: [u32; 5] = [0, 20, 50, 100, 150];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// A slot for each task.
-    Slots(SlackPolicy),
+    Slots(FlowSlackPolicy),
     /// All machines until the deadline.
     DagReserve,
 }
@@ -37,12 +39,12 @@ pub enum Method {
 impl Method {
     /// All of them, in the order of the paper's table.
     pub const ALL: [Self; 7] = [
-        Self::Slots(SlackPolicy::EvenTime),
-        Self::Slots(SlackPolicy::EvenPercent1),
-        Self::Slots(SlackPolicy::CpFirst),
-        Self::Slots(SlackPolicy::EvenPercent2),
-        Self::Slots(SlackPolicy::CriticalTime),
-        Self::Slots(SlackPolicy::CriticalPercent),
+        Self::Slots(FlowSlackPolicy::REvenTime),
+        Self::Slots(FlowSlackPolicy::REvenPercent1),
+        Self::Slots(FlowSlackPolicy::RCpFirst),
+        Self::Slots(FlowSlackPolicy::REvenPercent2),
+        Self::Slots(FlowSlackPolicy::CpEvenTime),
+        Self::Slots(FlowSlackPolicy::CpEvenPercent),
         Self::DagReserve,
     ];
 
@@ -164,7 +166,7 @@ pub fn run(seed: u64, begin: Begin) -> Outcomes {
     let Ok((dag, machines)) = Drawing::usual(Kind::Montage, seed).draw().planned() else {
         return Vec::new();
     };
-    let first = Scheduler::Hbmct.schedule(&dag, &machines);
+    let first = schedule(FlowScheduler::Hbmct, &dag, &machines);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(2);
     let errors: Vec<f64> = (0..dag.count())
@@ -180,7 +182,7 @@ pub fn run(seed: u64, begin: Begin) -> Outcomes {
         Method::ALL.map(|method| match method {
             Method::Slots(policy) => {
                 let threshold = threshold_ms(deadline);
-                let plan = policy.share_out(&dag, &machines, &first, deadline, threshold);
+                let plan = share_out(policy, &dag, &machines, &first, deadline, threshold);
                 cases.each_ref().map(|case| case.in_slots(&plan, begin))
             }
             Method::DagReserve => cases.each_ref().map(|case| case.in_all(&first, deadline)),

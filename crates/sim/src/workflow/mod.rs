@@ -17,14 +17,14 @@ pub mod times;
 
 pub use spare::Shares;
 
-use cosy_sched::workflow::Scheduler;
+use cosy_sched::workflow::FlowScheduler;
 
 /// First schedules in the order of the paper's tables.
-pub const SCHEDULERS: [Scheduler; 4] = [
-    Scheduler::Hbmct,
-    Scheduler::Fcp,
-    Scheduler::Dls,
-    Scheduler::Heft,
+pub const SCHEDULERS: [FlowScheduler; 4] = [
+    FlowScheduler::Hbmct,
+    FlowScheduler::Fcp,
+    FlowScheduler::Dls,
+    FlowScheduler::Heft,
 ];
 
 /// The recursive policies stop when less than this part of the deadline is left, in per

@@ -7,7 +7,7 @@ use super::spare::{self, Planned, Shares};
 use super::study::Study;
 use super::times::Point;
 use crate::booking::claims::{Claim, Claims};
-use cosy_sched::workflow::SlackPolicy;
+use cosy_sched::workflow::FlowSlackPolicy;
 use serde_json::{Value, json};
 use std::fmt::{self, Write};
 
@@ -135,7 +135,7 @@ fn of_spare(f: &mut impl Write, ours: &spare::Table, paper: &spare::Table) -> fm
         let critical = ours.iter().filter_map(|cell| cell.critical);
         let critical = critical.map(|percent| format!("{percent:.0} %"));
         row(f, "computing on the critical path", critical)?;
-        for (at, policy) in SlackPolicy::ALL.into_iter().enumerate() {
+        for (at, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {
             let cell = |(ours, paper): (&spare::Cell, &spare::Cell)| {
                 format!("{} / {}", three(&ours.shares[at]), three(&paper.shares[at]))
             };
@@ -172,8 +172,8 @@ fn of_times(f: &mut impl Write, points: &[Point]) -> fmt::Result {
             .iter()
             .map(|point| format!("{:.0}", point.first_us[at]));
         row(f, &format!("{} alone", scheduler.word()), first)?;
-        for (policy, word) in SlackPolicy::ALL
-            .map(SlackPolicy::word)
+        for (policy, word) in FlowSlackPolicy::ALL
+            .map(FlowSlackPolicy::word)
             .into_iter()
             .enumerate()
         {
@@ -214,7 +214,7 @@ fn one(f: &mut impl Write, planned: &[Option<Planned>; 4]) -> fmt::Result {
         "alpha",
         cells(&|planned| format!("{:.1}", planned.alpha)),
     )?;
-    for (at, policy) in SlackPolicy::ALL.into_iter().enumerate() {
+    for (at, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {
         row(
             f,
             policy.word(),

@@ -5,7 +5,9 @@
 
 use super::{SCHEDULERS, longer_ms, paper, threshold_ms};
 use crate::dag::{Drawing, Kind};
-use cosy_sched::workflow::{Dag, Machines, Schedule, SlackPolicy, critical_path};
+use cosy_sched::workflow::{
+    Dag, FlowSlackPolicy, Machines, Schedule, critical_path, schedule, share_out,
+};
 use serde::Serialize;
 
 /// The paper's deadline, which is one for all.
@@ -95,8 +97,15 @@ pub struct Planned {
 pub fn planned(dag: &Dag, machines: &Machines, first: &Schedule, deadline: i64) -> Option<Planned> {
     let makespan_ms = first.end_ms();
     let left = deadline - makespan_ms;
-    let shares = |policy: SlackPolicy| {
-        let plan = policy.share_out(dag, machines, first, deadline, threshold_ms(deadline));
+    let shares = |policy: FlowSlackPolicy| {
+        let plan = share_out(
+            policy,
+            dag,
+            machines,
+            first,
+            deadline,
+            threshold_ms(deadline),
+        );
         Shares::of(dag, machines, &plan)
     };
     let critical = critical_path(dag, machines, first).into_iter();
@@ -107,7 +116,7 @@ pub fn planned(dag: &Dag, machines: &Machines, first: &Schedule, deadline: i64) 
         critical: computing as f64 / makespan_ms as f64 * 100.0,
         alpha: left as f64 / makespan_ms as f64 * 100.0,
         makespan_ms,
-        shares: SlackPolicy::ALL.map(shares),
+        shares: FlowSlackPolicy::ALL.map(shares),
     })
 }
 
@@ -119,7 +128,7 @@ pub fn run(kind: Kind, seed: u64, deadline: Deadline) -> [Option<Planned>; 4] {
     };
     let mut at = 0;
     SCHEDULERS.map(|scheduler| {
-        let first = scheduler.schedule(&dag, &machines);
+        let first = schedule(scheduler, &dag, &machines);
         let ms = deadline.ms(first.end_ms(), kind, at);
         at += 1;
         planned(&dag, &machines, &first, ms)

@@ -5,7 +5,7 @@
 
 use super::{SCHEDULERS, longer_ms, threshold_ms};
 use crate::dag::{Drawing, Kind};
-use cosy_sched::workflow::{Dag, Machines, Schedule, SlackPolicy};
+use cosy_sched::workflow::{Dag, FlowSlackPolicy, Machines, Schedule, schedule, share_out};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -64,19 +64,19 @@ fn point(tasks: usize, graphs: u64, seed: u64, cpu: &dyn Fn() -> Duration) -> Po
     let mut ways = Vec::new();
     for (at, scheduler) in SCHEDULERS.into_iter().enumerate() {
         let firsts = || {
-            let first = all.iter().map(|(dag, on)| scheduler.schedule(dag, on));
+            let first = all.iter().map(|(dag, on)| schedule(scheduler, dag, on));
             first.collect::<Vec<Schedule>>()
         };
         let mut made = firsts();
         first_us[at] = mean_us(&mut || made = firsts());
-        for (row, policy) in SlackPolicy::ALL.into_iter().enumerate() {
+        for (row, policy) in FlowSlackPolicy::ALL.into_iter().enumerate() {
             let shared = mean_us(&mut || {
                 for ((dag, machines), first) in all.iter().zip(&made) {
                     let deadline = longer_ms(first.end_ms(), ALPHA);
                     let threshold = threshold_ms(deadline);
-                    std::hint::black_box(
-                        policy.share_out(dag, machines, first, deadline, threshold),
-                    );
+                    std::hint::black_box(share_out(
+                        policy, dag, machines, first, deadline, threshold,
+                    ));
                 }
             });
             whole_us[row][at] = first_us[at] + shared;

@@ -93,7 +93,7 @@ fn one(path: &str, deadline_ms: i64) -> anyhow::Result<ExitCode> {
     let graph = file::read(&text(path)?).with_context(|| name.to_owned())?;
     let (dag, machines) = graph.planned().with_context(|| name.to_owned())?;
     let all = cosy_sim::workflow::SCHEDULERS.map(|scheduler| {
-        let first = scheduler.schedule(&dag, &machines);
+        let first = cosy_sched::workflow::schedule(scheduler, &dag, &machines);
         planned(&dag, &machines, &first, deadline_ms)
     });
     crate::commands::output::print(&of_one(&all))?;

@@ -1,0 +1,218 @@
+//! A workflow with its names resolved: queues, nodes, sets, speeds, transfers.
+//!
+//! What always holds: every node that some task may have is in exactly one set: the first
+//! that it is in, in the order in which the workflow names them; nodes in none of them are
+//! the last set, which has no name.
+
+use crate::controller::Controller;
+use crate::event::Caller;
+use cosy_model::job::ResourceRequest;
+use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask, Transfer};
+use cosy_model::{AccessLevel, NodeId, QueueId, Refusal, RefusalCode, Span, Time};
+use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask};
+use cosy_sched::{Demand, NodeMask};
+use std::sync::Arc;
+
+/// Picoseconds of a second.
+const PICOSECONDS: u64 = 1_000_000_000_000;
+
+/// A workflow that could be, resolved.
+#[allow(dead_code, reason = "its slots are not booked yet")]
+#[derive(Clone, Debug)]
+pub(crate) struct FlowWish {
+    pub spec: FlowSpec,
+    /// Where each task is to run.
+    pub places: Vec<TaskPlace>,
+    /// Names of [`LiveFlow::sets`].
+    pub set_names: Vec<String>,
+    /// Account that pays.
+    pub account: Option<String>,
+}
+
+/// Where a task is to run.
+#[allow(dead_code, reason = "its slots are not booked yet")]
+#[derive(Clone, Debug)]
+pub(crate) struct TaskPlace {
+    pub queue: QueueId,
+    pub level: AccessLevel,
+    pub demand: Arc<Demand>,
+}
+
+/// Places that were found already: tasks of a workflow are often alike.
+type Known<'a> = Vec<(&'a Option<String>, &'a ResourceRequest, TaskPlace)>;
+/// So many different ones are remembered.
+const REMEMBERED: usize = 32;
+
+impl Controller {
+    /// Resolves a workflow that has passed the checks that need no cluster.
+    ///
+    /// # Errors
+    /// A refusal that names the task and what is wrong.
+    pub(crate) fn flow_wish(&self, caller: &Caller, spec: FlowSpec) -> Result<FlowWish, Refusal> {
+        if !caller.resolved {
+            return Err(Refusal::new(
+                RefusalCode::DirectoryDown,
+                format!(
+                    "the directory service does not tell who user {} is; nothing was planned, try again",
+                    caller.user.uid
+                ),
+            ));
+        }
+        let account = self.payer(caller, spec.account.as_deref())?;
+        let mut known = Known::new();
+        let mut places = Vec::with_capacity(spec.tasks.len());
+        for task in &spec.tasks {
+            let place = self.task_place(caller, task, &mut known);
+            places.push(place.map_err(|refusal| of_task(&task.name, refusal))?);
+        }
+        let set_names = self.set_names(&spec)?;
+        Ok(FlowWish {
+            spec,
+            places,
+            set_names,
+            account,
+        })
+    }
+
+    fn task_place<'a>(
+        &self,
+        caller: &Caller,
+        task: &'a FlowTask,
+        known: &mut Known<'a>,
+    ) -> Result<TaskPlace, Refusal> {
+        let (queue, request) = (&task.spec.queue, &task.spec.request);
+        let same = |(q, r, _): &&(&Option<String>, &ResourceRequest, TaskPlace)| {
+            *q == queue && *r == request
+        };
+        if let Some((_, _, place)) = known.iter().find(same) {
+            return Ok(place.clone());
+        }
+        let id = self.find_queue(queue.as_deref())?;
+        let place = TaskPlace {
+            queue: id,
+            level: self.may_reserve(caller, id)?,
+            demand: Arc::new(self.demand_in(request, id)?),
+        };
+        if known.len() < REMEMBERED {
+            known.push((queue, request, place.clone()));
+        }
+        Ok(place)
+    }
+
+    /// The sets that the workflow names, in this order, and the nameless rest.
+    fn set_names(&self, spec: &FlowSpec) -> Result<Vec<String>, Refusal> {
+        let speeds = spec.speeds.iter().map(|speed| &speed.set);
+        let estimates = spec.tasks.iter().flat_map(|task| &task.estimates);
+        let ends = |t: &'_ Transfer| [t.from.clone(), t.to.clone()];
+        let transfers = spec.transfers.iter().flat_map(ends).flatten();
+        let named = speeds.chain(estimates.map(|(set, _)| set)).cloned();
+        let mut names: Vec<String> = Vec::new();
+        for name in named.chain(transfers) {
+            if names.contains(&name) {
+                continue;
+            }
+            if !self.config.sets.contains_key(&name) {
+                return Err(self.no_set(&name));
+            }
+            names.push(name);
+        }
+        names.push(String::new());
+        Ok(names)
+    }
+
+    fn no_set(&self, name: &str) -> Refusal {
+        let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();
+        Refusal::new(
+            RefusalCode::NotFound,
+            format!(
+                "there is no node set '{name}'; the sets are: {}",
+                sets.join(", ")
+            ),
+        )
+    }
+
+    /// What is to be planned, from `now` on.
+    pub(crate) fn live_flow(&self, now: Time, wish: &FlowWish) -> Result<LiveFlow, Refusal> {
+        let spec = &wish.spec;
+        let edges = spec.edges.iter().map(|edge| LiveEdge {
+            from: edge.from as usize,
+            to: edge.to as usize,
+            data_bytes: edge.data_bytes,
+        });
+        let tasks = spec.tasks.iter().zip(&wish.places);
+        let tasks = tasks.map(|(task, place)| LiveTask {
+            demand: place.demand.clone(),
+            estimates: estimates(spec, task, &wish.set_names),
+            fixed: None,
+        });
+        Ok(LiveFlow {
+            tasks: tasks.collect(),
+            edges: edges.collect(),
+            sets: self.set_nodes(&wish.set_names)?,
+            byte_ps: byte_times(spec, &wish.set_names),
+            earliest: spec.earliest.unwrap_or(now).max(now),
+            deadline: spec.deadline.unwrap_or(FlowDeadline::Slack(0)),
+            scheduler: spec.scheduler,
+            policy: spec.slack_policy,
+            threshold_permille: spec.threshold_permille,
+            margin: self.config.policy.grace,
+            replaces: Vec::new(),
+        })
+    }
+
+    fn set_nodes(&self, names: &[String]) -> Result<Vec<NodeMask>, Refusal> {
+        let mut rest = NodeMask::all(self.nodes.len());
+        let mut sets = Vec::with_capacity(names.len());
+        for name in names {
+            let own = match self.config.sets.get(name) {
+                Some(nodes) => self.mask(nodes)?.and(&rest),
+                None => rest.clone(),
+            };
+            rest = rest.and_not(&own);
+            sets.push(own);
+        }
+        Ok(sets)
+    }
+
+    /// Nodes of a plan as a host list.
+    pub(crate) fn names_of(&self, nodes: impl Iterator<Item = NodeId>) -> String {
+        let names = nodes.map(|node| self.nodes[node.index()].spec.name.clone());
+        cosy_model::fold(&names.collect::<Vec<String>>())
+    }
+}
+
+/// A refusal that is about a task.
+pub(crate) fn of_task(name: &str, refusal: Refusal) -> Refusal {
+    Refusal {
+        message: format!("task '{name}': {}", refusal.message),
+        ..refusal
+    }
+}
+
+fn estimates(spec: &FlowSpec, task: &FlowTask, sets: &[String]) -> Vec<Span> {
+    let on = |set: &String| {
+        if let Some((_, span)) = task.estimates.iter().find(|(name, _)| name == set) {
+            return *span;
+        }
+        let speed = spec.speeds.iter().find(|speed| speed.set == *set);
+        let permille = i128::from(speed.map_or(1000, |speed| speed.speed_permille).max(1));
+        let ms = (i128::from(task.estimate.0) * 1000 + permille - 1) / permille;
+        Span(i64::try_from(ms).unwrap_or(i64::MAX).max(1))
+    };
+    sets.iter().map(on).collect()
+}
+
+/// Picoseconds of a byte between each two sets: of the transfers that fit the first counts.
+fn byte_times(spec: &FlowSpec, sets: &[String]) -> Vec<Vec<u64>> {
+    let fits = |end: &Option<String>, set: &String| end.as_ref().is_none_or(|name| name == set);
+    let time = |from: &String, to: &String| {
+        if from == to {
+            return 0;
+        }
+        let mut all = spec.transfers.iter();
+        let found = all.find(|t| fits(&t.from, from) && fits(&t.to, to));
+        found.map_or(0, |t| PICOSECONDS.div_ceil(t.bytes_per_second.max(1)))
+    };
+    let row = |from: &String| sets.iter().map(|to| time(from, to)).collect();
+    sets.iter().map(row).collect()
+}

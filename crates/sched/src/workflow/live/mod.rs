@@ -1,0 +1,148 @@
+//! Workflows planned on the machine as it is: around running jobs, to their limits, and
+//! accepted reservations, on nodes that tasks ask for.
+//!
+//! The machines of the paper are sets of nodes here: all nodes of a set are equally fast
+//! for a task, and a task takes as many of them as it asks for. On sets of one node that
+//! takes one task at a time this is the paper's model.
+//!
+//! What always holds of a plan: no slot is in the way of a running job, of an accepted
+//! reservation or of another slot; each task begins when its parents' slots are over and
+//! their data is there; nothing begins before the earliest start or ends after the
+//! deadline.
+//!
+//! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
+
+use super::DagError;
+use crate::{Demand, NodeMask, Scheduler};
+use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
+use cosy_model::{NodeShare, ReservationId, Span, Time};
+use std::sync::Arc;
+
+mod place;
+
+/// A workflow with every name resolved.
+#[derive(Clone, Debug)]
+pub struct LiveFlow {
+    /// Tasks.
+    pub tasks: Vec<LiveTask>,
+    /// Who waits for whom.
+    pub edges: Vec<LiveEdge>,
+    /// The nodes, divided into sets; no node is in two.
+    pub sets: Vec<NodeMask>,
+    /// How long a byte takes from the nodes of one set to those of another, in picoseconds.
+    pub byte_ps: Vec<Vec<u64>>,
+    /// No task starts before.
+    pub earliest: Time,
+    /// By when it has to be done.
+    pub deadline: FlowDeadline,
+    /// How the first schedule is made.
+    pub scheduler: FlowScheduler,
+    /// How spare time is shared out.
+    pub policy: FlowSlackPolicy,
+    /// Sharing out ends when less than this share of the schedule's length is left, in
+    /// thousandths.
+    pub threshold_permille: u32,
+    /// Added to each estimate: a job is ended so long before the end of its reservation.
+    pub margin: Span,
+    /// Reservations that the new slots take the place of.
+    pub replaces: Vec<ReservationId>,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct LiveTask {
+    /// What it asks for. `allowed` are the nodes that it may have at all.
+    pub demand: Arc<Demand>,
+    /// Estimated run time on the nodes of each set.
+    pub estimates: Vec<Span>,
+    /// It has its slot already: it runs, or is done.
+    pub fixed: Option<Fixed>,
+}
+
+/// The slot of a task that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fixed {
+    /// When it began.
+    pub start: Time,
+    /// Its end, or when it ended.
+    pub end: Time,
+    /// Its set.
+    pub set: usize,
+}
+
+/// Data from one task to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LiveEdge {
+    /// It is waited for.
+    pub from: usize,
+    /// It waits.
+    pub to: usize,
+    /// Data, in bytes.
+    pub data_bytes: u64,
+}
+
+/// A plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LivePlan {
+    /// When the schedule without spare time ends.
+    pub shortest_end: Time,
+    /// The deadline, worked out.
+    pub deadline: Time,
+    /// By task.
+    pub slots: Vec<LiveSlot>,
+}
+
+/// A task's slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LiveSlot {
+    /// Start.
+    pub start: Time,
+    /// End.
+    pub end: Time,
+    /// Its set.
+    pub set: usize,
+    /// Its part of each node; empty for a task that had its slot already.
+    pub shares: Vec<NodeShare>,
+    /// The estimate there.
+    pub estimate: Span,
+    /// How much longer it may take without anyone being late.
+    pub spare: Span,
+    /// On the critical path.
+    pub critical: bool,
+}
+
+/// Why there is no plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LiveError {
+    /// Tasks and edges are no graph.
+    #[error(transparent)]
+    Graph(#[from] DagError),
+    /// The task finds no place in any set, however late: nodes are too small, too few, or
+    /// out of service.
+    #[error("task {task} fits the nodes of no set")]
+    Nowhere {
+        /// Which.
+        task: usize,
+    },
+    /// The deadline is before the end of the schedule without spare time.
+    #[error("the deadline is too early")]
+    TooEarly {
+        /// The earliest that works.
+        shortest_end: Time,
+        /// The deadline.
+        deadline: Time,
+    },
+    /// The plan could not be made.
+    #[error("the plan could not be worked out")]
+    Failed,
+}
+
+impl Scheduler {
+    /// A slot for each task, so that all are done by the deadline.
+    ///
+    /// # Errors
+    /// [`LiveError`].
+    pub fn plan_flow(&self, now: Time, flow: &LiveFlow) -> Result<LivePlan, LiveError> {
+        place::plan(self, now, flow)
+    }
+}
