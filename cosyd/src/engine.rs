@@ -462,6 +462,7 @@ impl Payloads {
                 script,
                 environment,
             } = record
+                && row.flow.is_none()
             {
                 let payload = Payload {
                     script: script.clone(),

@@ -3,9 +3,10 @@
 //! Rows are the state, encoded as MessagePack maps so that a later release reads them;
 //! beside them are the columns that history is searched by. The event table is written
 //! in the same transactions. Knows nothing of what the rows mean. Reservations and money
-//! have a module of their own, [`bookings`], and so have steps.
+//! have a module of their own, [`bookings`], and so have steps and workflows.
 
 pub mod bookings;
+mod flows;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -78,6 +79,7 @@ const MIGRATIONS: &[&str] = &[
     bookings::TABLES,
     steps::TABLES,
     steps::EXITS,
+    flows::TABLES,
 ];
 
 /// An open store.
@@ -247,6 +249,7 @@ impl Store {
         })?;
         loaded.answers = self.answers()?;
         self.load_bookings(&mut loaded)?;
+        self.load_flows(&mut loaded)?;
         Ok(loaded)
     }
 
@@ -320,13 +323,17 @@ impl Store {
     /// [`StoreError`]; also when there is none.
     pub fn payload(&self, base: JobId) -> Result<Payload, StoreError> {
         self.sql(|c| {
-            c.prepare_cached("SELECT script, environment FROM submissions WHERE base = ?1")?
-                .query_row([base.0], |r| {
-                    Ok(Payload {
-                        script: OsText(r.get(0)?),
-                        environment: OsText(r.get(1)?),
-                    })
+            c.prepare_cached(
+                "SELECT script, COALESCE(
+                    (SELECT f.environment FROM flows f WHERE f.id = s.flow), s.environment)
+                 FROM submissions s WHERE base = ?1",
+            )?
+            .query_row([base.0], |r| {
+                Ok(Payload {
+                    script: OsText(r.get(0)?),
+                    environment: OsText(r.get(1)?),
                 })
+            })
         })
     }
 
@@ -567,12 +574,12 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             script,
             environment,
         } => run(
-            "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11)",
+            "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script, flow)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11, ?12)",
             params![
                 row.base.0, row.ids(), row.uid.0, row.user, row.queue, row.spec.name,
                 row.spec.account.as_deref().unwrap_or(""), row.submit.0, encode(row)?,
-                environment.0, script.0
+                environment.0, script.0, row.flow.map(|of| of.flow.0)
             ],
         ),
         Record::Changed(row) => run(
@@ -651,6 +658,13 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             run("DELETE FROM figures WHERE at < ?1", params![before.0])
         }
         Record::Steps(batch) => steps::write_steps(t, batch),
+        Record::FlowMade {
+            row,
+            spec,
+            environment,
+        } => flows::write_made(t, row, spec, environment),
+        Record::Flow(row) => flows::write_flow(t, row),
+        Record::FlowTask(row) => flows::write_task(t, row),
         Record::HourPrice(row) => run(
             "INSERT OR REPLACE INTO hour_prices (hour, row) VALUES (?1, ?2)",
             params![row.hour, encode(row)?],

@@ -1,15 +1,17 @@
 //! Reservations, money and steps: what is saved is what is loaded.
 
 use super::bookings::{LedgerQuery, Reader};
-use super::{MIGRATIONS, Store};
+use super::{MIGRATIONS, Payload, Store};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
+use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 use cosy_control::{JobRow, StepBatch, StepUse, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef, StepRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
 use cosy_model::step::{StepId, StepRecord};
-use cosy_model::{Amounts, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
+use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
+use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, OsText};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -96,6 +98,7 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
         first_use: Some(Time(12)),
         used_core_ms: 13,
         note: "moved".into(),
+        flow: None,
     }
 }
 
@@ -371,13 +374,13 @@ fn a_database_of_the_first_schema_is_migrated() {
             .pragma_query_value(None, "user_version", |r| r.get(0));
         found.unwrap()
     };
-    assert_eq!(version(&store), 4);
+    assert_eq!(version(&store), 5);
     store
         .connection
-        .pragma_update(None, "user_version", 5)
+        .pragma_update(None, "user_version", 6)
         .unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
-    assert!(newer.to_string().contains("schema 5"), "{newer}");
+    assert!(newer.to_string().contains("schema 6"), "{newer}");
 }
 
 // --- steps
@@ -403,6 +406,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
             queue: "day".into(),
             submit: Time(1),
             spec: serde_json::from_str(SPEC).unwrap(),
+            flow: None,
         }),
         script: OsText::default(),
         environment: OsText::default(),
@@ -526,6 +530,9 @@ fn a_database_of_the_third_schema_is_migrated() {
     old.execute_batch(
         "ALTER TABLE steps DROP COLUMN exit_code;
          ALTER TABLE steps DROP COLUMN signal;
+         ALTER TABLE submissions DROP COLUMN flow;
+         DROP TABLE flows;
+         DROP TABLE flow_tasks;
          PRAGMA user_version = 3;",
     )
     .unwrap();
@@ -550,4 +557,137 @@ fn a_submission_that_was_done_lives_again() {
     assert!(bench.saved(&records).load().unwrap().submissions.is_empty());
     let store = bench.saved(&[Record::SubmissionLives(JobId(1))]);
     assert_eq!(store.load().unwrap().submissions.len(), 1);
+}
+
+// --- workflows
+
+fn flow(id: u64, closed: Option<i64>) -> FlowRow {
+    FlowRow {
+        id: FlowId(id),
+        uid: Uid(1000),
+        gid: Gid(100),
+        user: "ann".into(),
+        state: match closed {
+            Some(_) => FlowState::Failed,
+            None => FlowState::Running,
+        },
+        made: Time(1),
+        deadline: Some(Time(HOUR)),
+        account: Some("physics".into()),
+        hold_until: Some(Time(2)),
+        closed: closed.map(Time),
+        note: "late".into(),
+    }
+}
+
+fn flow_task(flow: u64, task: u32, job: u64) -> FlowTaskRow {
+    FlowTaskRow {
+        of: OfFlow {
+            flow: FlowId(flow),
+            task,
+        },
+        state: FlowTaskState::Waiting,
+        job: JobId(job),
+        reservation: Some(ReservationId(3)),
+        slot: Some((Time(5), Time(6))),
+        estimate: Span(1),
+        failures: 2,
+        start: Some(Time(5)),
+        end: None,
+        nodes: "n1".into(),
+        price: Su(4),
+        note: "again".into(),
+    }
+}
+
+fn flow_spec() -> FlowSpec {
+    let task = format!(r#"{{"name": "a", "spec": {SPEC}, "estimate": 1000}}"#);
+    let text = format!(r#"{{"name": "montage", "tasks": [{task}], "edges": []}}"#);
+    serde_json::from_str(&text).unwrap()
+}
+
+fn made(row: FlowRow) -> Record {
+    Record::FlowMade {
+        row: Box::new(row),
+        spec: Box::new(flow_spec()),
+        environment: OsText::from("HOME=/h\0"),
+    }
+}
+
+fn changed(row: FlowTaskRow) -> Record {
+    Record::FlowTask(Box::new(row))
+}
+
+#[test]
+fn workflows_are_loaded_as_saved() {
+    let bench = Bench::new();
+    let last = flow_task(2, 1, 8);
+    let mut later = flow_task(2, 0, 7);
+    later.state = FlowTaskState::Done;
+    let records = [
+        made(flow(1, None)),
+        made(flow(2, None)),
+        changed(flow_task(2, 0, 7)),
+        changed(last.clone()),
+        changed(later.clone()),
+        made(flow(3, None)),
+        Record::Flow(Box::new(flow(1, Some(2 * 24 * HOUR)))),
+        Record::Flow(Box::new(flow(3, Some(1)))),
+    ];
+    let loaded = bench.saved(&records).load().unwrap();
+    let want = [
+        // What was over long before the last one was is not loaded.
+        LoadedFlow {
+            row: flow(1, Some(2 * 24 * HOUR)),
+            spec: flow_spec(),
+            tasks: Vec::new(),
+        },
+        LoadedFlow {
+            row: flow(2, None),
+            spec: flow_spec(),
+            tasks: vec![later, last],
+        },
+    ];
+    assert_eq!(loaded.flows, want);
+    assert_eq!(loaded.next_flow, 4);
+}
+
+#[test]
+fn jobs_of_a_workflow_have_its_environment() {
+    let bench = Bench::new();
+    let mut job = running(7, 1000, None).remove(0);
+    if let Record::Submitted { row, script, .. } = &mut job {
+        row.flow = Some(OfFlow {
+            flow: FlowId(2),
+            task: 0,
+        });
+        *script = OsText::from("#!/bin/sh");
+    }
+    let store = bench.saved(&[made(flow(2, None)), job]);
+    let want = Payload {
+        script: OsText::from("#!/bin/sh"),
+        environment: OsText::from("HOME=/h\0"),
+    };
+    assert_eq!(store.payload(JobId(7)).unwrap(), want);
+}
+
+#[test]
+fn a_database_of_the_fourth_schema_is_migrated() {
+    let bench = Bench::new();
+    drop(bench.saved(&[booked(reservation(1, ReservationState::Held, HOUR))]));
+    // As the fourth schema had it, with a job.
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    old.execute_batch(
+        "ALTER TABLE submissions DROP COLUMN flow;
+         DROP TABLE flows;
+         DROP TABLE flow_tasks;
+         INSERT INTO submissions VALUES (7, 1, 0, 'u', 'q', 'n', '', 1, 0, x'00', x'41', x'42');
+         PRAGMA user_version = 4;",
+    )
+    .unwrap();
+    drop(old);
+    let store = bench.saved(&[made(flow(1, None))]);
+    let loaded = store.load().unwrap();
+    assert_eq!((loaded.flows.len(), loaded.reservations.len()), (1, 1));
+    assert_eq!(store.payload(JobId(7)).unwrap().environment.0, b"A");
 }

@@ -151,6 +151,7 @@ impl Controller {
             spec,
             queue: old.queue.clone(),
             place: crate::job::Place::Lost,
+            flow: old.flow,
         };
         submitted.place = self.place_again(&submitted);
         let submitted = Arc::new(submitted);

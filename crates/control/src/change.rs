@@ -79,6 +79,7 @@ impl Controller {
             spec,
             queue: old.queue.clone(),
             place: old.place.clone(),
+            flow: old.flow,
         });
         job.own = true;
     }

@@ -3,7 +3,7 @@
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
-use crate::flow::FlowPlans;
+use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
 use crate::nodes::{Link, Node};
@@ -94,6 +94,7 @@ pub struct Controller {
     pub(crate) reservations: Reservations,
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
+    pub(crate) flows: Flows,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
@@ -143,6 +144,7 @@ impl Controller {
             unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
+            flows: Flows::default(),
             inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
@@ -191,12 +193,15 @@ impl Controller {
         self.reservations_due(now);
         self.held_due(now);
         self.lonely_due(now);
+        self.flows_due(now);
         self.start_jobs(now);
+        self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
         for id in std::mem::take(&mut self.dirty) {
             self.save_job(id);
         }
         self.save_reservations();
+        self.save_flows();
         std::mem::take(&mut self.out)
     }
 
@@ -212,7 +217,13 @@ impl Controller {
         let begin = self.begins.first().map(|(begin, _)| *begin);
         let held = self.held_ends.first().map(|(end, _)| *end);
         let lonely = self.lonely.first().map(|(until, _)| *until);
-        let next = [begin, held, lonely, self.reservations.next_due()];
+        let next = [
+            begin,
+            held,
+            lonely,
+            self.reservations.next_due(),
+            self.flows.next_due(),
+        ];
         next.into_iter().flatten().min()
     }
 

@@ -16,6 +16,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     queues_count_their_jobs(it)?;
     planner_and_jobs_agree(it)?;
     reservations_agree(it)?;
+    flows_agree(it)?;
     held_jobs_have_an_end(it)?;
     licenses_are_held_once(it)?;
     interactive_jobs_are_attended(it)?;
@@ -92,6 +93,34 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
         if !live || !it.jobs.contains_key(job) {
             return Err(format!("job {job} is inside of reservation {reservation}"));
         }
+    }
+    Ok(())
+}
+
+/// A workflow lives as long as one of its jobs, and a task that is not over has its job.
+fn flows_agree(it: &Controller) -> Result<(), String> {
+    for (id, flow) in &it.flows.all {
+        let open = flow.tasks.iter().filter(|task| task.end.is_none());
+        if flow.open as usize != open.clone().count() || flow.row.is_live() != (flow.open > 0) {
+            return Err(format!(
+                "workflow {id} counts {} open tasks of {}",
+                flow.open,
+                open.count()
+            ));
+        }
+        for task in open {
+            let of = it.jobs.get(&task.job).map(|job| job.submitted.flow);
+            if of != Some(Some(task.of)) {
+                return Err(format!(
+                    "task {} of workflow {id} lacks its job {}",
+                    task.of.task, task.job
+                ));
+            }
+        }
+    }
+    let live = it.flows.all.values().filter(|flow| flow.row.is_live());
+    if it.flows.live != live.count() {
+        return Err(format!("{} workflows are counted as live", it.flows.live));
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! A job in memory.
 
-use crate::record::{AfterRun, HeldBy, JobRow, Numbering, PartRow, RunRow, StepUse, SubmissionRow};
+use crate::record::{
+    AfterRun, HeldBy, JobRow, Numbering, OfFlow, PartRow, RunRow, StepUse, SubmissionRow,
+};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
     AccessLevel, Amounts, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, MiB, NodeId,
@@ -22,6 +24,8 @@ pub(crate) struct Submitted {
     /// The queue by name; `place` is its number in the present configuration.
     pub queue: String,
     pub place: Place,
+    /// The workflow that it is a task of.
+    pub flow: Option<OfFlow>,
 }
 
 /// What the present configuration makes of a submission.
@@ -410,6 +414,7 @@ impl Group {
             queue: s.queue.clone(),
             submit: s.submit,
             spec: s.spec.clone(),
+            flow: s.flow,
         }
     }
 }

@@ -64,6 +64,7 @@ pub use event::{
     OldJob, TokenSeed, Via,
 };
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
+pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{JobRow, Loaded, Record, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use show::history_table;

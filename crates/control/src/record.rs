@@ -8,8 +8,9 @@ use cosy_model::api::HistoryEvent;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
 use cosy_model::step::StepRecord;
+use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
-    Amounts, Attempt, End, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState,
+    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState,
     ReservationId, Span, Su, Time, Uid,
 };
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,18 @@ pub struct SubmissionRow {
     pub submit: Time,
     /// What was asked for, without the environment (kept beside the script).
     pub spec: JobSpec,
+    /// The workflow that it is a task of; the environment is kept there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<OfFlow>,
+}
+
+/// Which task of which workflow a job or a reservation belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct OfFlow {
+    /// The workflow.
+    pub flow: FlowId,
+    /// Its task, by place.
+    pub task: u32,
 }
 
 impl SubmissionRow {
@@ -298,6 +311,106 @@ pub enum Record {
     HourPrice(HourPriceRow),
     /// Steps have ended. The same ones may come again, then with others behind them.
     Steps(Box<StepBatch>),
+    /// A new workflow with what never changes of it.
+    FlowMade {
+        /// The row.
+        row: Box<FlowRow>,
+        /// What was asked for, without scripts and environment.
+        spec: Box<FlowSpec>,
+        /// Variables of all its tasks.
+        environment: OsText,
+    },
+    /// A workflow's row anew.
+    Flow(Box<FlowRow>),
+    /// The row of a workflow's task, new or anew.
+    FlowTask(Box<FlowTaskRow>),
+}
+
+/// A workflow, without what never changes of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FlowRow {
+    /// Id.
+    pub id: FlowId,
+    /// Owner.
+    pub uid: Uid,
+    /// Owner's group.
+    pub gid: Gid,
+    /// Owner's name.
+    pub user: String,
+    /// State.
+    pub state: FlowState,
+    /// When it was asked for.
+    pub made: Time,
+    /// Deadline, worked out.
+    #[serde(default)]
+    pub deadline: Option<Time>,
+    /// Account that pays.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// A hold's end.
+    #[serde(default)]
+    pub hold_until: Option<Time>,
+    /// When its last job was over; it lives until then.
+    #[serde(default)]
+    pub closed: Option<Time>,
+    /// What users should know.
+    #[serde(default)]
+    pub note: String,
+}
+
+impl FlowRow {
+    /// True until its last job is over.
+    pub fn is_live(&self) -> bool {
+        self.closed.is_none()
+    }
+}
+
+/// A task of a workflow, as far as it changes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FlowTaskRow {
+    /// Which.
+    pub of: OfFlow,
+    /// State; a task whose job has nodes is still kept as waiting.
+    pub state: FlowTaskState,
+    /// Its job.
+    pub job: JobId,
+    /// Its reservation.
+    #[serde(default)]
+    pub reservation: Option<ReservationId>,
+    /// Start and end of its slot; `None` with a reservation: it has to be planned again.
+    #[serde(default)]
+    pub slot: Option<(Time, Time)>,
+    /// Its estimate where it is going to run, or ran.
+    pub estimate: Span,
+    /// Times that it failed.
+    #[serde(default)]
+    pub failures: u32,
+    /// When its job started.
+    #[serde(default)]
+    pub start: Option<Time>,
+    /// When its job ended.
+    #[serde(default)]
+    pub end: Option<Time>,
+    /// Nodes that it ran on.
+    #[serde(default)]
+    pub nodes: String,
+    /// What its slot costs.
+    #[serde(default)]
+    pub price: Su,
+    /// What users should know.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// A workflow as it is loaded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadedFlow {
+    /// The row.
+    pub row: FlowRow,
+    /// What was asked for, without scripts and environment.
+    pub spec: FlowSpec,
+    /// Rows of all its tasks, by place.
+    pub tasks: Vec<FlowTaskRow>,
 }
 
 /// A reservation. Live ones are loaded; ended ones stay in the store as history.
@@ -368,6 +481,9 @@ pub struct ReservationRow {
     /// What users should know.
     #[serde(default)]
     pub note: String,
+    /// The workflow that it is a slot of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<OfFlow>,
 }
 
 /// The share of a node that a reservation holds.
@@ -514,6 +630,10 @@ pub struct Loaded {
     pub hour_prices: Vec<HourPriceRow>,
     /// What the steps of the last attempts of live jobs have used.
     pub steps: Vec<(AttemptKey, StepUse)>,
+    /// Live workflows, and those that were over within the last day.
+    pub flows: Vec<LoadedFlow>,
+    /// First id that was never given out.
+    pub next_flow: u64,
 }
 
 impl JobRow {

@@ -346,6 +346,9 @@ impl Controller {
             group.running = group.running.saturating_sub(1);
         }
         match after {
+            Some(AfterRun::End(end)) if self.flow_tries_again(now, id, &end) => {
+                self.wait_again(now, id, held);
+            }
             Some(AfterRun::End(end)) => self.end_job(now, id, &end, ""),
             Some(AfterRun::Requeue) | None => self.wait_again(now, id, held),
         }
@@ -439,6 +442,7 @@ impl Controller {
         self.tell_waiting(id);
         self.tell_attendants(id);
         self.inside_job_ended(now, id, &submitted);
+        self.flow_job_ended(id, &submitted);
         if submitted.spec.attended {
             self.refill_interactive_of(now, submitted.uid);
         }

@@ -36,6 +36,7 @@ fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
         spec,
         queue,
         place: Place::Lost,
+        flow: row.flow,
     }
 }
 
@@ -76,6 +77,7 @@ impl Controller {
         it.load_reservations(now, reservations);
         it.load_jobs(loaded.submissions, loaded.jobs, now);
         it.load_steps(&loaded.steps);
+        it.load_flows(now, loaded.flows, loaded.next_flow);
         it
     }
 
@@ -447,6 +449,7 @@ impl Controller {
             spec: old.spec.clone(),
             queue: old.queue.clone(),
             place: self.place_again(old),
+            flow: old.flow,
         }
     }
 }

@@ -426,6 +426,7 @@ impl Controller {
             queue: self.queues[queue.index()].spec.name.clone(),
             spec,
             place,
+            flow: old.flow,
         });
         for dependency in &new.spec.dependencies {
             let target = self.base_of(dependency.job);

@@ -4,13 +4,24 @@
 use crate::controller::Controller;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
-use crate::record::{HeldBy, Numbering, Record, SubmissionRow};
+use crate::record::{HeldBy, Numbering, OfFlow, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
     About, AccessLevel, Attempt, Dialect, JobId, JobSpec, OsText, Program, QueueId, Refusal,
     RefusalCode, Time, limits,
 };
 use std::sync::Arc;
+
+/// A submission that was checked.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub spec: JobSpec,
+    pub script: OsText,
+    pub indices: Option<Vec<u32>>,
+    pub at_once: Option<u32>,
+    pub queue: QueueId,
+    pub place: Place,
+}
 
 impl Controller {
     pub(crate) fn submit(
@@ -32,6 +43,21 @@ impl Controller {
         facts: &Facts,
         attached: bool,
     ) -> Result<Reply, Refusal> {
+        let ready = self.ready(caller, submission, facts, attached, 0)?;
+        self.learn_facts(&ready.spec.dependencies, facts);
+        Ok(self.enter(now, caller, ready, None))
+    }
+
+    /// Checks everything that can be said against a submission. `coming`: so many jobs enter
+    /// the same queue before it in the same turn.
+    pub(crate) fn ready(
+        &self,
+        caller: &Caller,
+        submission: Submission,
+        facts: &Facts,
+        attached: bool,
+        coming: usize,
+    ) -> Result<Ready, Refusal> {
         if !caller.resolved {
             return Err(Refusal::new(
                 RefusalCode::DirectoryDown,
@@ -56,7 +82,7 @@ impl Controller {
             }
             None => self.find_queue(spec.queue.as_deref())?,
         };
-        self.may_submit(caller, queue, tasks)?;
+        self.may_submit(caller, queue, tasks + coming)?;
         if spec.nice < 0 {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
@@ -69,8 +95,33 @@ impl Controller {
         let place = self.place_or_wait(&spec, queue, &caller.user)?;
         self.forget_unknown(&mut spec, facts);
         self.check_dependencies(caller, &spec.dependencies, facts)?;
-        self.learn_facts(&spec.dependencies, facts);
+        Ok(Ready {
+            spec,
+            script,
+            indices,
+            at_once: array.and_then(|a| a.at_once),
+            queue,
+            place,
+        })
+    }
 
+    /// Takes a submission that was checked.
+    pub(crate) fn enter(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        ready: Ready,
+        flow: Option<OfFlow>,
+    ) -> Reply {
+        let Ready {
+            mut spec,
+            script,
+            indices,
+            at_once,
+            queue,
+            place,
+        } = ready;
+        let tasks = indices.as_ref().map_or(1, Vec::len);
         let environment = std::mem::take(&mut spec.environment);
         let base = JobId(self.next_job);
         self.next_job += tasks as u64;
@@ -83,18 +134,20 @@ impl Controller {
             queue: self.queues[queue.index()].spec.name.clone(),
             spec,
             place,
+            flow,
         });
         let row = SubmissionRow {
             base,
             indices,
             numbering: numbering(submitted.spec.dialect),
-            at_once: array.and_then(|a| a.at_once),
+            at_once,
             uid: submitted.uid,
             gid: submitted.gid,
             user: submitted.user.clone(),
             queue: submitted.queue.clone(),
             submit: now,
             spec: submitted.spec.clone(),
+            flow,
         };
         let reply = Reply::Submitted {
             job: base,
@@ -126,7 +179,7 @@ impl Controller {
         for id in ids {
             self.review(now, id);
         }
-        Ok(reply)
+        reply
     }
 
     /// Takes a submission's jobs into memory, all of them waiting, none in the planner.

@@ -63,6 +63,7 @@ impl Controller {
         if let Some(mpi) = self.mpi_of(job) {
             block.set("COSY_MPI", mpi);
         }
+        self.flow_variables(job, &mut block);
         self.array_variables(job, &mut block);
         OsText(block.0)
     }
@@ -84,6 +85,15 @@ impl Controller {
         let queue = self.queue_id(&job.submitted.queue);
         let queue = queue.and_then(|id| self.queues[id.index()].spec.mpi.as_deref());
         job.spec().mpi.as_deref().or(queue)
+    }
+
+    fn flow_variables(&self, job: &Job, block: &mut Block) {
+        let Some(of) = job.submitted.flow else { return };
+        block.set("COSY_FLOW", of.flow);
+        if let Some(flow) = self.flows.get(of.flow) {
+            block.set("COSY_FLOW_NAME", &flow.spec.name);
+            block.set("COSY_FLOW_TASK", flow.name_of(of.task));
+        }
     }
 
     fn array_variables(&self, job: &Job, block: &mut Block) {

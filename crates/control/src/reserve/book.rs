@@ -412,6 +412,7 @@ impl Controller {
             first_use: None,
             used_core_ms: 0,
             note: String::new(),
+            flow: None,
         }
     }
 

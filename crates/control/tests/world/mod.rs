@@ -43,6 +43,7 @@ pub struct MemoryStore {
     /// What was said of ends, by object.
     pub ended: BTreeMap<String, String>,
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
+    pub flows: BTreeMap<FlowId, LoadedFlow>,
     pub accounts: BTreeMap<String, AccountRow>,
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
@@ -104,6 +105,29 @@ impl MemoryStore {
                 Record::ForgetFigures { before } => self.figures.retain(|at, _| *at >= before),
                 Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
                 Record::Steps(batch) => self.keep_steps(*batch),
+                Record::FlowMade { row, spec, .. } => {
+                    let flow = LoadedFlow {
+                        row: *row,
+                        spec: *spec,
+                        tasks: Vec::new(),
+                    };
+                    let old = self.flows.insert(flow.row.id, flow);
+                    assert!(old.is_none(), "an id was given out twice");
+                }
+                Record::Flow(row) => {
+                    let id = row.id;
+                    self.flows.get_mut(&id).unwrap().row = *row;
+                }
+                Record::FlowTask(row) => {
+                    let tasks = &mut self.flows.get_mut(&row.of.flow).unwrap().tasks;
+                    let at = row.of.task as usize;
+                    assert!(at <= tasks.len(), "a task is missing");
+                    if at == tasks.len() {
+                        tasks.push(*row);
+                    } else {
+                        tasks[at] = *row;
+                    }
+                }
                 Record::NodeKey { .. }
                 | Record::Token { .. }
                 | Record::TokenGone { .. }
@@ -184,6 +208,8 @@ impl MemoryStore {
             figures: self.figures.values().cloned().collect(),
             hour_prices: self.hour_prices.values().cloned().collect(),
             steps: self.step_uses(),
+            flows: self.flows.values().cloned().collect(),
+            next_flow: self.flows.keys().last().map_or(1, |id| id.0 + 1),
             ..Loaded::default()
         }
     }
@@ -270,6 +296,8 @@ pub struct World {
     pub run_time: Span,
     /// Run times of single jobs, in place of `run_time`.
     pub run_times: BTreeMap<JobId, Span>,
+    /// Exit codes of attempts, other than 0.
+    pub exit_codes: BTreeMap<AttemptKey, i32>,
     /// How long jobs hold out beyond their limit.
     pub overtime: Span,
     /// The controller dies so many batches from now.
@@ -363,6 +391,7 @@ impl World {
             ports: BTreeMap::new(),
             run_time: Span::from_secs(10),
             run_times: BTreeMap::new(),
+            exit_codes: BTreeMap::new(),
             overtime: Span::ZERO,
             dies: None,
             deaths: 0,
@@ -768,7 +797,8 @@ impl World {
                 .map(|(key, _)| *key)
                 .collect();
             for key in due {
-                self.end(n, key, 0);
+                let code = self.exit_codes.get(&key).copied().unwrap_or(0);
+                self.end(n, key, code);
             }
         }
     }

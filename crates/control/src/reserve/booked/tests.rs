@@ -102,6 +102,7 @@ fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
             first_use: None,
             used_core_ms: 0,
             note: String::new(),
+            flow: None,
         },
         shares: shares(cores),
         short: false,
