@@ -1,8 +1,8 @@
 //! Which commands there are, and by which names.
 
 use crate::{
-    Context, admin, alloc, cancel, cast, change, dev, generate, history, mpi, resv, run, stat,
-    submit, wait,
+    Context, admin, alloc, cancel, cast, change, dev, flow, generate, history, mpi, resv, run,
+    stat, submit, wait,
 };
 use clap::{ArgMatches, Command};
 
@@ -70,6 +70,7 @@ pub static ALL: [Entry; 19] = [
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
     entry("resv", Some("cresv"), resv::command, resv::run),
+    entry("flow", None, flow::command, flow::run),
     entry("hold", None, change::hold_command, change::hold),
     entry("release", None, change::release_command, change::release),
     entry("requeue", None, change::requeue_command, change::requeue),
@@ -82,7 +83,6 @@ pub static ALL: [Entry; 19] = [
         shown: false,
         ..entry("generate", None, generate::command, generate::run)
     },
-    later("flow", None),
     later("top", Some("ctop")),
 ];
 

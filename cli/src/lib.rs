@@ -21,6 +21,8 @@ pub mod commands;
 pub mod cost;
 pub mod dev;
 pub mod exit;
+pub mod flow;
+pub mod gantt;
 pub mod generate;
 pub mod history;
 pub mod import;

@@ -17,7 +17,8 @@ pub fn put_time(object: &mut Map<String, Json>, name: &str, time: Option<Time>) 
     object.insert(format!("{name}_ms"), json!(time.map(|t| t.0)));
 }
 
-fn with_times(json: Json, times: &[(&str, Option<Time>)]) -> Json {
+/// The object with these points in time.
+pub fn with_times(json: Json, times: &[(&str, Option<Time>)]) -> Json {
     let Json::Object(mut object) = json else {
         return json;
     };

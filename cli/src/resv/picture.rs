@@ -3,27 +3,18 @@
 //!
 //! Source: pricing paper, figure 2, drawn over the plan it is worked out from.
 
+use crate::gantt::{self, Area, LEFT, RIGHT, WIDTH, bars};
 use crate::resv::svg::{Anchor, Svg};
 use crate::resv::words;
-use cosy_model::reservation::{BarKind, PlanBar, PlanChart, Quote, QuotedSlot};
+use cosy_model::reservation::{PlanChart, Quote, QuotedSlot};
 use cosy_model::{Span, Time};
 use jiff::Zoned;
 
 const STYLE: &str = "\
-text{font-family:sans-serif;font-size:11px;fill:#333}\
-.t{font-size:15px;font-weight:bold}\
-.g{stroke:#ddd}.a{stroke:#888}.now{stroke:#c00}\
-.running{fill:#7a7a7a}.planned{fill:#a9c4e0}.held{fill:#f0b35a}.reserved{fill:#c0504d}\
-.running,.planned,.held,.reserved{stroke:#fff;stroke-width:.5}\
+.now{stroke:#c00}\
 .free{fill:#4f9d69}.refused{fill:#d9a441}.blocked{fill:#ccc}\
 .pick{fill:none;stroke:#000;stroke-width:2;stroke-dasharray:4 2}";
 
-/// Left edge of the drawings.
-const LEFT: i64 = 90;
-/// Their width.
-const WIDTH: i64 = 860;
-/// Right margin.
-const RIGHT: i64 = 45;
 /// Top of the Gantt chart.
 const TOP: i64 = 60;
 /// Height of each of the two lower drawings.
@@ -32,52 +23,6 @@ const PANEL: i64 = 110;
 const GAP: i64 = 46;
 /// Greatest height of the Gantt chart.
 const TALLEST: i64 = 480;
-/// Most boxes that are drawn.
-const BOXES: usize = 50_000;
-/// Pixels between two times at the axis, at least.
-const MARK: i64 = 110;
-
-/// An area with time from left to right.
-#[derive(Clone, Copy)]
-struct Area {
-    from: Time,
-    to: Time,
-    top: i64,
-    height: i64,
-}
-
-impl Area {
-    /// Where `time` is, within the area.
-    fn x(&self, time: Time) -> i64 {
-        let all = i128::from(self.to.since(self.from).0.max(1));
-        let at = i128::from(time.since(self.from).0) * i128::from(WIDTH) / all;
-        LEFT + i64::try_from(at).unwrap_or(WIDTH).min(WIDTH)
-    }
-
-    fn bottom(&self) -> i64 {
-        self.top + self.height
-    }
-
-    fn axis(&self, svg: &mut Svg, now: &Zoned) {
-        let marks = WIDTH / MARK;
-        let all = self.to.since(self.from).0;
-        for n in 0..=marks {
-            let t = self.from + Span(all / marks * n);
-            let x = self.x(t);
-            svg.line("g", (x, self.top), (x, self.bottom()));
-            let minute = Time::from_secs(t.secs() / 60 * 60);
-            svg.words(
-                x,
-                self.bottom() + 14,
-                Anchor::Middle,
-                "",
-                &words::clock(minute, now),
-            );
-        }
-        svg.line("a", (LEFT, self.bottom()), (LEFT + WIDTH, self.bottom()));
-    }
-}
-
 /// Draws the plan with what the slots of `quote` cost.
 pub fn draw(quote: &Quote, plan: &PlanChart, now: &Zoned) -> String {
     let rows = i64::try_from(plan.nodes.len().max(1)).unwrap_or(i64::MAX);
@@ -94,7 +39,8 @@ pub fn draw(quote: &Quote, plan: &PlanChart, now: &Zoned) -> String {
     let share = area(price.bottom() + GAP, PANEL);
     let height = share.bottom() + 40;
     let title = "The plan, and what a start costs";
-    let mut svg = Svg::new(LEFT + WIDTH + RIGHT, height, STYLE, title);
+    let style = format!("{}{STYLE}", gantt::STYLE);
+    let mut svg = Svg::new(LEFT + WIDTH + RIGHT, height, &style, title);
     legend(&mut svg, plan);
     above.axis(&mut svg, now);
     bars(&mut svg, plan, above);
@@ -131,55 +77,6 @@ fn legend(svg: &mut Svg, plan: &PlanChart) {
         let more = format!("{} more jobs wait", plan.beyond);
         svg.words(LEFT + WIDTH, 46, Anchor::End, "", &more);
     }
-}
-
-const fn class(kind: BarKind) -> &'static str {
-    match kind {
-        BarKind::Running => "running",
-        BarKind::Planned => "planned",
-        BarKind::Held => "held",
-        BarKind::Reserved => "reserved",
-    }
-}
-
-fn bars(svg: &mut Svg, plan: &PlanChart, area: Area) {
-    let rows = plan.nodes.len().max(1);
-    let y = |row: usize| {
-        let at = row as i128 * i128::from(area.height) / rows as i128;
-        area.top + i64::try_from(at).unwrap_or(area.height)
-    };
-    let mut boxes = 0;
-    for bar in plan.bars.iter().filter(|b| b.start < area.to) {
-        let (left, right) = (area.x(bar.start), area.x(bar.end));
-        for (first, last) in runs(bar, rows) {
-            boxes += 1;
-            if boxes > BOXES {
-                return;
-            }
-            let (top, low) = (y(first), y(last + 1));
-            let at = [left, top, (right - left).max(1), (low - top).max(1)];
-            svg.bar(class(bar.kind), at, &bar.label);
-        }
-    }
-    let step = rows.div_ceil(usize::try_from(area.height / 12).unwrap_or(1).max(1));
-    for (row, name) in plan.nodes.iter().enumerate().step_by(step.max(1)) {
-        svg.words(LEFT - 6, y(row) + 11, Anchor::End, "", name);
-    }
-}
-
-/// Nodes of a bar that lie side by side: first and last.
-fn runs(bar: &PlanBar, rows: usize) -> Vec<(usize, usize)> {
-    let mut nodes: Vec<usize> = bar.nodes.iter().map(|n| *n as usize).collect();
-    nodes.retain(|n| *n < rows);
-    nodes.sort_unstable();
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for n in nodes {
-        match runs.last_mut() {
-            Some((_, last)) if n <= *last + 1 => *last = n,
-            _ => runs.push((n, n)),
-        }
-    }
-    runs
 }
 
 /// Where each slot's bar is: from its start to the next one's.
@@ -291,6 +188,7 @@ fn pick(svg: &mut Svg, quote: &Quote, above: Area, below: Area) {
 mod tests {
     use super::*;
     use crate::resv::slots::sample;
+    use cosy_model::reservation::{BarKind, PlanBar};
 
     fn plan() -> PlanChart {
         let bar = |kind, label: &str, start: &str, end: &str, nodes: &[u32]| PlanBar {

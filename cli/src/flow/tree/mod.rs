@@ -1,0 +1,324 @@
+//! What stands in a file, with the line of everything: the same tree from TOML, JSON and
+//! YAML.
+//!
+//! It knows nothing of workflows. Always holds: no table has the same key twice, no text a
+//! NUL, and nothing is nested deeper than its reader allows.
+
+pub mod json;
+pub mod toml;
+pub mod yaml;
+
+use std::fmt;
+
+/// A value and the line on which it begins, from 1.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Line.
+    pub line: u32,
+    /// Value.
+    pub value: Value,
+}
+
+/// What a file can say.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Float(f64),
+    /// Text; in YAML every word and number.
+    Text(String),
+    /// Values.
+    List(Vec<Node>),
+    /// Values by name, in the order of the file.
+    Table(Vec<Entry>),
+}
+
+/// A named value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub key: String,
+    /// The line of the name.
+    pub line: u32,
+    /// The value.
+    pub node: Node,
+}
+
+/// What is wrong with a file, and on which line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistake {
+    /// Line from 1; 0 when it is about the whole file.
+    pub line: u32,
+    /// What, why, and what would work.
+    pub message: String,
+}
+
+impl Mistake {
+    /// On that line.
+    pub fn new(line: u32, message: impl Into<String>) -> Self {
+        Self {
+            line,
+            message: message.into(),
+        }
+    }
+
+    /// With the name of the file: `flow.toml:12: what is wrong`.
+    pub fn in_file(&self, file: &str) -> String {
+        match self.line {
+            0 => format!("{file}: {}", self.message),
+            line => format!("{file}:{line}: {}", self.message),
+        }
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.message),
+            line => write!(f, "line {line}: {}", self.message),
+        }
+    }
+}
+
+impl Node {
+    /// A value on a line.
+    pub const fn new(line: u32, value: Value) -> Self {
+        Self { line, value }
+    }
+
+    /// In one word, for messages.
+    pub const fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Integer(_) | Value::Float(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// A number, text or truth value as text; `None` for anything else.
+    pub fn word(&self) -> Option<String> {
+        match &self.value {
+            Value::Bool(b) => Some(b.to_string()),
+            Value::Integer(n) => Some(n.to_string()),
+            Value::Float(n) => Some(n.to_string()),
+            Value::Text(text) => Some(text.clone()),
+            Value::Null | Value::List(_) | Value::Table(_) => None,
+        }
+    }
+
+    /// Text; `what` names it in the mistake.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text(&self, what: &str) -> Result<&str, Mistake> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.wrong(what, "a text")),
+        }
+    }
+
+    /// True or false.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn truth(&self, what: &str) -> Result<bool, Mistake> {
+        match self.value {
+            Value::Bool(b) => Ok(b),
+            _ => Err(self.wrong(what, "true or false")),
+        }
+    }
+
+    /// The elements of a list.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn list(&self, what: &str) -> Result<&[Node], Mistake> {
+        match &self.value {
+            Value::List(list) => Ok(list),
+            _ => Err(self.wrong(what, "a list")),
+        }
+    }
+
+    /// The entries of a table.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn table(&self, what: &str) -> Result<&[Entry], Mistake> {
+        match &self.value {
+            Value::Table(entries) => Ok(entries),
+            _ => Err(self.wrong(what, "a table")),
+        }
+    }
+
+    /// The value called `key` in a table; `None` when there is none or this is no table.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|e| e.key == key).map(|e| &e.node),
+            _ => None,
+        }
+    }
+
+    /// The elements of the list called `key`; none when there is no such list.
+    pub fn items(&self, key: &str) -> &[Node] {
+        match self.get(key).map(|n| &n.value) {
+            Some(Value::List(list)) => list,
+            _ => &[],
+        }
+    }
+
+    /// The word called `key`.
+    pub fn word_of(&self, key: &str) -> Option<String> {
+        self.get(key).and_then(Node::word)
+    }
+
+    /// The number called `key`, also where it stands as text.
+    pub fn number_of(&self, key: &str) -> Option<f64> {
+        let number = match &self.get(key)?.value {
+            Value::Integer(n) => *n as f64,
+            Value::Float(n) => *n,
+            Value::Text(text) => text.trim().parse().ok()?,
+            Value::Null | Value::Bool(_) | Value::List(_) | Value::Table(_) => return None,
+        };
+        number.is_finite().then_some(number)
+    }
+
+    /// The mistake that `what` is not `wanted`.
+    pub fn wrong(&self, what: &str, wanted: &str) -> Mistake {
+        Mistake::new(
+            self.line,
+            format!("{what}: {wanted} is needed, not {}", self.kind()),
+        )
+    }
+}
+
+/// A table whose keys must all be known.
+pub struct Fields<'a> {
+    what: String,
+    entries: &'a [Entry],
+    taken: Vec<bool>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Of a table that messages call `what`.
+    ///
+    /// # Errors
+    /// It is no table.
+    pub fn new(what: impl Into<String>, node: &'a Node) -> Result<Self, Mistake> {
+        let what = what.into();
+        let entries = node.table(&what)?;
+        Ok(Self {
+            taken: vec![false; entries.len()],
+            what,
+            entries,
+            known: Vec::new(),
+        })
+    }
+
+    /// The value called `key`.
+    pub fn take(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.known.push(key);
+        let at = self.entries.iter().position(|e| e.key == key)?;
+        self.taken[at] = true;
+        Some(&self.entries[at].node)
+    }
+
+    /// What nobody has taken.
+    pub fn rest(self) -> impl Iterator<Item = &'a Entry> {
+        let taken = self.taken;
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(move |(at, e)| (!taken[at]).then_some(e))
+    }
+
+    /// Nothing may be left.
+    ///
+    /// # Errors
+    /// The first key that nobody knows.
+    pub fn finish(self) -> Result<(), Mistake> {
+        let (what, known) = (self.what.clone(), self.known.join(", "));
+        match self.rest().next() {
+            None => Ok(()),
+            Some(e) => Err(Mistake::new(
+                e.line,
+                format!("{what}: there is no key '{}'; there are {known}", e.key),
+            )),
+        }
+    }
+}
+
+/// Adds an entry to a table that is being read.
+///
+/// # Errors
+/// The key is there already.
+fn add(
+    entries: &mut Vec<Entry>,
+    seen: &mut std::collections::BTreeSet<String>,
+    entry: Entry,
+) -> Result<(), Mistake> {
+    if !seen.insert(entry.key.clone()) {
+        return Err(Mistake::new(
+            entry.line,
+            format!("the key '{}' is there twice", entry.key),
+        ));
+    }
+    entries.push(entry);
+    Ok(())
+}
+
+/// Text, when it can be an argument of a program.
+///
+/// # Errors
+/// It holds a NUL.
+fn clean(line: u32, text: &str) -> Result<Value, Mistake> {
+    if text.contains('\0') {
+        return Err(Mistake::new(line, "a text may not hold a NUL character"));
+    }
+    Ok(Value::Text(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Node {
+        toml::read(text).unwrap()
+    }
+
+    #[test]
+    fn values() {
+        let node = read("a = 'x'\nb = 2\nc = [1.5, true]\n[d]\ne = '7'\n");
+        assert_eq!(node.word_of("a").as_deref(), Some("x"));
+        assert_eq!(node.number_of("b"), Some(2.0));
+        let words: Vec<_> = node.items("c").iter().filter_map(Node::word).collect();
+        assert_eq!(words, ["1.5", "true"]);
+        let d = node.get("d").unwrap();
+        assert_eq!(d.number_of("e"), Some(7.0));
+        assert_eq!(d.number_of("f"), None);
+        let error = node.get("b").unwrap().text("b").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2: b: a text is needed, not a number"
+        );
+        assert_eq!(error.in_file("f"), "f:2: b: a text is needed, not a number");
+    }
+
+    #[test]
+    fn unknown_keys() {
+        let node = read("a = 1\n\nx = 2\n");
+        let mut fields = Fields::new("[t]", &node).unwrap();
+        assert!(fields.take("a").is_some() && fields.take("b").is_none());
+        let error = fields.finish().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 3: [t]: there is no key 'x'; there are a, b"
+        );
+    }
+}
