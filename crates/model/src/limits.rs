@@ -57,6 +57,8 @@ pub const FLOW_TASKS: usize = 10_000;
 pub const FLOW_EDGES: usize = 200_000;
 /// Largest file that describes a workflow, in bytes.
 pub const FLOW_FILE_BYTES: usize = 64 << 20;
+/// Most node sets that one workflow tells apart.
+pub const FLOW_SETS: usize = 64;
 /// Most workflows that are not over.
 pub const FLOWS: usize = 10_000;
 /// Most times that a task of a workflow is started again.

@@ -110,6 +110,15 @@ pub(crate) struct Window<'a> {
     pub until: Time,
 }
 
+/// A part of a node that is taken for some time.
+pub(crate) struct Commitment {
+    pub start: Time,
+    pub end: Time,
+    pub amounts: Amounts,
+    /// Nobody else may use the node meanwhile.
+    pub whole: bool,
+}
+
 /// No region.
 const NOWHERE: u32 = u32::MAX;
 
@@ -440,6 +449,30 @@ impl Machine {
             since: past.fold(since, Time::max),
             until: next.next().map_or(Time::FAR, |b| b.start),
         })
+    }
+
+    /// All that is taken of a node, now and later.
+    pub fn commitments(&self, id: NodeId, now: Time) -> Vec<Commitment> {
+        let node = &self.nodes[id.index()];
+        let held = self.held.contains(id).then(|| Commitment {
+            start: now,
+            end: expected(self.held_until[id.index()], now),
+            amounts: self.total(id).clone(),
+            whole: true,
+        });
+        let running = node.running.iter().map(|booking| Commitment {
+            start: now,
+            end: expected(booking.end, now),
+            amounts: booking.amounts.clone(),
+            whole: booking.whole,
+        });
+        let ahead = node.ahead.iter().map(|booking| Commitment {
+            start: booking.start,
+            end: booking.end,
+            amounts: booking.amounts.clone(),
+            whole: booking.whole,
+        });
+        held.into_iter().chain(running).chain(ahead).collect()
     }
 
     /// Changes the bookings of a node and everything that follows from them.

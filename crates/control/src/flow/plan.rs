@@ -94,6 +94,7 @@ impl Controller {
                 "a workflow without a deadline has no plan: give it one with --finish-by or --slack",
             ));
         }
+        super::check::check(now, &spec)?;
         let wish = self.flow_wish(caller, spec)?;
         let flow = self.live_flow(now, &wish)?;
         let pending = FlowPending::Plan {

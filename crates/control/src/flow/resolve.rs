@@ -8,13 +8,13 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::job::ResourceRequest;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask, Transfer};
-use cosy_model::{AccessLevel, NodeId, QueueId, Refusal, RefusalCode, Span, Time};
+use cosy_model::{AccessLevel, NodeId, QueueId, Refusal, RefusalCode, Span, Time, limits};
 use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask};
 use cosy_sched::{Demand, NodeMask};
 use std::sync::Arc;
 
-/// Picoseconds of a second.
-const PICOSECONDS: u64 = 1_000_000_000_000;
+/// Microseconds that a MiB takes at a byte in a second.
+const MIB_AT_A_BYTE: u64 = (1 << 20) * 1_000_000;
 
 /// A workflow that could be, resolved.
 #[allow(dead_code, reason = "its slots are not booked yet")]
@@ -114,6 +114,15 @@ impl Controller {
             if !self.config.sets.contains_key(&name) {
                 return Err(self.no_set(&name));
             }
+            if names.len() >= limits::FLOW_SETS {
+                return Err(Refusal::new(
+                    RefusalCode::TooMany,
+                    format!(
+                        "a workflow tells at most {} node sets apart",
+                        limits::FLOW_SETS
+                    ),
+                ));
+            }
             names.push(name);
         }
         names.push(String::new());
@@ -149,7 +158,7 @@ impl Controller {
             tasks: tasks.collect(),
             edges: edges.collect(),
             sets: self.set_nodes(&wish.set_names)?,
-            byte_ps: byte_times(spec, &wish.set_names),
+            mib_us: mib_times(spec, &wish.set_names),
             earliest: spec.earliest.unwrap_or(now).max(now),
             deadline: spec.deadline.unwrap_or(FlowDeadline::Slack(0)),
             scheduler: spec.scheduler,
@@ -202,8 +211,8 @@ fn estimates(spec: &FlowSpec, task: &FlowTask, sets: &[String]) -> Vec<Span> {
     sets.iter().map(on).collect()
 }
 
-/// Picoseconds of a byte between each two sets: of the transfers that fit the first counts.
-fn byte_times(spec: &FlowSpec, sets: &[String]) -> Vec<Vec<u64>> {
+/// Microseconds of a MiB between each two sets: of the transfers that fit the first counts.
+fn mib_times(spec: &FlowSpec, sets: &[String]) -> Vec<Vec<u64>> {
     let fits = |end: &Option<String>, set: &String| end.as_ref().is_none_or(|name| name == set);
     let time = |from: &String, to: &String| {
         if from == to {
@@ -211,7 +220,7 @@ fn byte_times(spec: &FlowSpec, sets: &[String]) -> Vec<Vec<u64>> {
         }
         let mut all = spec.transfers.iter();
         let found = all.find(|t| fits(&t.from, from) && fits(&t.to, to));
-        found.map_or(0, |t| PICOSECONDS.div_ceil(t.bytes_per_second.max(1)))
+        found.map_or(0, |t| MIB_AT_A_BYTE.div_ceil(t.bytes_per_second.max(1)))
     };
     let row = |from: &String| sets.iter().map(|to| time(from, to)).collect();
     sets.iter().map(row).collect()

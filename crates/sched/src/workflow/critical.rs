@@ -13,12 +13,13 @@
 //! example (Fig. 7a) does not, nor does this.
 
 use super::FlowSlackPolicy;
-use super::dag::{Dag, Machines};
+use super::dag::Dag;
+use super::ground::Ground;
 use super::schedule::Schedule;
 
 /// The tasks of the path that makes the schedule as long as it is, from the first to the
 /// last: each starts when the one before it lets it, by its data or on the machine.
-pub fn critical_path(dag: &Dag, machines: &Machines, schedule: &Schedule) -> Vec<usize> {
+pub fn critical_path<G: Ground>(dag: &Dag, ground: &G, schedule: &Schedule) -> Vec<usize> {
     let slots = schedule.slots();
     let last = (0..slots.len()).max_by_key(|t| (slots[*t].end_ms, std::cmp::Reverse(*t)));
     let mut path: Vec<usize> = last.into_iter().collect();
@@ -26,10 +27,11 @@ pub fn critical_path(dag: &Dag, machines: &Machines, schedule: &Schedule) -> Vec
         let own = &slots[task];
         let data = dag.tasks()[task].parents.iter().map(|edge| {
             let from = &slots[edge.task];
-            let at = from.end_ms + machines.transfer_ms(edge.data, from.machine, own.machine);
+            let at = from.end_ms + ground.carry_ms(edge.data, from.machine, own.machine);
             (at, 1, edge.task)
         });
-        let before = schedule.before(task).map(|t| (slots[t].end_ms, 0, t));
+        let before = schedule.before(task).iter();
+        let before = before.map(|t| (slots[*t].end_ms, 0, *t));
         // Of those that let it start last a parent, then the one with the least number.
         let latest = data
             .chain(before)
@@ -44,10 +46,10 @@ pub fn critical_path(dag: &Dag, machines: &Machines, schedule: &Schedule) -> Vec
 }
 
 /// Shares the time until the deadline out.
-pub fn share_out(
+pub fn share_out<G: Ground>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    machines: &Machines,
+    ground: &G,
     schedule: &Schedule,
     deadline_ms: i64,
 ) -> Schedule {
@@ -55,22 +57,22 @@ pub fn share_out(
     if left <= 0 {
         return schedule.clone();
     }
-    let paths = Paths::new(policy, dag, machines, schedule, left);
+    let paths = Paths::new(policy, dag, ground, schedule, left);
     let lengths: Vec<i64> = (0..dag.count())
         .map(|task| schedule.slots()[task].length_ms() + paths.spare_ms(task))
         .collect();
-    let grown = schedule.with_lengths(dag, machines, &lengths);
+    let grown = schedule.with_lengths(dag, ground, &lengths);
     match grown.end_ms() <= deadline_ms {
         true => grown,
         // Other work between the slots: what was shared out does not fit whole.
-        false => shrunk(dag, machines, schedule, &lengths, deadline_ms),
+        false => shrunk(dag, ground, schedule, &lengths, deadline_ms),
     }
 }
 
 /// The largest share of the growth (in 1/1024) with which the deadline holds.
-fn shrunk(
+fn shrunk<G: Ground>(
     dag: &Dag,
-    machines: &Machines,
+    ground: &G,
     schedule: &Schedule,
     lengths: &[i64],
     deadline_ms: i64,
@@ -81,7 +83,7 @@ fn shrunk(
             let own = slot.length_ms();
             own + (length - own) / 1024 * share
         });
-        schedule.with_lengths(dag, machines, &grown.collect::<Vec<_>>())
+        schedule.with_lengths(dag, ground, &grown.collect::<Vec<_>>())
     };
     let (mut good, mut bad) = (0, 1024);
     while bad - good > 1 {
@@ -110,14 +112,14 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn new(
+    pub(super) fn new<G: Ground>(
         policy: FlowSlackPolicy,
         dag: &Dag,
-        machines: &Machines,
+        ground: &G,
         schedule: &Schedule,
         left: i64,
     ) -> Self {
-        let path = critical_path(dag, machines, schedule);
+        let path = critical_path(dag, ground, schedule);
         let weight: Vec<i64> = (0..dag.count())
             .map(|task| match policy {
                 FlowSlackPolicy::CpEvenPercent => {
@@ -137,7 +139,9 @@ impl Paths {
         }
         let followers = (0..dag.count()).map(|task| {
             let children = dag.tasks()[task].children.iter().map(|e| e.task);
-            let mut all: Vec<usize> = children.chain(schedule.next(task)).collect();
+            let mut all: Vec<usize> = children
+                .chain(schedule.next(task).iter().copied())
+                .collect();
             all.sort_unstable();
             all.dedup();
             all

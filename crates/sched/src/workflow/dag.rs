@@ -22,6 +22,8 @@ pub struct Task {
     pub parents: Vec<Edge>,
     /// What waits for it.
     pub children: Vec<Edge>,
+    /// It cannot start before, by machine; nothing holds it back without.
+    pub releases_ms: Vec<i64>,
 }
 
 /// A directed acyclic graph of tasks.
@@ -110,6 +112,17 @@ impl Dag {
     /// The estimate of a task on a machine that can run it; 0 on one that cannot.
     pub fn estimate_ms(&self, task: usize, machine: usize) -> i64 {
         self.tasks[task].estimates_ms[machine].unwrap_or(0)
+    }
+
+    /// When a task can start on a machine, whatever its parents say.
+    pub fn release_ms(&self, task: usize, machine: usize) -> i64 {
+        let releases = &self.tasks[task].releases_ms;
+        releases.get(machine).copied().unwrap_or(0).max(0)
+    }
+
+    /// The same with such times for a task.
+    pub fn release(&mut self, task: usize, releases_ms: Vec<i64>) {
+        self.tasks[task].releases_ms = releases_ms;
     }
 
     /// The machines that can run a task, with its estimates there.

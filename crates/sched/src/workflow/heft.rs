@@ -40,5 +40,5 @@ pub fn ready_ms(dag: &Dag, machines: &Machines, slots: &[Slot], task: usize, at:
         let from = &slots[edge.task];
         from.end_ms + machines.transfer_ms(edge.data, from.machine, at)
     });
-    data.max().unwrap_or(0).max(0)
+    data.max().unwrap_or(0).max(dag.release_ms(task, at))
 }

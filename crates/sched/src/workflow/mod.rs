@@ -15,6 +15,7 @@ mod critical;
 mod dag;
 mod dls;
 mod fcp;
+mod ground;
 mod hbmct;
 mod heft;
 mod lanes;
@@ -25,6 +26,7 @@ mod schedule;
 pub use cosy_model::workflow::{FlowScheduler, FlowSlackPolicy};
 pub use critical::critical_path;
 pub use dag::{Dag, DagError, Edge, Machines, Task};
+pub use ground::Ground;
 pub use schedule::{Schedule, Slot};
 
 /// A schedule out of estimates.
@@ -40,10 +42,10 @@ pub fn schedule(scheduler: FlowScheduler, dag: &Dag, machines: &Machines) -> Sch
 /// Shares out the time between the end of `schedule` and the deadline; the recursive
 /// policies until less than `threshold_ms` of it is left. A schedule that ends later than
 /// the deadline stays as it is.
-pub fn share_out(
+pub fn share_out<G: Ground>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    machines: &Machines,
+    ground: &G,
     schedule: &Schedule,
     deadline_ms: i64,
     threshold_ms: i64,
@@ -58,10 +60,10 @@ pub fn share_out(
         | FlowSlackPolicy::REvenPercent1
         | FlowSlackPolicy::RCpFirst
         | FlowSlackPolicy::REvenPercent2 => {
-            recursive::share_out(policy, dag, machines, schedule, rounds)
+            recursive::share_out(policy, dag, ground, schedule, rounds)
         }
         FlowSlackPolicy::CpEvenTime | FlowSlackPolicy::CpEvenPercent => {
-            critical::share_out(policy, dag, machines, schedule, deadline_ms)
+            critical::share_out(policy, dag, ground, schedule, deadline_ms)
         }
     }
 }

@@ -18,7 +18,8 @@
 
 use super::FlowSlackPolicy;
 use super::critical::critical_path;
-use super::dag::{Dag, Machines};
+use super::dag::Dag;
+use super::ground::Ground;
 use super::schedule::Schedule;
 
 /// Most rounds.
@@ -36,22 +37,22 @@ pub struct Rounds {
 }
 
 /// Shares the time until the deadline out.
-pub fn share_out(
+pub fn share_out<G: Ground>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    machines: &Machines,
+    ground: &G,
     schedule: &Schedule,
     rounds: Rounds,
 ) -> Schedule {
     let mut now = schedule.clone();
     let mut total = vec![0i64; dag.count()];
-    let dues = Dues::new(policy, dag, machines, schedule);
+    let dues = Dues::new(policy, dag, ground, schedule);
     for round in 0..rounds.most {
         let left = rounds.deadline_ms - now.end_ms();
         if left <= 0 || (round > 0 && left < rounds.threshold_ms) {
             break;
         }
-        let shares = shares(policy, dag, machines, schedule, left, round);
+        let shares = shares(policy, dag, ground, schedule, left, round);
         for (total, share) in total.iter_mut().zip(shares) {
             *total += share;
         }
@@ -59,7 +60,7 @@ pub fn share_out(
             let grown = now.slots()[task].length_ms();
             dues.length_ms(&now, task, total[task]).max(grown)
         });
-        let next = now.with_lengths(dag, machines, &lengths.collect::<Vec<_>>());
+        let next = now.with_lengths(dag, ground, &lengths.collect::<Vec<_>>());
         // Work of others between slots can push the end beyond what was shared out.
         if next == now || next.end_ms() > rounds.deadline_ms {
             break;
@@ -70,9 +71,9 @@ pub fn share_out(
 }
 
 /// How long slots must be, by what tasks have got.
-struct Dues<'a> {
+struct Dues<'a, G> {
     dag: &'a Dag,
-    machines: &'a Machines,
+    ground: &'a G,
     first: &'a Schedule,
     kind: Due,
 }
@@ -87,14 +88,9 @@ enum Due {
     Never,
 }
 
-impl<'a> Dues<'a> {
-    fn new(
-        policy: FlowSlackPolicy,
-        dag: &'a Dag,
-        machines: &'a Machines,
-        first: &'a Schedule,
-    ) -> Self {
-        let spare = |task| first.spare_ms(dag, machines, task);
+impl<'a, G: Ground> Dues<'a, G> {
+    fn new(policy: FlowSlackPolicy, dag: &'a Dag, ground: &'a G, first: &'a Schedule) -> Self {
+        let spare = |task| first.spare_ms(dag, ground, task);
         let kind = match policy {
             FlowSlackPolicy::REvenTime => Due::First((0..dag.count()).map(spare).collect()),
             FlowSlackPolicy::REvenPercent2 => Due::Now,
@@ -105,7 +101,7 @@ impl<'a> Dues<'a> {
         };
         Self {
             dag,
-            machines,
+            ground,
             first,
             kind,
         }
@@ -115,7 +111,7 @@ impl<'a> Dues<'a> {
     fn length_ms(&self, now: &Schedule, task: usize, total_ms: i64) -> i64 {
         let (schedule, spare) = match &self.kind {
             Due::First(spare) => (self.first, spare[task]),
-            Due::Now => (now, now.spare_ms(self.dag, self.machines, task)),
+            Due::Now => (now, now.spare_ms(self.dag, self.ground, task)),
             Due::Never => (self.first, 0),
         };
         schedule.slots()[task].length_ms() + (total_ms - spare).max(0)
@@ -123,10 +119,10 @@ impl<'a> Dues<'a> {
 }
 
 /// What each task gets of the time that is left.
-fn shares(
+fn shares<G: Ground>(
     policy: FlowSlackPolicy,
     dag: &Dag,
-    machines: &Machines,
+    ground: &G,
     first: &Schedule,
     left: i64,
     round: usize,
@@ -139,7 +135,7 @@ fn shares(
     let chosen = match policy == FlowSlackPolicy::RCpFirst && round == 0 {
         true => {
             let mut chosen = vec![false; count];
-            let path = critical_path(dag, machines, first);
+            let path = critical_path(dag, ground, first);
             path.into_iter().for_each(|task| chosen[task] = true);
             chosen
         }

@@ -1,7 +1,8 @@
 //! Schedules: a slot for each task, and what follows when slots grow.
 
-use super::dag::{Dag, Machines};
-use super::lanes::Lanes;
+use super::dag::Dag;
+use super::ground::Ground;
+use std::sync::Arc;
 
 /// Where and when a task runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,22 +22,28 @@ impl Slot {
     }
 }
 
-/// A slot for each task, and the order of the tasks on each machine.
+/// A slot for each task, and which tasks follow each other on the same place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     slots: Vec<Slot>,
-    /// The next task on the same machine.
-    next: Vec<Option<usize>>,
-    /// The task before on the same machine.
-    before: Vec<Option<usize>>,
-    /// Every task after its parents and after the one before it on its machine.
-    order: Vec<usize>,
+    links: Arc<Links>,
     /// The end of the last slot.
     end_ms: i64,
 }
 
+/// What stays when slots grow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Links {
+    /// The next tasks on the same place: one on a machine.
+    next: Vec<Vec<usize>>,
+    /// The tasks before on the same place.
+    before: Vec<Vec<usize>>,
+    /// Every task after its parents and after those before it on its place.
+    order: Vec<usize>,
+}
+
 impl Schedule {
-    /// A schedule out of slots.
+    /// A schedule out of slots on machines that take one task at a time.
     pub fn new(dag: &Dag, slots: Vec<Slot>) -> Self {
         let mut place = vec![0; slots.len()];
         for (at, task) in dag.order().iter().enumerate() {
@@ -45,24 +52,30 @@ impl Schedule {
         // Tasks that take no time start with others: then the graph's order counts.
         let mut order: Vec<usize> = (0..slots.len()).collect();
         order.sort_by_key(|task| (slots[*task].start_ms, slots[*task].end_ms, place[*task]));
-        let mut next = vec![None; slots.len()];
-        let mut before = vec![None; slots.len()];
+        let mut before = vec![Vec::new(); slots.len()];
         let mut last: std::collections::BTreeMap<usize, usize> = Default::default();
-        for task in &order {
-            if let Some(earlier) = last.insert(slots[*task].machine, *task) {
-                next[earlier] = Some(*task);
-                before[*task] = Some(earlier);
-            }
+        for task in order {
+            before[task].extend(last.insert(slots[task].machine, task));
         }
-        let mut schedule = Self {
+        Self::with_links(dag, slots, before)
+    }
+
+    /// A schedule out of slots, with the tasks that go before each on the same place.
+    pub(super) fn with_links(dag: &Dag, slots: Vec<Slot>, before: Vec<Vec<usize>>) -> Self {
+        let mut next = vec![Vec::new(); slots.len()];
+        for (task, earlier) in before.iter().enumerate() {
+            earlier.iter().for_each(|e| next[*e].push(task));
+        }
+        let order = topological(dag, &before, &next);
+        Self {
             end_ms: last_end(&slots),
             slots,
-            next,
-            before,
-            order,
-        };
-        schedule.order = schedule.topological(dag);
-        schedule
+            links: Arc::new(Links {
+                next,
+                before,
+                order,
+            }),
+        }
     }
 
     /// The slots, by task.
@@ -70,9 +83,9 @@ impl Schedule {
         &self.slots
     }
 
-    /// Every task after its parents and after the one before it on its machine.
+    /// Every task after its parents and after those before it on its place.
     pub fn order(&self) -> &[usize] {
-        &self.order
+        &self.links.order
     }
 
     /// The end of the last slot.
@@ -80,93 +93,91 @@ impl Schedule {
         self.end_ms
     }
 
-    /// The next task on the same machine.
-    pub fn next(&self, task: usize) -> Option<usize> {
-        self.next[task]
+    /// The next tasks on the same place; on a machine at most one.
+    pub fn next(&self, task: usize) -> &[usize] {
+        &self.links.next[task]
     }
 
-    /// The task before on the same machine.
-    pub fn before(&self, task: usize) -> Option<usize> {
-        self.before[task]
+    /// The tasks before on the same place; on a machine at most one.
+    pub fn before(&self, task: usize) -> &[usize] {
+        &self.links.before[task]
     }
 
-    fn topological(&self, dag: &Dag) -> Vec<usize> {
-        let count = self.slots.len();
-        let mut waits: Vec<usize> = (0..count)
-            .map(|t| dag.tasks()[t].parents.len() + usize::from(self.before[t].is_some()))
-            .collect();
-        let mut ready: Vec<usize> = (0..count).rev().filter(|t| waits[*t] == 0).collect();
-        let mut order = Vec::with_capacity(count);
-        while let Some(task) = ready.pop() {
-            order.push(task);
-            let children = dag.tasks()[task].children.iter().map(|e| e.task);
-            for after in children.chain(self.next[task]) {
-                waits[after] -= 1;
-                if waits[after] == 0 {
-                    ready.push(after);
-                }
-            }
-        }
-        debug_assert_eq!(
-            order.len(),
-            count,
-            "the machines' orders go against the graph"
-        );
-        order
-    }
-
-    /// The same machines and orders with slots of these lengths, each as early as its
-    /// parents' data, the task before it and other work on the machine allow.
-    pub fn with_lengths(&self, dag: &Dag, machines: &Machines, lengths_ms: &[i64]) -> Self {
-        let lanes = Lanes::new(machines);
+    /// The same places and orders with slots of these lengths, each as early as its
+    /// parents' data, the tasks before it and other work on the place allow.
+    pub fn with_lengths<G: Ground>(&self, dag: &Dag, ground: &G, lengths_ms: &[i64]) -> Self {
+        let mut taken = ground.open();
         let mut slots = self.slots.clone();
-        for &task in &self.order {
+        for &task in self.order() {
             let machine = slots[task].machine;
             let data = dag.tasks()[task].parents.iter().map(|edge| {
                 let from = &slots[edge.task];
-                from.end_ms + machines.transfer_ms(edge.data, from.machine, machine)
+                from.end_ms + ground.carry_ms(edge.data, from.machine, machine)
             });
-            let ready = data.max().unwrap_or(0);
-            let last = self.before[task].map_or(0, |t| slots[t].end_ms);
-            let start = lanes.behind(machine, last, ready.max(0), lengths_ms[task]);
+            let before = self.before(task).iter().map(|t| slots[*t].end_ms);
+            let ready = data.chain(before).max().unwrap_or(0);
+            let ready = ready.max(dag.release_ms(task, machine));
+            let start = ground.earliest_ms(&taken, task, &slots[task], ready, lengths_ms[task]);
             slots[task].start_ms = start;
             slots[task].end_ms = start + lengths_ms[task];
+            ground.take(&mut taken, task, &slots[task]);
         }
         Self {
             end_ms: last_end(&slots),
             slots,
-            next: self.next.clone(),
-            before: self.before.clone(),
-            order: self.order.clone(),
+            links: self.links.clone(),
         }
     }
 
     /// How much later the slot of a task could end without anything that depends on it, by
-    /// the graph or on the same machine, starting later (the paper, section 2). For a task
+    /// the graph or on the same place, starting later (the paper, section 2). For a task
     /// on which nothing depends: until the end of the schedule.
-    pub fn gap_ms(&self, dag: &Dag, machines: &Machines, task: usize) -> i64 {
+    pub fn gap_ms<G: Ground>(&self, dag: &Dag, ground: &G, task: usize) -> i64 {
         let own = &self.slots[task];
         let children = dag.tasks()[task].children.iter().map(|edge| {
             let child = &self.slots[edge.task];
-            child.start_ms - machines.transfer_ms(edge.data, own.machine, child.machine)
+            child.start_ms - ground.carry_ms(edge.data, own.machine, child.machine)
         });
-        let next = self.next[task].map(|t| self.slots[t].start_ms);
-        let others = machines.busy_ms(own.machine);
-        let other = others
-            .iter()
-            .map(|(from, _)| *from)
-            .find(|from| *from >= own.end_ms);
-        let until = children.chain(next).chain(other).min();
+        let next = self.next(task).iter().map(|t| self.slots[*t].start_ms);
+        let until = children
+            .chain(next)
+            .chain(ground.needed_ms(task, own))
+            .min();
         until.unwrap_or_else(|| self.end_ms()).min(self.end_ms()) - own.end_ms
     }
 
     /// The spare time of a task: how much longer than its estimate it may take, within its
     /// slot and in the gap behind it.
-    pub fn spare_ms(&self, dag: &Dag, machines: &Machines, task: usize) -> i64 {
+    pub fn spare_ms<G: Ground>(&self, dag: &Dag, ground: &G, task: usize) -> i64 {
         let own = &self.slots[task];
         let estimate = dag.estimate_ms(task, own.machine);
-        own.length_ms() - estimate + self.gap_ms(dag, machines, task)
+        own.length_ms() - estimate + self.gap_ms(dag, ground, task)
     }
+}
+
+fn topological(dag: &Dag, before: &[Vec<usize>], next: &[Vec<usize>]) -> Vec<usize> {
+    let count = before.len();
+    let mut waits: Vec<usize> = (0..count)
+        .map(|t| dag.tasks()[t].parents.len() + before[t].len())
+        .collect();
+    let mut ready: Vec<usize> = (0..count).rev().filter(|t| waits[*t] == 0).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(task) = ready.pop() {
+        order.push(task);
+        let children = dag.tasks()[task].children.iter().map(|e| e.task);
+        for after in children.chain(next[task].iter().copied()) {
+            waits[after] -= 1;
+            if waits[after] == 0 {
+                ready.push(after);
+            }
+        }
+    }
+    debug_assert_eq!(
+        order.len(),
+        count,
+        "the orders on places go against the graph"
+    );
+    order
 }
 
 fn last_end(slots: &[Slot]) -> i64 {

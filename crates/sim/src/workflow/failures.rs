@@ -132,7 +132,7 @@ impl Case<'_> {
             let from = plan.slots()[edge.task].machine;
             ends[edge.task] + self.machines.transfer_ms(edge.data, from, machine)
         });
-        let before = plan.before(task).map(|other| ends[other]);
+        let before = plan.before(task).iter().map(|other| ends[*other]);
         data.chain(before).max().unwrap_or(0)
     }
 }

@@ -110,14 +110,16 @@ fn ways_of(dag: &Dag, schedule: &Schedule) -> f64 {
     let mut all = 0.0;
     for &task in schedule.order() {
         let parents = dag.tasks()[task].parents.iter().map(|edge| edge.task);
-        let mut before: Vec<usize> = parents.chain(schedule.before(task)).collect();
+        let mut before: Vec<usize> = parents
+            .chain(schedule.before(task).iter().copied())
+            .collect();
         before.sort_unstable();
         before.dedup();
         ways[task] = match before.is_empty() {
             true => 1.0,
             false => before.iter().map(|other| ways[*other]).sum(),
         };
-        if dag.tasks()[task].children.is_empty() && schedule.next(task).is_none() {
+        if dag.tasks()[task].children.is_empty() && schedule.next(task).is_empty() {
             all += ways[task];
         }
     }

@@ -18,7 +18,14 @@ use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
 use cosy_model::{NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
 
-mod place;
+mod floor;
+mod kinds;
+mod lanes;
+mod make;
+mod room;
+mod search;
+#[cfg(test)]
+mod tests;
 
 /// A workflow with every name resolved.
 #[derive(Clone, Debug)]
@@ -29,8 +36,8 @@ pub struct LiveFlow {
     pub edges: Vec<LiveEdge>,
     /// The nodes, divided into sets; no node is in two.
     pub sets: Vec<NodeMask>,
-    /// How long a byte takes from the nodes of one set to those of another, in picoseconds.
-    pub byte_ps: Vec<Vec<u64>>,
+    /// How long a MiB takes from the nodes of one set to those of another, in microseconds.
+    pub mib_us: Vec<Vec<u64>>,
     /// No task starts before.
     pub earliest: Time,
     /// By when it has to be done.
@@ -42,7 +49,8 @@ pub struct LiveFlow {
     /// Sharing out ends when less than this share of the schedule's length is left, in
     /// thousandths.
     pub threshold_permille: u32,
-    /// Added to each estimate: a job is ended so long before the end of its reservation.
+    /// Jobs are told to end so long before their reservation's end, or a tenth of its
+    /// length if that is less: slots are so much longer than estimates.
     pub margin: Span,
     /// Reservations that the new slots take the place of.
     pub replaces: Vec<ReservationId>,
@@ -137,12 +145,30 @@ pub enum LiveError {
     Failed,
 }
 
+impl LiveFlow {
+    /// How long the slot of a task is at least.
+    fn length_ms(&self, task: usize, set: usize) -> i64 {
+        let estimate = self.tasks[task].estimates[set].0.clamp(1, room::NEVER);
+        let margin = self.margin.0.max(0).min(estimate / 9 + 1);
+        estimate.saturating_add(if self.margin.0 > 0 { margin } else { 0 })
+    }
+
+    /// How long that many MiB take, rounded up.
+    fn carry_ms(&self, data_mib: i64, from: usize, to: usize) -> i64 {
+        if from == to {
+            return 0;
+        }
+        let us = i128::from(data_mib) * i128::from(self.mib_us[from][to]);
+        i64::try_from((us + 999) / 1000).map_or(room::NEVER, |ms| ms.min(room::NEVER))
+    }
+}
+
 impl Scheduler {
     /// A slot for each task, so that all are done by the deadline.
     ///
     /// # Errors
     /// [`LiveError`].
     pub fn plan_flow(&self, now: Time, flow: &LiveFlow) -> Result<LivePlan, LiveError> {
-        place::plan(self, now, flow)
+        make::plan(self, now, flow)
     }
 }
