@@ -8,6 +8,7 @@ use crate::{programs, system, wait};
 use cosy_model::api::{JobFilter, JobRef, NodeInfo, Reply, Request, Submission};
 use cosy_model::{JobId, JobState};
 use cosy_proto::keys::KeyPair;
+use nix::sys::signal::Signal;
 use nix::unistd::pipe;
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
@@ -507,6 +508,25 @@ impl Cluster {
     /// All processes of this cluster.
     pub fn processes(&self) -> Vec<system::Process> {
         system::processes_with(&self.dir().display().to_string())
+    }
+
+    /// All of a node dies (counted from 0): its daemon, its supervisors, its tasks.
+    ///
+    /// # Panics
+    /// Something of it stays.
+    pub fn lose_node(&mut self, at: usize) {
+        self.nodes[at].kill();
+        // Tests beside this one have nodes of the same name.
+        let cluster = self.dir().display().to_string();
+        let folder = self.node_dir(at).display().to_string();
+        let name = format!("COSY_NODENAME=n{}\0", at + 1);
+        wait::until_true("nothing is left of the node", || {
+            let left = system::processes_where(|words| {
+                words.have(&folder) || words.have(&name) && words.have(&cluster)
+            });
+            left.iter().for_each(|p| p.kill(Signal::SIGKILL));
+            left.is_empty()
+        });
     }
 
     /// Shepherds and what they started: processes of this cluster that are no daemon.

@@ -47,7 +47,25 @@ impl Process {
 /// All processes that have `text` in their command line or environment (as far as it may
 /// be read). Ended ones that nobody has collected are not listed.
 pub fn processes_with(text: &str) -> Vec<Process> {
-    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+    processes_where(|words| words.have(text))
+}
+
+/// Command line and environment of a process.
+pub struct Words {
+    command: Vec<u8>,
+    environment: Vec<u8>,
+}
+
+impl Words {
+    /// True when the text is in one of them.
+    pub fn have(&self, text: &str) -> bool {
+        let has = |bytes: &[u8]| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+        has(&self.command) || has(&self.environment)
+    }
+}
+
+/// All processes, but not this one, whose words are as wanted.
+pub fn processes_where(wanted: impl Fn(&Words) -> bool) -> Vec<Process> {
     let me = std::process::id().cast_signed();
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -57,13 +75,15 @@ pub fn processes_with(text: &str) -> Vec<Process> {
         .filter(|pid| *pid != me)
         .filter_map(|pid| {
             let proc = Path::new("/proc").join(pid.to_string());
-            let command = fs::read(proc.join("cmdline")).ok()?;
-            let environment = fs::read(proc.join("environ")).unwrap_or_default();
+            let words = Words {
+                command: fs::read(proc.join("cmdline")).ok()?,
+                environment: fs::read(proc.join("environ")).unwrap_or_default(),
+            };
             let name = fs::read_to_string(proc.join("comm")).unwrap_or_default();
-            (has(&command) || has(&environment)).then(|| Process {
+            wanted(&words).then(|| Process {
                 pid,
                 name: name.trim().to_owned(),
-                command: String::from_utf8_lossy(&command).replace('\0', " "),
+                command: String::from_utf8_lossy(&words.command).replace('\0', " "),
             })
         })
         .collect()

@@ -11,7 +11,6 @@ use cosy_tests::mpi_jobs::{
 };
 use cosy_tests::run::run;
 use cosy_tests::{Cluster, Options, namespaces, people, system, wait};
-use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -275,13 +274,7 @@ fn a_lost_node(mpi: Mpi) {
     };
     let mut c = Cluster::start(4, options());
     let (job, pids) = waiting(&c, mpi, &folder, Span::from_minutes(5));
-    let there = c.node_dir(2).display().to_string();
-    c.nodes[2].kill();
-    wait::until_true("nothing is left of n3", || {
-        let left = system::processes_with(&there);
-        left.iter().for_each(|p| p.kill(Signal::SIGKILL));
-        left.is_empty()
-    });
+    c.lose_node(2);
     let row = c.until_end(job);
     let ends = [JobState::Failed, JobState::NodeFailed];
     assert!(ends.contains(&row.state), "{row:?}\n{}", story(&c));

@@ -382,14 +382,7 @@ fn a_lost_node_ends_the_step() {
     );
     let child = start_sleepers(&c, &["-N2"]);
     wait::until_true("both are up", || c.work().join("up.1").exists());
-    let folder = c.node_dir(1).display().to_string();
-    c.nodes[1].kill();
-    for p in system::processes_with(&folder) {
-        p.kill(Signal::SIGKILL);
-    }
-    for p in system::processes_with("COSY_NODENAME=n2") {
-        p.kill(Signal::SIGKILL);
-    }
+    c.lose_node(1);
     let out = finish(child, &[], TIMEOUT);
     assert_ne!(out.code, 0, "{out:?}");
     assert!(out.err.contains("lost"), "{out:?}");
