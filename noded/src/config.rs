@@ -521,6 +521,21 @@ impl Config {
         Plugins::search(variable.as_deref(), program.as_deref()).path()
     }
 
+    /// What everything that runs on this node is told of it, `NAME=value`.
+    pub fn variables(&self) -> Vec<String> {
+        let mut all = vec![
+            format!("COSY_NODENAME={}", self.name),
+            format!("COSY_STEP_SOCKET={}", self.step_socket().display()),
+        ];
+        if let Some(socket) = &self.socket {
+            all.push(format!("COSY_SOCKET={}", socket.display()));
+        }
+        if self.cgroups == CgroupUse::Memory {
+            all.push("COSY_MACHINE_SHARED=1".to_owned());
+        }
+        all
+    }
+
     /// Where the socket for steps is: as configured, else beside the socket for commands,
     /// else in the spool, so that there is always one.
     pub fn step_socket(&self) -> PathBuf {

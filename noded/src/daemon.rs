@@ -228,13 +228,6 @@ fn steps_setup(
     cgroups: &Arc<cgroup::Cgroups>,
     pool: Arc<Pool>,
 ) -> Setup {
-    let mut variables = vec![
-        format!("COSY_NODENAME={}", config.name),
-        format!("COSY_STEP_SOCKET={}", config.step_socket().display()),
-    ];
-    if let Some(socket) = &config.socket {
-        variables.push(format!("COSY_SOCKET={}", socket.display()));
-    }
     let processors = detect::processors();
     let real = detect::amounts(config).cores as usize <= processors.len();
     let shared = config.cgroups == CgroupUse::Memory;
@@ -249,7 +242,7 @@ fn steps_setup(
             true => processors,
             false => Vec::new(),
         },
-        variables,
+        variables: config.variables(),
         pool,
         events: events.clone(),
         protected: detect::protected_from_oom(),

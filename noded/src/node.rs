@@ -14,7 +14,7 @@
 //! so an end of this daemon at any point loses nothing.
 
 use crate::cgroup::{Cgroups, Group, Wanted};
-use crate::config::{CgroupUse, Config};
+use crate::config::Config;
 use crate::daemon::Event;
 use crate::devices::{DeviceNumber, Held};
 use crate::hooks::{Hook, Reaper};
@@ -737,26 +737,15 @@ impl Node {
     /// The variables that only the node knows.
     fn variables(&self, launch: &Launch) -> Vec<OsText> {
         let allocation = &launch.allocation;
-        let mut all = vec![
-            OsText::from(format!("COSY_NODENAME={}", self.fixed.name)),
-            OsText::from(format!("{}={}", sweep::MARK, self.mark(allocation.key))),
-        ];
-        if let Some(socket) = &self.config.socket {
-            all.push(OsText::from(format!("COSY_SOCKET={}", socket.display())));
-        }
-        all.push(OsText::from(format!(
-            "COSY_STEP_SOCKET={}",
-            self.config.step_socket().display()
-        )));
+        let mark = format!("{}={}", sweep::MARK, self.mark(allocation.key));
+        let node = self.config.variables().into_iter();
+        let mut all: Vec<OsText> = node.chain([mark]).map(OsText::from).collect();
         let kept = self.fixed.cgroups.limits_devices();
         all.extend(self.config.devices.variables(Held::of(allocation), kept));
         let path = self.config.plugin_path();
         all.push(OsText(
             [b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat(),
         ));
-        if self.config.cgroups == CgroupUse::Memory {
-            all.push("COSY_MACHINE_SHARED=1".into());
-        }
         for (name, value) in [
             ("COSY_JOB_ID", allocation.key.job.to_string()),
             ("COSY_JOB_ATTEMPT", allocation.key.attempt.to_string()),

@@ -46,6 +46,9 @@ fn variables_of_a_batch_job() {
         "{err}"
     );
     until_nothing_is_left(&c, &[]);
+    // A step without a job around it knows of its node what a job knows.
+    let step = c.run(&["cosy", "run", "sh", "-c", "echo $COSY_MACHINE_SHARED"]);
+    assert_eq!(step.expect(0).out, "1\n");
     let alone = submit(&c, 1, 1, "echo ${OMPI_MCA_plm-none}", Span::from_minutes(5));
     assert_eq!(c.until_end(alone).outcome(), (JobState::Completed, 0));
     assert_eq!(read(&c, "out"), "none\n", "one task needs no plugins");

@@ -297,6 +297,8 @@ impl Supervisor {
             .env("PATH", path)
             .env(crate::cluster::SOCKET_VARIABLE, self.plan.socket())
             .env("COSY_DEV_DIR", &self.plan.dir)
+            // For an mpirun in a shell of calloc, which is on no node.
+            .env("COSY_MACHINE_SHARED", "1")
             .process_group(self.plan.group)
             .spawn()?;
         Ok(Pid::from_child(&child))
