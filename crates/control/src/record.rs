@@ -380,6 +380,9 @@ pub struct FlowTaskRow {
     /// Start and end of its slot; `None` with a reservation: it has to be planned again.
     #[serde(default)]
     pub slot: Option<(Time, Time)>,
+    /// The node set that its slot is in; empty for nodes in no set that the workflow names.
+    #[serde(default)]
+    pub set: String,
     /// Its estimate where it is going to run, or ran.
     pub estimate: Span,
     /// Times that it failed.

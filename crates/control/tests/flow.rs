@@ -3,102 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod flows;
 mod world;
 
 use cosy_model::api::{JobFilter, JobRef, Reply, Request};
-use cosy_model::node::AttemptKey;
 use cosy_model::workflow::*;
-use cosy_model::{Attempt, FlowId, JobId, OsText, Refusal, RefusalCode, Span};
+use cosy_model::{Attempt, FlowId, JobId, RefusalCode, Span};
+use flows::*;
 use world::*;
-
-/// A workflow of tasks named `a`, `b` and so on, with edges like `ab`.
-fn diamond(tasks: &str, edges: &[&str]) -> FlowSpec {
-    let place = |name: char| tasks.chars().position(|t| t == name).unwrap() as u32;
-    let task = |name: char| FlowTask {
-        name: name.to_string(),
-        spec: spec("x"),
-        script: OsText::default(),
-        estimate: Span::from_secs(10),
-        estimates: Vec::new(),
-        retries: 0,
-    };
-    let edge = |edge: &&str| {
-        let mut ends = edge.chars();
-        FlowEdge {
-            from: place(ends.next().unwrap()),
-            to: place(ends.next().unwrap()),
-            data_bytes: 0,
-        }
-    };
-    FlowSpec {
-        name: "w".to_owned(),
-        tasks: tasks.chars().map(task).collect(),
-        edges: edges.iter().map(edge).collect(),
-        speeds: Vec::new(),
-        transfers: Vec::new(),
-        deadline: None,
-        earliest: None,
-        scheduler: FlowScheduler::default(),
-        slack_policy: FlowSlackPolicy::default(),
-        threshold_permille: 50,
-        early: false,
-        overrun: Overrun::Kill,
-        account: None,
-        max_price: None,
-        comment: String::new(),
-        environment: OsText::from("A=b\0"),
-        umask: 0o22,
-        rlimits: Vec::new(),
-    }
-}
-
-fn submit(w: &mut World, spec: FlowSpec) -> Result<FlowInfo, Refusal> {
-    let spec = Box::new(spec);
-    match w.ask(Request::SubmitFlow { spec, hold: false }) {
-        Reply::Flow(info) => Ok(*info),
-        Reply::Refused(refusal) => Err(refusal),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn show(w: &mut World, id: FlowId) -> FlowInfo {
-    let filter = FlowFilter {
-        ids: vec![id],
-        tasks: true,
-        ..FlowFilter::default()
-    };
-    match w.ask(Request::Flows { filter }) {
-        Reply::Flows(mut infos) => infos.remove(0),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn cancel(w: &mut World, id: FlowId) -> Reply {
-    w.ask(Request::CancelFlow { ids: vec![id] })
-}
-
-/// `running: a done, b waiting`.
-fn states(w: &mut World, id: FlowId) -> String {
-    let info = show(w, id);
-    let tasks = info.tasks.iter().map(|t| format!("{} {}", t.name, t.state));
-    format!("{}: {}", info.state, tasks.collect::<Vec<_>>().join(", "))
-}
-
-fn job_of(info: &FlowInfo, task: usize) -> JobId {
-    info.tasks[task].job.unwrap()
-}
-
-fn attempt(job: JobId, attempt: u32) -> AttemptKey {
-    AttemptKey {
-        job,
-        attempt: Attempt(attempt),
-    }
-}
 
 #[test]
 fn tasks_run_after_their_parents() {
     let mut w = World::new(config(2, 4));
-    let info = submit(&mut w, diamond("dabc", &["ab", "ac", "bd", "cd"])).unwrap();
+    let info = submit(&mut w, graph("dabc", &["ab", "ac", "bd", "cd"])).unwrap();
     let id = info.id;
     assert_eq!((info.state, info.task_count), (FlowState::Running, 4));
     assert_eq!(info.tasks[0].parents, ["b", "c"]);
@@ -133,7 +50,7 @@ fn tasks_run_after_their_parents() {
 #[test]
 fn a_failed_task_releases_what_depends_on_it() {
     let mut w = World::new(config(2, 4));
-    let info = submit(&mut w, diamond("abcd", &["ab", "bc", "ad"])).unwrap();
+    let info = submit(&mut w, graph("abcd", &["ab", "bc", "ad"])).unwrap();
     w.exit_codes.insert(attempt(job_of(&info, 1), 1), 3);
     w.run_times.insert(job_of(&info, 3), Span::from_secs(30));
     w.deliver_all();
@@ -152,7 +69,7 @@ fn a_failed_task_releases_what_depends_on_it() {
 #[test]
 fn a_failed_task_is_tried_again() {
     let mut w = World::new(config(1, 4));
-    let mut asked = diamond("ab", &["ab"]);
+    let mut asked = graph("ab", &["ab"]);
     asked.tasks[0].retries = 2;
     let info = submit(&mut w, asked.clone()).unwrap();
     let first = job_of(&info, 0);
@@ -177,7 +94,7 @@ fn a_failed_task_is_tried_again() {
 #[test]
 fn it_is_given_up() {
     let mut w = World::new(config(1, 4));
-    let info = submit(&mut w, diamond("abc", &["ab", "bc"])).unwrap();
+    let info = submit(&mut w, graph("abc", &["ab", "bc"])).unwrap();
     w.deliver_all();
     w.pass(2);
     let stranger = user(2000, "eve");
@@ -206,7 +123,7 @@ fn it_is_given_up() {
 #[test]
 fn a_task_whose_job_is_cancelled_by_hand_has_failed() {
     let mut w = World::new(config(1, 4));
-    let mut asked = diamond("abc", &["ab"]);
+    let mut asked = graph("abc", &["ab"]);
     asked.tasks[1].retries = 5;
     let info = submit(&mut w, asked).unwrap();
     w.deliver_all();
@@ -234,7 +151,7 @@ fn a_task_whose_job_is_cancelled_by_hand_has_failed() {
 #[test]
 fn it_goes_on_after_a_restart() {
     let mut w = World::new(config(1, 4));
-    let mut asked = diamond("abcd", &["ab", "ac", "bd", "cd"]);
+    let mut asked = graph("abcd", &["ab", "ac", "bd", "cd"]);
     asked.tasks[1].retries = 1;
     let info = submit(&mut w, asked).unwrap();
     w.exit_codes.insert(attempt(job_of(&info, 1), 1), 1);
@@ -254,15 +171,15 @@ fn all_jobs_or_none() {
     let mut small = config(1, 4);
     small.queues[0].max_jobs_per_user = Some(3);
     let mut w = World::new(small);
-    let refused = submit(&mut w, diamond("abcd", &["ab"])).unwrap_err();
+    let refused = submit(&mut w, graph("abcd", &["ab"])).unwrap_err();
     assert_eq!(refused.code, RefusalCode::QueueLimit);
     assert!(refused.message.starts_with("task 'd': "), "{refused}");
-    let mut asked = diamond("abc", &["ab"]);
+    let mut asked = graph("abc", &["ab"]);
     asked.tasks[2].spec.request.nodes = Some(99);
     let refused = submit(&mut w, asked).unwrap_err();
     assert!(refused.message.starts_with("task 'c': "), "{refused}");
     assert!(w.store.submissions.is_empty() && w.store.flows.is_empty());
-    let info = submit(&mut w, diamond("abc", &["ab"])).unwrap();
+    let info = submit(&mut w, graph("abc", &["ab"])).unwrap();
     assert_eq!((info.id, job_of(&info, 0)), (FlowId(1), JobId(1)));
 }
 
@@ -270,7 +187,7 @@ fn all_jobs_or_none() {
 fn what_cannot_be_is_refused() {
     let mut w = World::new(config(1, 4));
     let mut check = |change: &dyn Fn(&mut FlowSpec), says: &str| {
-        let mut asked = diamond("abc", &["ab", "bc"]);
+        let mut asked = graph("abc", &["ab", "bc"]);
         change(&mut asked);
         let refused = submit(&mut w, asked).unwrap_err();
         assert!(refused.message.contains(says), "{refused}");
@@ -312,7 +229,7 @@ fn what_cannot_be_is_refused() {
 fn a_repeated_request_is_answered_once() {
     let mut w = World::new(config(1, 4));
     let ask = |w: &mut World| {
-        let spec = Box::new(diamond("ab", &["ab"]));
+        let spec = Box::new(graph("ab", &["ab"]));
         let request = Request::SubmitFlow { spec, hold: false };
         match w.ask_as(user(1000, "u1000"), Some([7; 16]), request) {
             Reply::Flow(info) => info.id,

@@ -78,7 +78,11 @@ impl Controller {
         if known.is_none_or(|task| task.job != ended.job || task.end.is_some()) {
             return; // put back by hand after its workflow was done with it
         }
-        let released = known.is_some_and(|task| task.state == FlowTaskState::Released);
+        let given_up = self.flows.get(of.flow).is_some_and(|flow| {
+            matches!(flow.row.state, FlowState::Cancelled | FlowState::Expired)
+        });
+        let marked = known.is_some_and(|task| task.state == FlowTaskState::Released);
+        let released = marked || given_up && ended.start.is_none();
         let good = ended.state == JobState::Completed;
         if let Some(task) = self.flows.task_mut(of) {
             task.start = ended.start;
@@ -109,8 +113,14 @@ impl Controller {
         let Some(flow) = self.flows.get(of.flow) else {
             return;
         };
-        if flow.row.state != FlowState::Running {
-            return; // it is being given up as a whole
+        match flow.row.state {
+            FlowState::Running => {}
+            FlowState::Held => return self.hold_lost(now, ended),
+            // It is being given up as a whole.
+            FlowState::Completed
+            | FlowState::Failed
+            | FlowState::Cancelled
+            | FlowState::Expired => return,
         }
         let planned = flow.row.deadline.is_some();
         let note = format!("task {} {}", flow.name_of(of.task), ended.words());
@@ -121,6 +131,21 @@ impl Controller {
         self.tell_flow_owner(now, of.flow, "task_failed", &note);
         let why = format!("workflow {}: {note}", of.flow);
         self.release_tasks(now, of.flow, &which, &why);
+    }
+
+    /// A slot of a held workflow is no longer there: nor are the others.
+    fn hold_lost(&mut self, now: Time, ended: &TaskEnd) {
+        let id = ended.of.flow;
+        let until = self.flows.get(id).and_then(|flow| flow.row.hold_until);
+        let state = match until.is_some_and(|until| until <= now) {
+            true => FlowState::Expired,
+            false => FlowState::Cancelled,
+        };
+        if let Some(task) = self.flows.task_mut(ended.of) {
+            task.state = FlowTaskState::Released;
+        }
+        let by = ended.note.strip_prefix("cancelled by ");
+        self.give_flow_up(now, id, state, by.unwrap_or("controller"));
     }
 
     /// Ends the jobs of those tasks that hold no nodes.

@@ -12,9 +12,11 @@
 //!
 //! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
 
+mod book;
 mod cancel;
 mod check;
 mod course;
+mod hold;
 mod load;
 mod plan;
 mod resolve;
@@ -27,7 +29,7 @@ use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::flow::check::Graph;
 use crate::flow::course::TaskEnd;
-use crate::record::{FlowRow, FlowTaskRow, OfFlow, Record};
+use crate::record::{FlowRow, FlowTaskRow, OfFlow, Record, ReservationRow};
 use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{FlowId, Refusal, RefusalCode, Span, Time};
@@ -119,6 +121,20 @@ impl Flows {
         Some(&mut flow.row)
     }
 
+    /// A task's slot is where its reservation is, as long as that lives.
+    pub fn follow(&mut self, row: &ReservationRow) {
+        let Some(of) = row.flow.filter(|_| row.state.is_live()) else {
+            return;
+        };
+        let slot = Some((row.start, row.end));
+        let known = self.task(of).filter(|t| t.reservation == Some(row.id));
+        if known.is_some_and(|task| task.slot != slot)
+            && let Some(task) = self.task_mut(of)
+        {
+            task.slot = slot;
+        }
+    }
+
     /// When something happens next by itself.
     pub fn next_due(&self) -> Option<Time> {
         self.forget.first().map(|(at, _)| *at)
@@ -131,7 +147,7 @@ impl Controller {
         now: Time,
         client: ClientId,
         caller: &Caller,
-        _key: Option<[u8; 16]>,
+        key: Option<[u8; 16]>,
         request: Request,
     ) -> Result<Option<Reply>, Refusal> {
         match request {
@@ -139,7 +155,10 @@ impl Controller {
                 check::check(now, &spec)?;
                 self.plan_flow(now, client, caller, *spec)
             }
-            Request::SubmitFlow { spec, hold } => self.submit_flow(now, caller, *spec, hold),
+            Request::SubmitFlow { spec, hold } => {
+                self.submit_flow(now, client, caller, key, *spec, hold)
+            }
+            Request::ConfirmFlow { id } => self.confirm_flow(now, caller, id).map(Some),
             Request::CancelFlow { ids } => self.cancel_flows(now, caller, &ids).map(Some),
             Request::Flows { filter } => self.list_flows(caller, &filter).map(Some),
             _ => Err(Refusal::invalid("this is no request about workflows")),

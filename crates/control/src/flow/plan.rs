@@ -3,6 +3,7 @@
 //!
 //! What always holds: only a few snapshots exist at once; what waits for one holds none.
 
+use super::book::FlowBooking;
 use super::resolve::{FlowWish, of_task};
 use crate::admission::civil::utc;
 use crate::controller::Controller;
@@ -35,12 +36,15 @@ pub(crate) enum FlowPending {
         caller: Box<Caller>,
         wish: Box<FlowWish>,
     },
+    /// Its slots are taken.
+    Submit(Box<FlowBooking>),
 }
 
 impl FlowPending {
     fn uid(&self) -> Option<Uid> {
         match self {
             Self::Plan { caller, .. } => Some(caller.user.uid),
+            Self::Submit(booking) => Some(booking.caller.user.uid),
         }
     }
 }
@@ -67,6 +71,21 @@ impl FlowPlans {
     fn all(&self) -> impl Iterator<Item = &FlowPending> {
         let waiting = self.waiting.iter().map(|(pending, _)| pending);
         self.under_way.values().chain(waiting)
+    }
+
+    /// True when a request with that key waits for its plan already: its answer goes to the
+    /// new connection.
+    pub fn rejoin(&mut self, uid: Uid, key: [u8; 16], client: ClientId) -> bool {
+        let waiting = self.waiting.iter_mut().map(|(pending, _)| pending);
+        for pending in self.under_way.values_mut().chain(waiting) {
+            if let FlowPending::Submit(booking) = pending
+                && (booking.caller.user.uid, booking.key) == (uid, Some(key))
+            {
+                booking.client = client;
+                return true;
+            }
+        }
+        false
     }
 
     fn next_one(&mut self) -> Option<(u64, Box<LiveFlow>)> {
@@ -171,6 +190,7 @@ impl Controller {
                 };
                 self.reply(client, reply);
             }
+            FlowPending::Submit(booking) => self.planned_to_book(now, *booking, result),
         }
     }
 

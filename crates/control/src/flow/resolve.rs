@@ -17,7 +17,6 @@ use std::sync::Arc;
 const MIB_AT_A_BYTE: u64 = (1 << 20) * 1_000_000;
 
 /// A workflow that could be, resolved.
-#[allow(dead_code, reason = "its slots are not booked yet")]
 #[derive(Clone, Debug)]
 pub(crate) struct FlowWish {
     pub spec: FlowSpec,
@@ -30,7 +29,6 @@ pub(crate) struct FlowWish {
 }
 
 /// Where a task is to run.
-#[allow(dead_code, reason = "its slots are not booked yet")]
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPlace {
     pub queue: QueueId,

@@ -2,7 +2,7 @@
 
 use super::Flow;
 use crate::controller::Controller;
-use crate::event::{Caller, Facts};
+use crate::event::{Caller, ClientId, Facts};
 use crate::flow::check::{Graph, check};
 use crate::flow::resolve::of_task;
 use crate::record::{FlowRow, FlowTaskRow, OfFlow, Record};
@@ -19,16 +19,16 @@ impl Controller {
     pub(crate) fn submit_flow(
         &mut self,
         now: Time,
+        client: ClientId,
         caller: &Caller,
+        key: Option<[u8; 16]>,
         spec: FlowSpec,
         hold: bool,
     ) -> Result<Option<Reply>, Refusal> {
         let graph = check(now, &spec)?;
         self.may_have_flow()?;
         if spec.deadline.is_some() {
-            return Err(Refusal::invalid(
-                "workflows with a deadline can only be planned yet",
-            ));
+            return self.submit_planned(now, client, caller, key, spec, graph, hold);
         }
         if hold {
             return Err(Refusal::invalid(
@@ -38,7 +38,7 @@ impl Controller {
         self.submit_plain(now, caller, spec, graph).map(Some)
     }
 
-    fn may_have_flow(&self) -> Result<(), Refusal> {
+    pub(crate) fn may_have_flow(&self) -> Result<(), Refusal> {
         if self.flows.live >= limits::FLOWS {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
@@ -84,6 +84,7 @@ impl Controller {
             job: jobs[task],
             reservation: None,
             slot: None,
+            set: String::new(),
             estimate: spec.tasks[task].estimate,
             failures: 0,
             start: None,

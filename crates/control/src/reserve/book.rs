@@ -218,7 +218,7 @@ impl Controller {
         };
         let booked = self.booked(&booking.caller, wish);
         self.admit(now, &booking.caller, wish, result, estimate, &booked)?;
-        self.may_hold_again(now, booking, estimate)?;
+        self.may_hold_as_asked(now, booking, estimate)?;
         let shares = self.free_now(now, wish, estimate)?;
         let extra = self.extra_of(wish, result, estimate);
         let taken = Taken {
@@ -261,7 +261,7 @@ impl Controller {
         let booked = self.booked(&booking.caller, wish);
         for estimate in &result.slots {
             let admitted = self.admit(now, &booking.caller, wish, result, estimate, &booked);
-            match admitted.and_then(|()| self.may_hold_again(now, booking, estimate)) {
+            match admitted.and_then(|()| self.may_hold_as_asked(now, booking, estimate)) {
                 Ok(()) => slots.push(estimate),
                 Err(refusal) => conflicts.push((estimate.start, refusal)),
             }
@@ -416,7 +416,7 @@ impl Controller {
         }
     }
 
-    fn slot_text(&self, id: ReservationId) -> String {
+    pub(crate) fn slot_text(&self, id: ReservationId) -> String {
         let Some(reservation) = self.reservations.get(id) else {
             return String::new();
         };
@@ -429,7 +429,7 @@ impl Controller {
 
     /// A user may have few holds, and none where one of the account has just lapsed: else
     /// slots could be kept for nothing for ever.
-    fn may_hold(&self, caller: &Caller, wish: &Wish) -> Result<(), Refusal> {
+    pub(crate) fn may_hold(&self, caller: &Caller, wish: &Wish) -> Result<(), Refusal> {
         let policy = self.policy_of(wish);
         let uid = caller.user.uid;
         let mut open: Vec<ReservationId> = self
@@ -460,14 +460,31 @@ impl Controller {
         Ok(())
     }
 
+    fn may_hold_as_asked(
+        &self,
+        now: Time,
+        booking: &Booking,
+        slot: &Estimate,
+    ) -> Result<(), Refusal> {
+        match booking.hold {
+            true => self.may_hold_again(now, &booking.caller, &booking.wish, slot),
+            false => Ok(()),
+        }
+    }
+
     /// After a hold was not confirmed, its account gets no overlapping one for a while: else
     /// one hold after the other would keep a slot for nothing.
-    fn may_hold_again(&self, now: Time, booking: &Booking, slot: &Estimate) -> Result<(), Refusal> {
-        let (wish, caller) = (&booking.wish, &*booking.caller);
+    pub(crate) fn may_hold_again(
+        &self,
+        now: Time,
+        caller: &Caller,
+        wish: &Wish,
+        slot: &Estimate,
+    ) -> Result<(), Refusal> {
         let Some(rehold) = self.policy_of(wish).rehold else {
             return Ok(());
         };
-        if !booking.hold || self.is_admin(caller) {
+        if self.is_admin(caller) {
             return Ok(());
         }
         let same = |row: &ReservationRow| {

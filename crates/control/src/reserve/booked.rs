@@ -116,10 +116,28 @@ impl Controller {
 }
 
 impl Booked<'_> {
+    /// True when some quota limits the part of a class of nodes.
+    pub(crate) fn limits_shares(&self) -> bool {
+        let limits = |party: &Party<'_>| party.quotas.share_ppm.is_some();
+        self.parties.iter().any(limits)
+    }
+
     /// Whether a slot keeps to the quotas. Repetitions that adjoin each other are as long as
     /// all of them.
     pub(crate) fn check(&self, now: Time, wish: &Wish, estimate: &Estimate) -> Result<(), Refusal> {
         self.check_all(now, estimate, run_length(wish, estimate), 0)
+    }
+
+    /// The same for a slot of a workflow, of which others may count already.
+    pub(crate) fn check_part(
+        &self,
+        now: Time,
+        wish: &Wish,
+        estimate: &Estimate,
+        counted: bool,
+    ) -> Result<(), Refusal> {
+        let length = run_length(wish, estimate);
+        self.check_all(now, estimate, length, u32::from(counted))
     }
 
     /// Whether a reservation that begins at `start` may be longer by a slot: it counts

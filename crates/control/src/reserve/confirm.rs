@@ -16,7 +16,7 @@ impl Controller {
         id: ReservationId,
     ) -> Result<Reply, Refusal> {
         let found = self.own_reservation(caller, id, "confirm")?;
-        let series = found.series();
+        let (series, flow) = (found.series(), found.row.flow);
         match found.row.state {
             ReservationState::Held => {}
             ReservationState::Expired => {
@@ -50,6 +50,9 @@ impl Controller {
             self.confirm_one(now, *id, &who);
             let object = format!("reservation {id}");
             self.happened(now, "confirmed", &who, object, String::new());
+        }
+        if let Some(of) = flow {
+            self.flow_confirmed(now, of.flow, &who);
         }
         Ok(self.reserved(caller, &ids, Vec::new()))
     }

@@ -29,6 +29,7 @@ mod quote;
 mod repair;
 mod show;
 
+pub(crate) use ask::Wish;
 pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
 
@@ -267,6 +268,7 @@ impl Controller {
                 if !reservation.short {
                     row.shares = self.share_rows(&reservation.shares);
                 }
+                self.flows.follow(&row);
                 self.record(Record::Reservation(Box::new(row)));
             }
         }
