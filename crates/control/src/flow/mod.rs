@@ -21,6 +21,7 @@ mod load;
 mod plan;
 mod resolve;
 mod show;
+mod shown;
 mod submit;
 
 pub(crate) use plan::FlowPlans;

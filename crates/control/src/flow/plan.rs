@@ -9,10 +9,10 @@ use crate::admission::civil::utc;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect};
 use cosy_model::api::Reply;
-use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
-use cosy_model::{Refusal, RefusalCode, Span, Su, Time, Uid};
+use cosy_model::workflow::FlowSpec;
+use cosy_model::{Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
-use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan, LiveSlot};
+use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Snapshots at once.
@@ -191,45 +191,6 @@ impl Controller {
                 self.reply(client, reply);
             }
             FlowPending::Submit(booking) => self.planned_to_book(now, *booking, result),
-        }
-    }
-
-    /// A plan as commands show it.
-    fn plan_to_show(
-        &self,
-        now: Time,
-        _caller: &Caller,
-        wish: &FlowWish,
-        plan: &LivePlan,
-    ) -> FlowPlan {
-        let slots = plan.slots.iter().enumerate();
-        FlowPlan {
-            now,
-            start: plan.slots.iter().map(|s| s.start).min().unwrap_or(now),
-            shortest_end: plan.shortest_end,
-            deadline: plan.deadline,
-            tasks: slots
-                .map(|(task, slot)| self.slot_to_show(wish, task, slot))
-                .collect(),
-            price: Su::ZERO,
-            delayed: Vec::new(),
-            refusals: Vec::new(),
-        }
-    }
-
-    fn slot_to_show(&self, wish: &FlowWish, task: usize, slot: &LiveSlot) -> PlannedTask {
-        PlannedTask {
-            task: task as u32,
-            start: slot.start,
-            end: slot.end,
-            estimate: slot.estimate,
-            spare: slot.spare,
-            critical: slot.critical,
-            set: wish.set_names[slot.set].clone(),
-            nodes: self.names_of(slot.shares.iter().map(|share| share.node)),
-            price: Su::ZERO,
-            delayed_jobs: 0,
-            total_delay: Span::ZERO,
         }
     }
 }

@@ -8,8 +8,9 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::job::ResourceRequest;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask, Transfer};
-use cosy_model::{AccessLevel, NodeId, QueueId, Refusal, RefusalCode, Span, Time, limits};
-use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask};
+use cosy_model::{AccessLevel, QueueId, Refusal, RefusalCode, Span, Time, limits};
+use cosy_sched::appraise::{Inquiry, Listed};
+use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask, Pricing};
 use cosy_sched::{Demand, NodeMask};
 use std::sync::Arc;
 
@@ -146,10 +147,14 @@ impl Controller {
             to: edge.to as usize,
             data_bytes: edge.data_bytes,
         });
+        let mut queues: Vec<QueueId> = wish.places.iter().map(|place| place.queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
         let tasks = spec.tasks.iter().zip(&wish.places);
         let tasks = tasks.map(|(task, place)| LiveTask {
             demand: place.demand.clone(),
             estimates: estimates(spec, task, &wish.set_names),
+            tariff: queues.iter().position(|id| *id == place.queue).unwrap_or(0),
             fixed: None,
         });
         Ok(LiveFlow {
@@ -164,6 +169,36 @@ impl Controller {
             threshold_permille: spec.threshold_permille,
             margin: self.config.policy.grace,
             replaces: Vec::new(),
+            pricing: self.pricing(now, wish, &queues),
+        })
+    }
+
+    /// How slots are appraised: the task that asks for the most stands for all as a plain
+    /// job.
+    fn pricing(&self, now: Time, wish: &FlowWish, queues: &[QueueId]) -> Option<Pricing> {
+        let tasks = wish.spec.tasks.iter().zip(&wish.places);
+        let work = |(task, place): &(&FlowTask, &TaskPlace)| {
+            let cores =
+                i128::from(place.demand.tasks) * i128::from(task.spec.request.cores_per_task);
+            cores * i128::from(task.estimate.0)
+        };
+        let (task, place) = tasks.max_by_key(work)?;
+        let inquiry = Inquiry {
+            listed: Listed::Everyone,
+            ..self.inquiry_for(
+                now,
+                (place.queue, place.level),
+                &place.demand,
+                task.estimate,
+            )
+        };
+        let tariff = |id: &QueueId| {
+            let queue = &self.queues[id.index()].spec.name;
+            self.tariff(self.reservation_policy(queue))
+        };
+        Some(Pricing {
+            inquiry,
+            tariffs: queues.iter().map(tariff).collect(),
         })
     }
 
@@ -179,12 +214,6 @@ impl Controller {
             sets.push(own);
         }
         Ok(sets)
-    }
-
-    /// Nodes of a plan as a host list.
-    pub(crate) fn names_of(&self, nodes: impl Iterator<Item = NodeId>) -> String {
-        let names = nodes.map(|node| self.nodes[node.index()].spec.name.clone());
-        cosy_model::fold(&names.collect::<Vec<String>>())
     }
 }
 

@@ -131,29 +131,46 @@ impl Controller {
         starts: Starts,
         listed: Listed,
     ) -> Inquiry {
-        let policy = self.policy_of(wish);
+        let place = (wish.queue, wish.level);
+        Inquiry {
+            starts,
+            listed,
+            ..self.inquiry_for(now, place, &wish.demand, wish.ask.length)
+        }
+    }
+
+    /// The same for a request that is not spelled out: no starts yet, nobody is listed.
+    pub(crate) fn inquiry_for(
+        &self,
+        now: Time,
+        (queue, level): (QueueId, AccessLevel),
+        demand: &Arc<Demand>,
+        length: Span,
+    ) -> Inquiry {
+        let spec = &self.queues[queue.index()].spec;
+        let policy = self.reservation_policy(&spec.name);
         Inquiry {
             job: WaitingJob {
                 key: OrderKey {
-                    queue_priority: self.queues[wish.queue.index()].spec.priority,
-                    level: wish.level,
+                    queue_priority: spec.priority,
+                    level,
                     nice: 0,
                     submit: now,
                     rank: JobId(u64::MAX),
                     job: JobId(u64::MAX),
                 },
-                queue: wish.queue,
-                demand: wish.demand.clone(),
-                limit: wish.ask.length,
+                queue,
+                demand: demand.clone(),
+                limit: length,
             },
-            starts,
+            starts: Starts::At(Vec::new()),
             tariff: self.tariff(policy),
             makespan_weight_ppm: policy.makespan_weight_ppm,
             most_jobs: JOBS_LOOKED_AT,
             replaces: None,
             fixed: None,
             pushed: self.reservations.pushed.clone(),
-            listed,
+            listed: Listed::Nobody,
             joint: None,
         }
     }

@@ -26,27 +26,27 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The starts of a plan's jobs, by their places in it.
-type StartTimes = Vec<Option<Time>>;
+pub(super) type StartTimes = Vec<Option<Time>>;
 
 /// What all starts of an inquiry are judged against.
-struct Judge<'a> {
-    now: Time,
-    inquiry: &'a Inquiry,
+pub(super) struct Judge<'a> {
+    pub(super) now: Time,
+    pub(super) inquiry: &'a Inquiry,
     /// With the nodes of the queue alone.
-    demand: Demand,
+    pub(super) demand: Demand,
     /// Without what is replaced, with what is accepted of a series.
-    ground: Cow<'a, Scheduler>,
-    forecast: Forecast,
-    queue: Queue,
+    pub(super) ground: Cow<'a, Scheduler>,
+    pub(super) forecast: Forecast,
+    pub(super) queue: Queue,
     /// The starts that delays are counted from.
-    before: StartTimes,
-    accepted: Vec<Block>,
+    pub(super) before: StartTimes,
+    pub(super) accepted: Vec<Block>,
 }
 
 /// The plan with the placeholder job.
-struct Placeholder {
+pub(super) struct Placeholder {
     start: Option<Time>,
-    score: Score,
+    pub(super) score: Score,
 }
 
 impl Scheduler {
@@ -89,7 +89,7 @@ impl Scheduler {
 
     /// With the first `most` waiting jobs alone, if there are more: then a what-if plan costs
     /// what they cost, not what the whole queue does.
-    fn first_only(&self, most: usize) -> Cow<'_, Self> {
+    pub(super) fn first_only(&self, most: usize) -> Cow<'_, Self> {
         if self.waiting_count() <= most {
             return Cow::Borrowed(self);
         }
@@ -101,7 +101,12 @@ impl Scheduler {
     }
 
     /// When a job would start, were it a waiting one among all, without some reservations.
-    fn start_of(&self, now: Time, job: &WaitingJob, without: &[ReservationId]) -> Option<Time> {
+    pub(super) fn start_of(
+        &self,
+        now: Time,
+        job: &WaitingJob,
+        without: &[ReservationId],
+    ) -> Option<Time> {
         let id = job.key.job;
         if self.is_waiting(id) || self.is_running(id) {
             return None;
@@ -149,7 +154,7 @@ impl Scheduler {
 }
 
 impl<'a> Judge<'a> {
-    fn new(scheduler: &'a Scheduler, now: Time, inquiry: &'a Inquiry) -> Self {
+    pub(super) fn new(scheduler: &'a Scheduler, now: Time, inquiry: &'a Inquiry) -> Self {
         let questions = inquiry.starts.most();
         let forecast = scheduler.forecast_for(now, None, questions);
         let queue = Queue::new(scheduler, now, inquiry, forecast.plan());
@@ -209,7 +214,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The plan with the placeholder job.
-    fn placeholder(&self) -> Placeholder {
+    pub(super) fn placeholder(&self) -> Placeholder {
         let scheduler = &*self.ground;
         let job = &self.inquiry.job;
         let id = job.key.job;
@@ -319,6 +324,6 @@ impl Scheduler {
     }
 }
 
-fn start_times(plan: &Plan) -> StartTimes {
+pub(super) fn start_times(plan: &Plan) -> StartTimes {
     plan.predictions.iter().map(|told| told.start).collect()
 }

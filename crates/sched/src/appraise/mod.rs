@@ -12,6 +12,9 @@ mod candidates;
 mod effect;
 mod judge;
 mod load;
+mod several;
+
+pub use several::{GroupEffect, Several};
 
 use crate::WaitingJob;
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};

@@ -93,7 +93,7 @@ fn check(flow: &LiveFlow) -> Result<(), LiveError> {
 }
 
 /// The machine without the reservations that the plan takes the place of.
-fn without<'a>(scheduler: &'a Scheduler, flow: &LiveFlow) -> Cow<'a, Scheduler> {
+pub(super) fn without<'a>(scheduler: &'a Scheduler, flow: &LiveFlow) -> Cow<'a, Scheduler> {
     let mut ground = Cow::Borrowed(scheduler);
     for id in &flow.replaces {
         ground.to_mut().remove_block(*id);
@@ -217,6 +217,7 @@ impl Out<'_> {
             shortest_end,
             deadline,
             slots,
+            figures: None,
         })
     }
 }

@@ -13,11 +13,13 @@
 //! Source: Zhao and Sakellariou, *Advance Reservation Policies for Workflows* (2006).
 
 use super::DagError;
+use crate::appraise::{Appraisal, Inquiry, Tariff};
 use crate::{Demand, NodeMask, Scheduler};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy};
 use cosy_model::{NodeShare, ReservationId, Span, Time};
 use std::sync::Arc;
 
+mod figures;
 mod floor;
 mod kinds;
 mod lanes;
@@ -54,6 +56,17 @@ pub struct LiveFlow {
     pub margin: Span,
     /// Reservations that the new slots take the place of.
     pub replaces: Vec<ReservationId>,
+    /// How slots are appraised; without, they are not.
+    pub pricing: Option<Pricing>,
+}
+
+/// How slots are appraised.
+#[derive(Clone, Debug)]
+pub struct Pricing {
+    /// A task as a plain job, and whose delays count. Its starts are not looked at.
+    pub inquiry: Inquiry,
+    /// Prices: [`LiveTask::tariff`] says which is a task's.
+    pub tariffs: Vec<Tariff>,
 }
 
 /// A task.
@@ -63,6 +76,8 @@ pub struct LiveTask {
     pub demand: Arc<Demand>,
     /// Estimated run time on the nodes of each set.
     pub estimates: Vec<Span>,
+    /// Its prices, by place in [`Pricing::tariffs`].
+    pub tariff: usize,
     /// It has its slot already: it runs, or is done.
     pub fixed: Option<Fixed>,
 }
@@ -98,6 +113,8 @@ pub struct LivePlan {
     pub deadline: Time,
     /// By task.
     pub slots: Vec<LiveSlot>,
+    /// What the slots do to the queue and cost, by task, as far as that was asked for.
+    pub figures: Option<Appraisal>,
 }
 
 /// A task's slot.
@@ -169,6 +186,9 @@ impl Scheduler {
     /// # Errors
     /// [`LiveError`].
     pub fn plan_flow(&self, now: Time, flow: &LiveFlow) -> Result<LivePlan, LiveError> {
-        make::plan(self, now, flow)
+        let plan = make::plan(self, now, flow)?;
+        let figures = flow.pricing.as_ref();
+        let figures = figures.map(|pricing| figures::of(self, now, flow, pricing, &plan.slots));
+        Ok(LivePlan { figures, ..plan })
     }
 }

@@ -44,6 +44,7 @@ fn task(demand: &Arc<Demand>, estimates: &[i64]) -> LiveTask {
     LiveTask {
         demand: demand.clone(),
         estimates: estimates.iter().map(|ms| Span(*ms)).collect(),
+        tariff: 0,
         fixed: None,
     }
 }
@@ -67,6 +68,7 @@ fn flow(sets: Vec<NodeMask>, tasks: Vec<LiveTask>, edges: &[(usize, usize, u64)]
         threshold_permille: 50,
         margin: Span::ZERO,
         replaces: Vec::new(),
+        pricing: None,
     }
 }
 
