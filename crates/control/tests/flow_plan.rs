@@ -4,11 +4,13 @@
 
 mod world;
 
+use cosy_control::{ClusterConfig, Quotas, ReservationPolicy};
+
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Sharing};
+use cosy_model::reservation::{Ask, Pick, Rule, Sharing};
 use cosy_model::workflow::*;
-use cosy_model::{JobSpec, OsText, Refusal, RefusalCode, Span, Time};
+use cosy_model::{JobSpec, OsText, Refusal, RefusalCode, Span, Su, Time};
 use world::*;
 
 fn whole(nodes: u32) -> ResourceRequest {
@@ -273,9 +275,55 @@ fn prices_and_delays() {
         .iter()
         .fold(Span::ZERO, |sum, t| sum + t.total_delay);
     assert_eq!(total, delay);
-    let sum = plan
-        .tasks
-        .iter()
-        .fold(cosy_model::Su::ZERO, |sum, t| sum.plus(t.price));
-    assert!(plan.price == sum && plan.price > cosy_model::Su::ZERO);
+    let sum = plan.tasks.iter().fold(Su::ZERO, |sum, t| sum.plus(t.price));
+    assert!(plan.price == sum && plan.price > Su::ZERO);
+}
+
+#[test]
+fn rules_and_quotas_are_told() {
+    let mut w = World::new(ClusterConfig {
+        reservations: ReservationPolicy {
+            all_of: Vec::new(),
+            any_of: vec![Rule::Load],
+            per_user: Quotas {
+                share_ppm: Some(600_000),
+                ..Quotas::default()
+            },
+            ..ReservationPolicy::default()
+        },
+        ..config(2, 4)
+    });
+    w.submit(long(1, 1000));
+    w.settle();
+    let told = |w: &mut World, task: FlowTask, most: Option<Su>| {
+        let spec = FlowSpec {
+            max_price: most,
+            ..flow(vec![task], &[], FlowDeadline::Slack(0))
+        };
+        plan(w, spec).unwrap().refusals
+    };
+    // Half the remaining work on both nodes: 250 seconds.
+    let early = told(&mut w, task("a", 1, 50), None);
+    assert!(
+        early.len() == 1 && early[0].contains("task 'a': load:"),
+        "{early:?}"
+    );
+    let wide = told(&mut w, task("b", 2, 50), None);
+    let words = "task 'b': quota: user u1000 would have 100 %";
+    assert!(wide.len() == 1 && wide[0].contains(words), "{wide:?}");
+    let dear = told(&mut w, task("c", 2, 50), Some(Su(1)));
+    assert!(
+        dear[1].contains("more than the 0.000001 SU allowed"),
+        "{dear:?}"
+    );
+    let root = plan_as(&mut w, user(0, "root"), task("d", 2, 50));
+    assert_eq!(root.refusals, Vec::<String>::new());
+}
+
+fn plan_as(w: &mut World, who: cosy_model::User, task: FlowTask) -> FlowPlan {
+    let spec = Box::new(flow(vec![task], &[], FlowDeadline::Slack(0)));
+    match w.ask_as(who, None, Request::PlanFlow { spec }) {
+        Reply::FlowPlan(plan) => *plan,
+        other => panic!("{other:?}"),
+    }
 }

@@ -56,7 +56,7 @@ impl FlowSlot {
         &self.figures.slots[0]
     }
 
-    fn price(&self) -> Su {
+    pub fn price(&self) -> Su {
         self.estimate().base.plus(self.extra)
     }
 }
@@ -158,7 +158,7 @@ impl Controller {
         self.may_have_flow()?;
         self.may_have_reservations(plan.slots.len())?;
         let deadline = plan.deadline;
-        let slots = self.flow_slots(now, booking, plan);
+        let slots = self.flow_slots(now, &booking.wish, plan);
         self.admit_slots(now, booking, &slots)?;
         // Scripts stay in the booking: it may have to be planned anew.
         let mut spec = booking.wish.spec.clone();
@@ -201,13 +201,14 @@ impl Controller {
     }
 
     /// Each slot as if it were a reservation by itself, in the order of the tasks.
-    fn flow_slots(&self, now: Time, booking: &FlowBooking, plan: LivePlan) -> Vec<FlowSlot> {
-        let slots = plan.slots.into_iter().enumerate();
+    pub(crate) fn flow_slots(&self, now: Time, of: &FlowWish, mut plan: LivePlan) -> Vec<FlowSlot> {
+        let slots = std::mem::take(&mut plan.slots).into_iter().enumerate();
         let slot = |(task, planned): (usize, LiveSlot)| {
             let mut planned = planned;
             planned.start = planned.start.max(now);
-            let wish = self.slot_wish(&booking.wish, task, &planned, plan.deadline);
-            let figures = self.slot_figures(now, &wish, &planned);
+            let wish = self.slot_wish(of, task, &planned, plan.deadline);
+            let figures = plan.figures_of(task);
+            let figures = figures.unwrap_or_else(|| self.slot_figures(now, &wish, &planned));
             let extra = self.extra_of(&wish, &figures, &figures.slots[0]);
             FlowSlot {
                 wish,
@@ -291,33 +292,57 @@ impl Controller {
         booking: &FlowBooking,
         slots: &[FlowSlot],
     ) -> Result<(), Refusal> {
-        let caller = &*booking.caller;
+        let (caller, of) = (&*booking.caller, &booking.wish);
+        match self
+            .refusals_of(now, caller, of, booking.hold, slots)
+            .next()
+        {
+            Some(refusal) => Err(refusal),
+            None => self.can_pay_all(of, slots),
+        }
+    }
+
+    /// What the rules of admission and the quotas say against slots.
+    pub(crate) fn refusals_of<'a>(
+        &'a self,
+        now: Time,
+        caller: &'a Caller,
+        of: &'a FlowWish,
+        hold: bool,
+        slots: &'a [FlowSlot],
+    ) -> impl Iterator<Item = Refusal> + 'a {
         // What counts against quotas is the same for all slots in a queue.
         let mut booked = BTreeMap::new();
         for slot in slots {
             let all = booked.entry(slot.wish.queue);
             all.or_insert_with(|| self.booked(caller, &slot.wish));
         }
-        for (task, slot) in booking.wish.spec.tasks.iter().zip(slots) {
+        let first = slots.first().filter(|_| hold);
+        let held = first.and_then(|first| self.may_hold(caller, &first.wish).err());
+        let judge = move |slot: &FlowSlot| {
             let (wish, estimate) = (&slot.wish, slot.estimate());
-            let judge = || {
-                if booking.hold {
-                    self.may_hold_again(now, caller, wish, estimate)?;
-                }
-                let booked = &booked[&wish.queue];
-                self.admit(now, caller, wish, &slot.figures, estimate, booked)
-            };
-            judge().map_err(|refusal| of_task(&task.name, refusal))?;
-        }
+            if hold {
+                self.may_hold_again(now, caller, wish, estimate)?;
+            }
+            let booked = &booked[&wish.queue];
+            self.admit(now, caller, wish, &slot.figures, estimate, booked)
+        };
+        let each = of.spec.tasks.iter().zip(slots);
+        let each = each.filter_map(move |(task, slot)| {
+            let refusal = judge(slot).err()?;
+            Some(of_task(&task.name, refusal))
+        });
+        held.into_iter().chain(each)
+    }
+
+    /// Whether all slots together can be paid.
+    pub(crate) fn can_pay_all(&self, of: &FlowWish, slots: &[FlowSlot]) -> Result<(), Refusal> {
         let Some(first) = slots.first() else {
             return Ok(());
         };
-        if booking.hold {
-            self.may_hold(caller, &first.wish)?;
-        }
         let price = slots.iter().fold(Su::ZERO, |sum, s| sum.plus(s.price()));
         let mut all = first.wish.clone();
-        all.ask.max_price = booking.wish.spec.max_price;
+        all.ask.max_price = of.spec.max_price;
         self.can_pay(&all, price)
     }
 

@@ -1,15 +1,17 @@
 //! Plans of workflows as commands show them: slots, prices, whom they delay, and what the
 //! rules of admission say.
 
+use super::book::FlowSlot;
 use super::resolve::FlowWish;
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::workflow::{FlowPlan, PlannedTask};
 use cosy_model::{JobId, Span, Su, Time};
-use cosy_sched::appraise::Estimate;
 use cosy_sched::workflow::live::{LivePlan, LiveSlot};
 use std::collections::BTreeMap;
 
+/// Tasks whose slots are refused that are told.
+const REFUSALS: usize = 20;
 /// Delayed jobs that are told, the worst.
 const DELAYED: usize = 1000;
 
@@ -22,10 +24,16 @@ impl Controller {
         wish: &FlowWish,
         plan: &LivePlan,
     ) -> FlowPlan {
-        let slots = plan.slots.iter().enumerate();
+        let booked = self.flow_slots(now, wish, plan.clone());
+        let slots = plan.slots.iter().zip(&booked).enumerate();
         let tasks: Vec<PlannedTask> = slots
-            .map(|(task, slot)| self.slot_to_show(wish, plan, task, slot))
+            .map(|(task, (slot, booked))| self.slot_to_show(wish, plan, (task, slot), booked))
             .collect();
+        let refused = self.refusals_of(now, caller, wish, false, &booked);
+        let refused = refused
+            .take(REFUSALS)
+            .chain(self.can_pay_all(wish, &booked).err());
+        let refusals = refused.map(|refusal| refusal.message).collect();
         FlowPlan {
             now,
             start: plan.slots.iter().map(|s| s.start).min().unwrap_or(now),
@@ -34,7 +42,7 @@ impl Controller {
             price: tasks.iter().fold(Su::ZERO, |sum, t| sum.plus(t.price)),
             tasks,
             delayed: self.delayed_by(caller, plan),
-            refusals: Vec::new(),
+            refusals,
         }
     }
 
@@ -42,8 +50,8 @@ impl Controller {
         &self,
         wish: &FlowWish,
         plan: &LivePlan,
-        task: usize,
-        slot: &LiveSlot,
+        (task, slot): (usize, &LiveSlot),
+        booked: &FlowSlot,
     ) -> PlannedTask {
         let figures = plan.figures.as_ref().and_then(|all| all.slots.get(task));
         let delays = figures.map(|figures| &figures.delays);
@@ -56,7 +64,7 @@ impl Controller {
             critical: slot.critical,
             set: wish.set_names[slot.set].clone(),
             nodes: self.names_of_shares(&slot.shares),
-            price: figures.map_or(Su::ZERO, Estimate::price),
+            price: booked.price(),
             delayed_jobs: delays.map_or(0, |delays| delays.jobs),
             total_delay: delays.map_or(Span::ZERO, |delays| delays.total),
         }

@@ -117,6 +117,20 @@ pub struct LivePlan {
     pub figures: Option<Appraisal>,
 }
 
+impl LivePlan {
+    /// The figures of a task's slot as those of a reservation by itself.
+    pub fn figures_of(&self, task: usize) -> Option<Appraisal> {
+        let all = self.figures.as_ref()?;
+        Some(Appraisal {
+            slots: vec![all.slots.get(task)?.clone()],
+            ..Appraisal {
+                slots: Vec::new(),
+                ..*all
+            }
+        })
+    }
+}
+
 /// A task's slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveSlot {
