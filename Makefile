@@ -193,6 +193,8 @@ install:
 	chmod -R u=rwX,go=rX "$(PLUGINS)"
 	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
 	install -m 644 etc/policies/*.toml "$(DOC)/policies"
+	install -d "$(DOC)/flows"
+	install -m 644 etc/flows/* "$(DOC)/flows"
 	work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
 	"$(RELEASE)/cosy" generate man "$$work/man"; \
 	"$(RELEASE)/cosy" generate completions "$$work/completions"; \

@@ -115,7 +115,7 @@ pub fn bars(svg: &mut Svg, plan: &PlanChart, area: Area) {
 }
 
 /// Nodes of a bar that lie side by side: first and last.
-pub fn runs(bar: &PlanBar, rows: usize) -> Vec<(usize, usize)> {
+fn runs(bar: &PlanBar, rows: usize) -> Vec<(usize, usize)> {
     let mut nodes: Vec<usize> = bar.nodes.iter().map(|n| *n as usize).collect();
     nodes.retain(|n| *n < rows);
     nodes.sort_unstable();

@@ -368,3 +368,22 @@ fn imports() {
         "{again:?}"
     );
 }
+
+#[test]
+fn examples_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../etc/flows");
+    let mut read = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        let bench = Bench::new();
+        let controller = bench.controller(vec![plan()]);
+        let got = bench.run(&["cosy", "flow", "plan", path.to_str().unwrap()]);
+        assert_eq!(got.code, 0, "{got:?}");
+        assert!(spec_of(&controller.join().unwrap()[0]).tasks.len() > 2);
+        read += 1;
+    }
+    assert_eq!(read, 2);
+}

@@ -181,35 +181,69 @@ pub fn whole(f: &FlowInfo, now: &Zoned, look: Look) -> String {
     text
 }
 
+/// The tasks as a table; what belongs to slots only where there are some.
 fn tasks(all: &[FlowTaskInfo], now: &Zoned, look: Look) -> String {
-    let heads = [
+    let slots = all.iter().any(|t| t.slot_start.is_some());
+    let mut heads = vec![
         Head::left("TASK").cut(8),
         Head::left("STATE"),
-        Head::left("SLOT"),
         Head::left("START"),
         Head::left("END"),
-        Head::right("SPARE"),
         Head::right("JOB"),
-        Head::right("RESV"),
         Head::left("NODES").cut(8),
         Head::left("AFTER").cut(8),
         Head::left("NOTE").cut(10),
     ];
-    let rows: Vec<Vec<Cell>> = all.iter().map(|t| task_row(t, now)).collect();
+    if slots {
+        let of_slots = [
+            Head::left("SLOT"),
+            Head::right("SPARE"),
+            Head::right("RESV"),
+        ];
+        heads.splice(2..2, of_slots);
+    }
+    let rows: Vec<Vec<Cell>> = all.iter().map(|t| task_row(t, now, slots)).collect();
     render(&heads, &rows, look)
 }
 
-fn task_row(t: &FlowTaskInfo, now: &Zoned) -> Vec<Cell> {
+fn id(n: Option<u64>) -> String {
+    n.map_or_else(|| "-".to_owned(), |n| n.to_string())
+}
+
+fn task_row(t: &FlowTaskInfo, now: &Zoned, slots: bool) -> Vec<Cell> {
     let clock = |t: Option<_>| t.map_or_else(|| "-".to_owned(), |t| words::clock(t, now));
-    let id = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let slot = match (t.slot_start, t.slot_end) {
-        (Some(start), Some(end)) => words::clocks(start, end, now),
-        _ => "-".to_owned(),
+    let mut cells = vec![
+        t.name.as_str().into(),
+        Cell {
+            text: t.state.to_string(),
+            paint: task_paint(t.state),
+        },
+        clock(t.start).into(),
+        clock(t.end).into(),
+        id(t.job.map(|j| j.0)).into(),
+        t.nodes.as_str().into(),
+        t.parents.join(",").into(),
+        notes(t, now).into(),
+    ];
+    if slots {
+        cells.splice(2..2, of_slot(t, now));
+    }
+    cells
+}
+
+fn of_slot(t: &FlowTaskInfo, now: &Zoned) -> [Cell; 3] {
+    let (slot, spare) = match (t.slot_start, t.slot_end) {
+        (Some(start), Some(end)) => (words::clocks(start, end, now), words::span(t.spare)),
+        _ => ("-".to_owned(), "-".to_owned()),
     };
-    let spare = match t.slot_start {
-        Some(_) => words::span(t.spare),
-        None => "-".to_owned(),
-    };
+    [
+        slot.into(),
+        spare.into(),
+        id(t.reservation.map(|r| r.0)).into(),
+    ]
+}
+
+fn notes(t: &FlowTaskInfo, now: &Zoned) -> String {
     let failed = match t.failures {
         0 => String::new(),
         1 => "failed once".to_owned(),
@@ -217,22 +251,7 @@ fn task_row(t: &FlowTaskInfo, now: &Zoned) -> Vec<Cell> {
     };
     let notes = [failed, words::local_times(&t.note, now)];
     let notes: Vec<String> = notes.into_iter().filter(|n| !n.is_empty()).collect();
-    vec![
-        t.name.as_str().into(),
-        Cell {
-            text: t.state.to_string(),
-            paint: task_paint(t.state),
-        },
-        slot.into(),
-        clock(t.start).into(),
-        clock(t.end).into(),
-        spare.into(),
-        id(t.job.map(|j| j.0)).into(),
-        id(t.reservation.map(|r| r.0)).into(),
-        t.nodes.as_str().into(),
-        t.parents.join(",").into(),
-        notes.join("; ").into(),
-    ]
+    notes.join("; ")
 }
 
 /// A workflow for tests: half done.
@@ -313,10 +332,10 @@ mod tests {
             "  account     physics",
             "  price       4.5 SU",
             "  made        12:00",
-            "TASK   STATE    SLOT            START  END    SPARE  JOB  RESV  NODES  AFTER       NOTE",
-            "first  done     12:10 to 12:20  12:10  12:15  4 min   21     1  n1",
-            "left   running  12:20 to 12:30  12:20  -      4 min   22     2  n1     first       failed once",
-            "last   waiting  12:30 to 12:40  -      -      4 min    -     3  n1     first,left",
+            "TASK   STATE    SLOT            SPARE  RESV  START  END    JOB  NODES  AFTER       NOTE",
+            "first  done     12:10 to 12:20  4 min     1  12:10  12:15   21  n1",
+            "left   running  12:20 to 12:30  4 min     2  12:20  -       22  n1     first       failed once",
+            "last   waiting  12:30 to 12:40  4 min     3  -      -        -  n1     first,left",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), want);
     }
@@ -325,8 +344,15 @@ mod tests {
     fn without_slots() {
         let mut plain = sample();
         plain.tasks[2].slot_start = None;
-        plain.tasks[2].reservation = None;
         let text = whole(&plain, &now(), Look::default());
-        assert!(text.contains("last   waiting  -"), "{text}");
+        assert!(text.contains("last   waiting  -  "), "{text}");
+        for task in &mut plain.tasks {
+            task.slot_start = None;
+        }
+        let text = whole(&plain, &now(), Look::default());
+        assert!(
+            text.contains("TASK   STATE    START  END    JOB  NODES"),
+            "{text}"
+        );
     }
 }

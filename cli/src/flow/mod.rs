@@ -18,6 +18,7 @@ pub mod list;
 pub mod near;
 pub mod picture;
 pub mod plan;
+pub mod rows;
 pub mod steer;
 pub mod task;
 pub mod tree;

@@ -5,12 +5,13 @@
 //! Source: Zhao and Sakellariou, figures 5 to 7, on the nodes of the real machine.
 
 use crate::flow::plan;
+use crate::flow::rows::{Rows, Spot};
 use crate::gantt::{self, Area, LEFT, RIGHT, WIDTH};
 use crate::resv::svg::{Anchor, Svg};
 use crate::resv::words;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
-use cosy_model::{Span, Time, expand};
+use cosy_model::{Span, Time};
 use jiff::Zoned;
 use std::collections::BTreeMap;
 
@@ -26,8 +27,12 @@ const TOP: i64 = 60;
 const ROW: i64 = 26;
 /// Greatest height of the chart.
 const TALLEST: i64 = 1200;
-/// Most rows.
-const ROWS: usize = 400;
+/// Most lanes of a row that make the picture taller.
+const DEEPEST: usize = 4;
+/// Height of a line of words.
+const LINE: i64 = 12;
+/// Most boxes.
+const BOXES: usize = 50_000;
 /// Most lines between tasks.
 const LINES: usize = 5000;
 /// Width of a letter.
@@ -35,53 +40,31 @@ const LETTER: i64 = 7;
 
 /// The slots alone, as the chart of letters takes them.
 pub fn slots(spec: &FlowSpec, plan: &FlowPlan) -> PlanChart {
-    let (names, places) = nodes(plan);
-    let bar = |t: &PlannedTask| PlanBar {
-        kind: BarKind::Reserved,
-        label: plan::name(spec, t).to_owned(),
-        start: t.start,
-        end: t.end,
-        nodes: of_slot(t, &places),
-    };
+    let rows = Rows::of(plan);
+    let bars = plan
+        .tasks
+        .iter()
+        .zip(&rows.spots)
+        .map(|(t, spots)| PlanBar {
+            kind: BarKind::Reserved,
+            label: plan::name(spec, t).to_owned(),
+            start: t.start,
+            end: t.end,
+            nodes: spots.iter().map(|s| s.row as u32).collect(),
+        });
     PlanChart {
         now: plan.start,
-        bars: plan.tasks.iter().map(bar).collect(),
-        nodes: names,
+        bars: bars.collect(),
+        nodes: rows.names.clone(),
         beyond: 0,
     }
 }
 
-/// The nodes of all slots in their order, and the row of each.
-fn nodes(plan: &FlowPlan) -> (Vec<String>, BTreeMap<String, u32>) {
-    let mut names: Vec<String> = Vec::new();
-    let mut places = BTreeMap::new();
-    for task in &plan.tasks {
-        for name in expand(&task.nodes).unwrap_or_default() {
-            places.entry(name).or_insert(0);
-        }
-    }
-    names.extend(places.keys().cloned());
-    names.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
-    names.truncate(ROWS);
-    places.clear();
-    let rows = names.iter().cloned().zip(0..);
-    places.extend(rows);
-    (names, places)
-}
-
-fn of_slot(task: &PlannedTask, places: &BTreeMap<String, u32>) -> Vec<u32> {
-    let names = expand(&task.nodes).unwrap_or_default();
-    names
-        .iter()
-        .filter_map(|n| places.get(n).copied())
-        .collect()
-}
-
 /// What else is there, on the rows of the slots.
-fn behind(around: &PlanChart, names: &[String], places: &BTreeMap<String, u32>) -> PlanChart {
+fn behind(around: &PlanChart, rows: &Rows) -> PlanChart {
     let row = |node: &u32| {
         let name = around.nodes.get(*node as usize)?;
-        places.get(name).copied()
+        rows.row(name).map(|row| row as u32)
     };
     let bars = around.bars.iter().map(|bar| PlanBar {
         nodes: bar.nodes.iter().filter_map(row).collect(),
@@ -89,7 +72,7 @@ fn behind(around: &PlanChart, names: &[String], places: &BTreeMap<String, u32>) 
     });
     PlanChart {
         now: around.now,
-        nodes: names.to_vec(),
+        nodes: rows.names.clone(),
         bars: bars.filter(|b| !b.nodes.is_empty()).collect(),
         beyond: 0,
     }
@@ -97,15 +80,16 @@ fn behind(around: &PlanChart, names: &[String], places: &BTreeMap<String, u32>) 
 
 /// Draws the plan over what else there is.
 pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -> String {
-    let (names, places) = nodes(plan);
-    let rows = i64::try_from(names.len().max(1)).unwrap_or(i64::MAX);
+    let rows = Rows::of(plan);
     let from = plan.now.min(plan.start);
     let to = plan::end(plan).max(plan.deadline);
+    let lanes = rows.names.len().max(1) * rows.deepest().min(DEEPEST);
+    let tall = i64::try_from(lanes).unwrap_or(i64::MAX).saturating_mul(ROW);
     let area = Area {
         from,
         to: to.max(from + Span::from_secs(1)),
         top: TOP,
-        height: rows.saturating_mul(ROW).clamp(ROW, TALLEST),
+        height: tall.clamp(ROW, TALLEST),
     };
     let style = format!("{}{STYLE}", gantt::STYLE);
     let title = format!(
@@ -117,13 +101,12 @@ pub fn draw(spec: &FlowSpec, plan: &FlowPlan, around: &PlanChart, now: &Zoned) -
     let mut svg = Svg::new(LEFT + WIDTH + RIGHT, area.bottom() + 40, &style, &title);
     legend(&mut svg);
     area.axis(&mut svg, now);
-    gantt::bars(&mut svg, &behind(around, &names, &places), area);
+    gantt::bars(&mut svg, &behind(around, &rows), area);
     let drawing = Drawing {
         spec,
         plan,
         area,
-        places,
-        rows: names.len().max(1),
+        rows,
         now,
     };
     drawing.slots(&mut svg);
@@ -153,40 +136,48 @@ struct Drawing<'a> {
     spec: &'a FlowSpec,
     plan: &'a FlowPlan,
     area: Area,
-    places: BTreeMap<String, u32>,
-    rows: usize,
+    rows: Rows,
     now: &'a Zoned,
 }
 
 impl Drawing<'_> {
     fn slots(&self, svg: &mut Svg) {
-        for task in &self.plan.tasks {
-            let bar = PlanBar {
-                kind: BarKind::Reserved,
-                label: String::new(),
-                start: task.start,
-                end: task.end,
-                nodes: of_slot(task, &self.places),
-            };
+        let mut boxes = 0;
+        for (task, spots) in self.plan.tasks.iter().zip(&self.rows.spots) {
             let tip = self.tip(task);
-            let name = plan::name(self.spec, task);
-            for (at, run) in gantt::runs(&bar, self.rows).into_iter().enumerate() {
-                self.slot(svg, task, run, &tip);
-                if at == 0 {
-                    self.label(svg, task, run, name);
+            for spot in spots {
+                boxes += 1;
+                if boxes > BOXES {
+                    return;
                 }
+                self.slot(svg, task, *spot, &tip);
+            }
+            if let Some(first) = spots.iter().min_by_key(|s| s.row) {
+                self.label(svg, task, *first);
             }
         }
     }
 
-    fn slot(&self, svg: &mut Svg, task: &PlannedTask, (first, last): (usize, usize), tip: &str) {
+    /// Upper and lower edge.
+    fn edges_of(&self, spot: Spot) -> (i64, i64) {
+        let count = self.rows.names.len().max(1);
+        let top = self.area.row(spot.row, count) + 2;
+        let room = self.area.row(spot.row + 1, count) - 2 - top;
+        let at = |lane: usize| {
+            let share = lane as i128 * i128::from(room) / spot.lanes.max(1) as i128;
+            top + i64::try_from(share).unwrap_or(room)
+        };
+        (at(spot.lane), at(spot.lane + 1))
+    }
+
+    fn slot(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot, tip: &str) {
         let (slot, estimate) = if task.critical {
             ("slotcp", "estcp")
         } else {
             ("slot", "est")
         };
-        let top = self.area.row(first, self.rows) + 2;
-        let height = (self.area.row(last + 1, self.rows) - top - 2).max(1);
+        let (top, low) = self.edges_of(spot);
+        let height = (low - top - 1).max(1);
         let [left, middle, right] =
             [task.start, task.start + task.estimate, task.end].map(|t| self.area.x(t));
         svg.bar(slot, [left, top, (right - left).max(1), height], tip);
@@ -195,13 +186,13 @@ impl Drawing<'_> {
     }
 
     /// The name, where it fits.
-    fn label(&self, svg: &mut Svg, task: &PlannedTask, (first, _): (usize, usize), name: &str) {
+    fn label(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot) {
+        let name = plan::name(self.spec, task);
         let (left, right) = (self.area.x(task.start), self.area.x(task.end));
         let width = LETTER * i64::try_from(name.chars().count()).unwrap_or(i64::MAX / LETTER);
-        let tall = self.area.height / i64::try_from(self.rows).unwrap_or(1) >= 14;
-        if tall && width <= right - left {
-            let y = self.area.row(first, self.rows) + 13;
-            svg.words(left + 3, y, Anchor::Start, "n", name);
+        let (top, low) = self.edges_of(spot);
+        if low - top >= LINE && width <= right - left {
+            svg.words(left + 3, top + LINE - 1, Anchor::Start, "n", name);
         }
     }
 
@@ -219,25 +210,25 @@ impl Drawing<'_> {
 
     /// From the end of a parent's slot to the start of its child's.
     fn edges(&self, svg: &mut Svg) {
-        let mut of_task: BTreeMap<u32, &PlannedTask> = BTreeMap::new();
-        of_task.extend(self.plan.tasks.iter().map(|t| (t.task, t)));
+        let tasks = self.plan.tasks.iter().zip(&self.rows.spots);
+        let places: BTreeMap<u32, (&PlannedTask, Spot)> = tasks
+            .filter_map(|(t, spots)| {
+                let first = spots.iter().min_by_key(|s| s.row)?;
+                Some((t.task, (t, *first)))
+            })
+            .collect();
         for edge in self.spec.edges.iter().take(LINES) {
-            if let (Some(from), Some(to)) = (of_task.get(&edge.from), of_task.get(&edge.to)) {
-                let ends = (self.middle(from, from.end), self.middle(to, to.start));
-                if let (Some(a), Some(b)) = ends {
-                    svg.line("edge", a, b);
-                }
+            let ends = (places.get(&edge.from), places.get(&edge.to));
+            if let (Some((from, above)), Some((to, below))) = ends {
+                let start = self.middle(*above, from.end);
+                svg.line("edge", start, self.middle(*below, to.start));
             }
         }
     }
 
-    fn middle(&self, task: &PlannedTask, time: Time) -> Option<(i64, i64)> {
-        let row = of_slot(task, &self.places).into_iter().min()? as usize;
-        let (top, low) = (
-            self.area.row(row, self.rows),
-            self.area.row(row + 1, self.rows),
-        );
-        Some((self.area.x(time), (top + low) / 2))
+    fn middle(&self, spot: Spot, time: Time) -> (i64, i64) {
+        let (top, low) = self.edges_of(spot);
+        (self.area.x(time), (top + low) / 2)
     }
 }
 
@@ -274,7 +265,8 @@ mod tests {
             (count("class=\"estcp\""), count("class=\"slotcp\"")),
             (4, 3)
         );
-        assert_eq!((count("class=\"est\""), count("class=\"slot\"")), (2, 2));
+        // On two nodes.
+        assert_eq!((count("class=\"est\""), count("class=\"slot\"")), (3, 3));
         assert_eq!((count("class=\"edge\""), count("class=\"end\"")), (4, 1));
         // Of the jobs only the one on a node of the workflow.
         assert_eq!(count("class=\"running\""), 2);
