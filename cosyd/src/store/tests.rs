@@ -590,6 +590,7 @@ fn flow_task(flow: u64, task: u32, job: u64) -> FlowTaskRow {
         job: JobId(job),
         reservation: Some(ReservationId(3)),
         slot: Some((Time(5), Time(6))),
+        replan: true,
         set: "fast".into(),
         estimate: Span(1),
         failures: 2,

@@ -245,6 +245,7 @@ impl Controller {
         self.check_users(now);
         self.choose_again(now);
         self.check_reservations(now);
+        self.check_overruns(now);
         self.save_starts();
         self.forget_old(now);
     }

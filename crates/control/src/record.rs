@@ -377,9 +377,12 @@ pub struct FlowTaskRow {
     /// Its reservation.
     #[serde(default)]
     pub reservation: Option<ReservationId>,
-    /// Start and end of its slot; `None` with a reservation: it has to be planned again.
+    /// Start and end of its slot.
     #[serde(default)]
     pub slot: Option<(Time, Time)>,
+    /// Its slot is of no use any more: it waits for another one.
+    #[serde(default)]
+    pub replan: bool,
     /// The node set that its slot is in; empty for nodes in no set that the workflow names.
     #[serde(default)]
     pub set: String,

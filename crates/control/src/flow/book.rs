@@ -4,9 +4,9 @@
 //! What always holds: until everything that can refuse has been asked, nothing is recorded
 //! and whatever was put into memory is taken out again.
 
-use super::Flow;
 use super::plan::{FlowPending, Planned, flow_refusal};
 use super::resolve::{FlowWish, of_task};
+use super::{Flow, price};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::flow::check::Graph;
@@ -260,11 +260,7 @@ impl Controller {
     /// What a slot costs and does.
     pub(crate) fn slot_figures(&self, now: Time, wish: &Wish, slot: &LiveSlot) -> Appraisal {
         let tariff = self.tariff(self.policy_of(wish));
-        let length = i128::from(slot.end.since(slot.start).ms());
-        let cores = slot.shares.iter().map(|s| i128::from(s.amounts.cores));
-        let gpus = slot.shares.iter().map(|s| i128::from(s.amounts.gpus));
-        let cores = Su::of_core_ms(cores.sum::<i128>() * length, tariff.core_hour);
-        let gpus = Su::of_core_ms(gpus.sum::<i128>() * length, tariff.gpu_hour);
+        let length = slot.end.since(slot.start);
         Appraisal {
             now,
             plain_start: None,
@@ -278,7 +274,7 @@ impl Controller {
                 before_head: false,
                 availability_ppm: 1_000_000,
                 by_load: true,
-                base: cores.plus(gpus),
+                base: price::base(&tariff, &slot.shares, length),
                 extra: Su::ZERO,
                 delays: Delays::default(),
             }],
@@ -579,6 +575,7 @@ fn slot_row(
         job,
         reservation: Some(reservation),
         slot: Some((slot.planned.start, slot.planned.end)),
+        replan: false,
         set: sets.get(slot.planned.set).cloned().unwrap_or_default(),
         estimate: slot.planned.estimate,
         failures: 0,

@@ -55,6 +55,15 @@ impl Graph {
         }
     }
 
+    /// Tasks of which none waits for another.
+    pub fn without_edges(count: usize) -> Self {
+        Self {
+            parents: vec![Vec::new(); count],
+            children: vec![Vec::new(); count],
+            order: (0..count as u32).collect(),
+        }
+    }
+
     fn sort(&mut self) {
         let mut open: Vec<usize> = self.parents.iter().map(Vec::len).collect();
         let free = |at: &usize| open[*at] == 0;

@@ -64,6 +64,7 @@ impl Controller {
                 self.task_ended(now, &ended);
             }
         }
+        self.replan_due(now);
         while let Some(&(at, id)) = self.flows.forget.first()
             && at <= now
         {
@@ -103,6 +104,9 @@ impl Controller {
         }
         if !released && !good {
             self.task_failed(now, ended);
+        }
+        if good {
+            self.start_early(now, of);
         }
         self.close_flow_if_over(now, of.flow);
     }
@@ -217,8 +221,15 @@ impl Controller {
         if !(wanted && lives && failed && task.job == job) {
             return false;
         }
+        let estimate = task.estimate;
+        let fits = self.jobs.get(&job);
+        let fits = fits.is_some_and(|job| self.fits_again(now, job, estimate));
+        let what = match fits {
+            true => "it is started again",
+            false => "its slot is too short to start it again: it gets another one",
+        };
         let note = format!(
-            "{}, exit code {}, signal {}: it is started again",
+            "{}, exit code {}, signal {}: {what}",
             end.state(),
             end.exit_code,
             end.signal
@@ -227,6 +238,10 @@ impl Controller {
         if let Some(task) = self.flows.task_mut(of) {
             task.failures += 1;
             task.note = note;
+            task.replan = !fits;
+        }
+        if !fits {
+            self.flows.doubtful.insert(of.flow);
         }
         self.happened(
             now,

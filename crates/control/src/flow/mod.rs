@@ -16,9 +16,12 @@ mod book;
 mod cancel;
 mod check;
 mod course;
+mod grow;
 mod hold;
 mod load;
 mod plan;
+mod price;
+mod replan;
 mod resolve;
 mod show;
 mod shown;
@@ -30,6 +33,7 @@ use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::flow::check::Graph;
 use crate::flow::course::TaskEnd;
+use crate::job::Job;
 use crate::record::{FlowRow, FlowTaskRow, OfFlow, Record, ReservationRow};
 use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::FlowSpec;
@@ -95,6 +99,10 @@ pub(crate) struct Flows {
     ended: Vec<TaskEnd>,
     /// When those that are over are forgotten.
     forget: BTreeSet<(Time, FlowId)>,
+    /// Those whose slots may no longer fit.
+    pub doubtful: BTreeSet<FlowId>,
+    /// Until then none of these is planned again.
+    pub pauses: BTreeMap<FlowId, Time>,
     dirty: BTreeSet<FlowId>,
     dirty_tasks: BTreeSet<OfFlow>,
 }
@@ -134,6 +142,12 @@ impl Flows {
         {
             task.slot = slot;
         }
+    }
+
+    /// True for a task's job whose slot is of no use any more.
+    pub fn awaits_slot(&self, job: &Job) -> bool {
+        let task = job.submitted.flow.and_then(|of| self.task(of));
+        task.is_some_and(|task| task.replan && task.job == job.id)
     }
 
     /// When something happens next by itself.

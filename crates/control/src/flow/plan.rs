@@ -4,13 +4,14 @@
 //! What always holds: only a few snapshots exist at once; what waits for one holds none.
 
 use super::book::FlowBooking;
+use super::replan::Replan;
 use super::resolve::{FlowWish, of_task};
 use crate::admission::civil::utc;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect};
 use cosy_model::api::Reply;
 use cosy_model::workflow::FlowSpec;
-use cosy_model::{Refusal, RefusalCode, Time, Uid};
+use cosy_model::{FlowId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::workflow::DagError;
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +39,8 @@ pub(crate) enum FlowPending {
     },
     /// Its slots are taken.
     Submit(Box<FlowBooking>),
+    /// What has not started of it moves.
+    Replan(Box<Replan>),
 }
 
 impl FlowPending {
@@ -45,6 +48,7 @@ impl FlowPending {
         match self {
             Self::Plan { caller, .. } => Some(caller.user.uid),
             Self::Submit(booking) => Some(booking.caller.user.uid),
+            Self::Replan(_) => None,
         }
     }
 }
@@ -86,6 +90,12 @@ impl FlowPlans {
             }
         }
         false
+    }
+
+    /// True when a part of that workflow is being planned again.
+    pub fn replans(&self, id: FlowId) -> bool {
+        self.all()
+            .any(|pending| matches!(pending, FlowPending::Replan(replan) if replan.flow == id))
     }
 
     fn next_one(&mut self) -> Option<(u64, Box<LiveFlow>)> {
@@ -162,10 +172,19 @@ impl Controller {
             return;
         };
         flow.earliest = flow.earliest.max(now);
+        let mut scheduler = Box::new(self.sched.clone());
+        if let Some(FlowPending::Replan(replan)) = self.flow_plans.under_way.get(&plan)
+            && let Some(grown) = self.grown_block(replan)
+        {
+            for id in &flow.replaces {
+                scheduler.remove_block(*id);
+            }
+            scheduler.add_block(grown);
+        }
         self.effect(Effect::PlanFlow {
             plan,
             now,
-            scheduler: Box::new(self.sched.clone()),
+            scheduler,
             flow,
         });
     }
@@ -191,6 +210,7 @@ impl Controller {
                 self.reply(client, reply);
             }
             FlowPending::Submit(booking) => self.planned_to_book(now, *booking, result),
+            FlowPending::Replan(replan) => self.replanned(now, *replan, result),
         }
     }
 }

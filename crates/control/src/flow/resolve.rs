@@ -6,6 +6,7 @@
 
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::record::OfFlow;
 use cosy_model::job::ResourceRequest;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask, Transfer};
 use cosy_model::{AccessLevel, QueueId, Refusal, RefusalCode, Span, Time, limits};
@@ -99,7 +100,7 @@ impl Controller {
     }
 
     /// The sets that the workflow names, in this order, and the nameless rest.
-    fn set_names(&self, spec: &FlowSpec) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn set_names(&self, spec: &FlowSpec) -> Result<Vec<String>, Refusal> {
         let speeds = spec.speeds.iter().map(|speed| &speed.set);
         let estimates = spec.tasks.iter().flat_map(|task| &task.estimates);
         let ends = |t: &'_ Transfer| [t.from.clone(), t.to.clone()];
@@ -200,6 +201,15 @@ impl Controller {
             inquiry,
             tariffs: queues.iter().map(tariff).collect(),
         })
+    }
+
+    /// The nodes on which a task's estimate holds; `None` when those are all.
+    pub(crate) fn nodes_of_task(&self, of: OfFlow) -> Option<NodeMask> {
+        let (flow, task) = (self.flows.get(of.flow)?, self.flows.task(of)?);
+        let names = self.set_names(&flow.spec).ok()?;
+        let place = names.iter().position(|name| *name == task.set)?;
+        let mut sets = self.set_nodes(&names).ok()?;
+        (sets.len() > 1).then(|| sets.swap_remove(place))
     }
 
     fn set_nodes(&self, names: &[String]) -> Result<Vec<NodeMask>, Refusal> {

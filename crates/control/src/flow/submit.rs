@@ -84,6 +84,7 @@ impl Controller {
             job: jobs[task],
             reservation: None,
             slot: None,
+            replan: false,
             set: String::new(),
             estimate: spec.tasks[task].estimate,
             failures: 0,

@@ -56,7 +56,11 @@ impl Controller {
             }
             ReservationState::Confirmed => self.begin_reservation(now, id),
             ReservationState::Active if now >= row.end => {
+                let flow = row.flow;
                 self.end_reservation(now, id, "its time is over");
+                if let Some(of) = flow {
+                    self.slot_over(now, of);
+                }
             }
             ReservationState::Active => self.give_back_unused(now, id),
             ReservationState::Ended

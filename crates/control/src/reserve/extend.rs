@@ -161,7 +161,7 @@ impl Controller {
         Ok(self.reserved(caller, &[id], Vec::new()))
     }
 
-    fn pay_extension(
+    pub(crate) fn pay_extension(
         &mut self,
         now: Time,
         id: ReservationId,

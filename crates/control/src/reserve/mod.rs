@@ -180,7 +180,7 @@ impl Reservations {
     }
 
     /// Takes away what a reservation has pushed back.
-    fn drop_delays(&mut self, id: ReservationId) {
+    pub(crate) fn drop_delays(&mut self, id: ReservationId) {
         let Some(reservation) = self.all.get(&id) else {
             return;
         };

@@ -29,6 +29,7 @@ impl Controller {
         let movable = |r: &&Reservation| {
             r.row.state == ReservationState::Confirmed
                 && r.row.ask.pick == Pick::FinishBy
+                && r.row.flow.is_none_or(|of| self.may_begin(of))
                 && self.earliest_move(now, r) + WORTH < r.row.start
         };
         let last = self.reservations.last_moved;
@@ -51,7 +52,7 @@ impl Controller {
         reservation.row.ask.earliest.unwrap_or(now).max(now)
     }
 
-    fn ask_for_move(&mut self, now: Time, id: ReservationId) {
+    pub(crate) fn ask_for_move(&mut self, now: Time, id: ReservationId) {
         let Some(reservation) = self.reservations.get(id) else {
             return;
         };

@@ -145,7 +145,10 @@ impl Controller {
     pub(crate) fn demand_of(&self, reservation: &Reservation) -> Option<(QueueId, Demand)> {
         let row = &reservation.row;
         let queue = self.queue_id(&row.queue)?;
-        let demand = self.demand_in(&row.ask.request, queue).ok()?;
+        let mut demand = self.demand_in(&row.ask.request, queue).ok()?;
+        if let Some(nodes) = row.flow.and_then(|of| self.nodes_of_task(of)) {
+            demand.allowed = demand.allowed.and(&nodes);
+        }
         Some((queue, demand))
     }
 
