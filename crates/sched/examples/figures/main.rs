@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)] // this program is here to read the clock
 
 mod appraisals;
+mod flows;
 mod workflows;
 
 use cosy_model::{AccessLevel, Amounts, JobId, MiB, QueueId, Span, Time};
@@ -462,6 +463,7 @@ fn main() {
     );
     appraisals::all(&table);
     workflows::all(&table);
+    flows::all(&table);
     let (core, node) = (shared(1, 1, 16), whole(1, 128));
     array(&table, "array of 2,000 one-core tasks, 16 nodes", &core, 16);
     array(&table, "array of 2,000 whole nodes, 128 nodes", &node, 128);

@@ -1,14 +1,20 @@
 //! HBMCT: tasks by falling upward rank are cut into groups of tasks that do not depend on
 //! each other; each group is placed by balanced minimum completion time: first every task
 //! where it runs fastest, then one task after another is moved away from the machine that
-//! ends last, as long as that ends the group earlier.
+//! ends last, as long as that ends the group earlier. Of several machines on which a task is
+//! equally fast the one with the least to do is first. In large groups ends are worked out
+//! without looking at other work between tasks; slots are not.
 //! Sakellariou and Zhao, HCW 2004.
 
+use super::chains::{Chain, Link};
 use super::dag::{Dag, Machines};
 use super::heft::ready_ms;
 use super::lanes::Lanes;
 use super::rank;
 use super::schedule::{Schedule, Slot};
+
+/// Larger groups are large.
+const LARGE: usize = 64;
 
 /// The schedule.
 pub fn schedule(dag: &Dag, machines: &Machines) -> Schedule {
@@ -86,9 +92,12 @@ impl<'a> Group<'a> {
             ready: tasks.iter().map(row).collect(),
             on: vec![Vec::new(); count],
         };
+        let mut work = vec![0i64; count];
         for (at, task) in tasks.iter().enumerate() {
-            let fastest = dag.places(*task).min_by_key(|(m, ms)| (*ms, *m));
-            group.on[fastest.map_or(0, |(m, _)| m)].push(at);
+            let fastest = dag.places(*task).min_by_key(|(m, ms)| (*ms, work[*m], *m));
+            let (machine, ms) = fastest.unwrap_or_default();
+            group.on[machine].push(at);
+            work[machine] += ms;
         }
         for machine in 0..count {
             let mut tasks = std::mem::take(&mut group.on[machine]);
@@ -150,19 +159,77 @@ impl<'a> Group<'a> {
 
     fn balanced(mut self) -> Vec<(usize, Slot)> {
         let machines = self.on.len();
+        if self.tasks.len() > LARGE {
+            self.balance_chains();
+            return (0..machines).flat_map(|m| self.line(m)).collect();
+        }
         let mut ends: Vec<i64> = (0..machines).map(|m| self.end_now(m)).collect();
         // Every move lowers the latest end or the number of machines that have it; the
         // limit only keeps very large groups short.
         for _ in 0..self.tasks.len().saturating_mul(machines) {
-            let Some(Move { at, from, to }) = self.best_move(&ends) else {
+            let Some(found) = self.best_move(&ends) else {
                 break;
             };
-            self.on[from].retain(|other| *other != at);
-            let place = self.place(to, at);
-            self.on[to].insert(place, at);
-            (ends[from], ends[to]) = (self.end_now(from), self.end_now(to));
+            self.shift(&found);
+            for machine in [found.from, found.to] {
+                ends[machine] = self.end_now(machine);
+            }
         }
         (0..machines).flat_map(|m| self.line(m)).collect()
+    }
+
+    fn shift(&mut self, Move { at, from, to }: &Move) {
+        self.on[*from].retain(|other| other != at);
+        let place = self.place(*to, *at);
+        self.on[*to].insert(place, *at);
+    }
+
+    fn link(&self, machine: usize, at: usize) -> Link {
+        Link {
+            ready: self.ready[at][machine],
+            length: self.dag.estimate_ms(self.tasks[at], machine),
+        }
+    }
+
+    fn chain(&self, machine: usize) -> Chain {
+        let begin = self.lanes.behind(machine, self.ends[machine], 0, 1);
+        let links = self.on[machine].iter().map(|at| self.link(machine, *at));
+        Chain::new(begin, &links.collect::<Vec<_>>())
+    }
+
+    /// The same moves with ends that cost little to work out.
+    fn balance_chains(&mut self) {
+        let machines = self.on.len();
+        let mut chains: Vec<Chain> = (0..machines).map(|m| self.chain(m)).collect();
+        for _ in 0..self.tasks.len().saturating_mul(machines.min(4)) {
+            let Some(found) = self.best_shift(&chains) else {
+                break;
+            };
+            self.shift(&found);
+            chains[found.from] = self.chain(found.from);
+            chains[found.to] = self.chain(found.to);
+        }
+    }
+
+    fn best_shift(&self, chains: &[Chain]) -> Option<Move> {
+        let busy = (0..chains.len()).filter(|m| !self.on[*m].is_empty());
+        let from = busy.max_by_key(|m| (chains[*m].end(), std::cmp::Reverse(*m)))?;
+        let mut best: Option<(i64, i64, usize, usize)> = None;
+        for (place, &at) in self.on[from].iter().enumerate() {
+            let left = chains[from].without(place);
+            for (to, _) in self.dag.places(self.tasks[at]).filter(|(m, _)| *m != from) {
+                let most = best.map_or(chains[from].end() - 1, |best| best.0);
+                if left > most || chains[to].end() > most {
+                    continue;
+                }
+                let end = chains[to].with(self.place(to, at), self.link(to, at));
+                let key = (left.max(end), end, at, to);
+                if end <= most && best.is_none_or(|b| key < b) {
+                    best = Some(key);
+                }
+            }
+        }
+        best.map(|(_, _, at, to)| Move { at, from, to })
     }
 
     /// The move of a task away from the machine that ends last after which the later of

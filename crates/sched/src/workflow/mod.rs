@@ -11,6 +11,7 @@
 
 pub mod live;
 
+mod chains;
 mod critical;
 mod dag;
 mod dls;
