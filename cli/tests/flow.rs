@@ -387,3 +387,18 @@ fn examples_are_read() {
     }
     assert_eq!(read, 2);
 }
+
+#[test]
+fn refusals_name_the_line() {
+    let no = |text: &str| Reply::Refused(Refusal::new(RefusalCode::NeverFits, text));
+    let (got, _) = ask(
+        vec![no("task 'last': no node is large enough")],
+        &["submit", "f.toml"],
+    );
+    complains(&got, 1, "f.toml:8: task 'last': no node is large enough");
+    let (got, _) = ask(
+        vec![no("the deadline cannot be kept")],
+        &["plan", "f.toml", "--slack", "1%"],
+    );
+    complains(&got, 1, "cosy flow: the deadline cannot be kept");
+}

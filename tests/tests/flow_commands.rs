@@ -230,8 +230,8 @@ fn held_confirmed_and_given_up() {
 #[test]
 fn all_or_none() {
     let Some(c) = cluster(1) else { return };
-    flow(&c, ANN, "submit f.toml --slack 50%").expect_refusal("last");
-    flow(&c, ANN, "submit f.toml").expect_refusal("last");
+    flow(&c, ANN, "submit f.toml --slack 50%").expect_refusal("f.toml:15: task 'last': ");
+    flow(&c, ANN, "submit f.toml").expect_refusal("f.toml:15: task 'last': ");
     let text = "[tasks.a]\ncommand = ['true']\nestimate = '10m'\n\
                 [tasks.b]\ncommand = ['true']\nestimate = '10m'\nafter = ['a']\n";
     write(&c, "two.toml", text);
@@ -243,4 +243,35 @@ fn all_or_none() {
             .out,
         ""
     );
+}
+
+#[test]
+fn booked_slots_are_run_and_given_back() {
+    let Some(c) = cluster(2) else { return };
+    let text = "[workflow]\nname = 'quick'\n[defaults]\nestimate = '1m'\n\
+                [tasks.a]\nrun = 'echo $COSY_RESERVATION > a.out'\n\
+                [tasks.b]\nrun = 'cat a.out'\nafter = 'a'\n";
+    write(&c, "quick.toml", text);
+    let line = "submit quick.toml --slack 50% --early --wait";
+    let said = flow(&c, ANN, line).expect(0).out;
+    assert!(
+        said.starts_with("Booked workflow 1 \"quick\": 2 tasks"),
+        "{said}"
+    );
+    assert!(
+        said.contains("before its deadline; 2 of 2 tasks done."),
+        "{said}"
+    );
+    assert!(
+        said.contains("a: done") && said.contains("b: done"),
+        "{said}"
+    );
+    let shown = json(&c, "show 1");
+    let flow = &shown["workflows"][0];
+    assert_eq!(flow["state"], "completed");
+    let tasks = flow["tasks"].as_array().unwrap();
+    assert!(ms(&tasks[0], "end_ms") <= ms(&tasks[1], "start_ms"));
+    assert!(ms(&tasks[1], "end_ms") < ms(flow, "deadline_ms"));
+    assert!(tasks.iter().all(|t| t["job"].is_u64()), "{shown}");
+    assert!(reservations(&c).is_empty());
 }

@@ -3,6 +3,7 @@
 use crate::arg::{flag, parse_name, value};
 use crate::flow::amounts;
 use crate::flow::file::{self, Source};
+use crate::flow::places::Places;
 use crate::resv::{ask, window};
 use crate::when::{self, Lean};
 use crate::{exit, flow};
@@ -18,6 +19,8 @@ pub struct Wanted {
     pub spec: FlowSpec,
     /// The present in the zone that counts.
     pub now: Zoned,
+    /// Where what stands in the file.
+    pub places: Places,
 }
 
 /// The options that stand over what the file says.
@@ -82,10 +85,13 @@ pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<Wanted
     let file = m.get_one::<OsString>("file").cloned().unwrap_or_default();
     let source = Source::read(&file)?;
     let draft = file::draft(&source, &now).map_err(|e| exit::usage(e.in_file(&source.name)))?;
-    let (mut spec, mut notes) = (draft.spec, draft.notes);
+    let (mut spec, mut notes, mut places) = (draft.spec, draft.notes, draft.places);
+    if m.contains_id("finish-by") || m.contains_id("slack") {
+        places.deadline = None;
+    }
     apply(&mut spec, m, &now, &mut notes).map_err(exit::usage)?;
     flow::tell(context, &notes);
-    Ok(Wanted { spec, now })
+    Ok(Wanted { spec, now, places })
 }
 
 fn apply(

@@ -7,6 +7,7 @@
 use crate::arg::parse_name;
 use crate::flow::graph::{self, Waiting};
 use crate::flow::header::{self, Surroundings};
+use crate::flow::places::Places;
 use crate::flow::task::Reader;
 use crate::flow::tree::{self, Fields, Mistake, Node};
 use anyhow::Context as _;
@@ -86,6 +87,8 @@ pub struct Draft {
     pub spec: FlowSpec,
     /// What the user should know about times in it.
     pub notes: Vec<String>,
+    /// Where what stands in it.
+    pub places: Places,
 }
 
 /// True for JSON, by what it begins with.
@@ -108,7 +111,9 @@ pub fn draft(source: &Source, now: &Zoned) -> Result<Draft, Mistake> {
         now,
         name: default_name(&source.stem),
     };
-    of_tree(&root, &around, &source.dir)
+    let mut draft = of_tree(&root, &around, &source.dir)?;
+    draft.places.file.clone_from(&source.name);
+    Ok(draft)
 }
 
 fn default_name(stem: &str) -> String {
@@ -129,6 +134,11 @@ fn of_tree(root: &Node, around: &Surroundings<'_>, dir: &Path) -> Result<Draft, 
     let named = named(tasks, list)?;
     let waiting: Vec<Waiting<'_>> = named.iter().map(Named::waiting).collect();
     let edges = graph::edges(&waiting)?;
+    let places = Places {
+        file: String::new(),
+        tasks: named.iter().map(|t| (t.name.clone(), t.line)).collect(),
+        deadline: Places::deadline_in(head),
+    };
     let head = header::read(head, around)?;
     let mut reader = Reader::new(dir.to_owned(), head.login);
     for (option, node) in head.defaults {
@@ -148,6 +158,7 @@ fn of_tree(root: &Node, around: &Surroundings<'_>, dir: &Path) -> Result<Draft, 
             ..head.spec
         },
         notes: head.notes,
+        places,
     })
 }
 

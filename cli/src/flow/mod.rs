@@ -17,6 +17,7 @@ pub mod json;
 pub mod list;
 pub mod near;
 pub mod picture;
+pub mod places;
 pub mod plan;
 pub mod rows;
 pub mod steer;

@@ -36,7 +36,10 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let request = Request::PlanFlow {
         spec: Box::new(spec.clone()),
     };
-    let Reply::FlowPlan(plan) = context.ask(request)? else {
+    let reply = context
+        .ask(request)
+        .map_err(|e| wanted.places.of_error(e))?;
+    let Reply::FlowPlan(plan) = reply else {
         return Err(crate::call::CallError::Unexpected.into());
     };
     if let Some(file) = matches.get_one::<OsString>("svg") {

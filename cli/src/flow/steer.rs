@@ -43,7 +43,7 @@ pub fn submit(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             "--hold: without a deadline there are no slots to hold: give --finish-by or --slack",
         ));
     }
-    let info = book(context, wanted.spec, only_hold)?;
+    let info = book(context, wanted.spec, only_hold).map_err(|e| wanted.places.of_error(e))?;
     let form = Form::of(matches);
     if matches.get_flag("wait") {
         if form != Form::Json {
