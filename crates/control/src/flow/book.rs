@@ -369,7 +369,10 @@ impl Controller {
         let holds = slots.iter().map(|s| self.policy_of(&s.wish).hold);
         let longest = now + holds.min().unwrap_or(HOLD_LEAST);
         let first = slots.iter().map(|s| s.planned.start).min().unwrap_or(now);
-        first.max(now + HOLD_LEAST).min(longest)
+        // Nothing can be held beyond the end of a slot.
+        let over = slots.iter().map(|s| s.planned.end).min();
+        let until = first.max(now + HOLD_LEAST).min(longest);
+        until.min(over.unwrap_or(until))
     }
 
     /// Takes all slots, or none. Nothing is recorded yet but the money.
