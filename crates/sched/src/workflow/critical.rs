@@ -9,6 +9,10 @@
 //! alone: a path of a smaller ratio than λ exists exactly if the longest one by
 //! S + λ·R is longer than what is left. The enumeration is the reference in the tests.
 //!
+//! In large graphs the ratios of all tasks are closed in on together: one pass tells for every
+//! task whether a path through it has a ratio below λ. What they get is up to one part in 128
+//! too little, never too much.
+//!
 //! Fig. 4 lowers critical tasks, too, when another path would give them less; its own
 //! example (Fig. 7a) does not, nor does this.
 
@@ -16,6 +20,14 @@ use super::FlowSlackPolicy;
 use super::dag::Dag;
 use super::ground::Ground;
 use super::schedule::Schedule;
+use std::collections::VecDeque;
+
+/// Graphs of more tasks are large.
+const EXACT: usize = 1000;
+/// Passes over a large graph.
+const PASSES: usize = 600;
+/// Of a millisecond, in which ratios are counted.
+const PARTS: i128 = 1 << 30;
 
 /// The tasks of the path that makes the schedule as long as it is, from the first to the
 /// last: each starts when the one before it lets it, by its data or on the machine.
@@ -58,8 +70,9 @@ pub fn share_out<G: Ground>(
         return schedule.clone();
     }
     let paths = Paths::new(policy, dag, ground, schedule, left);
+    let spare = paths.spares_ms();
     let lengths: Vec<i64> = (0..dag.count())
-        .map(|task| schedule.slots()[task].length_ms() + paths.spare_ms(task))
+        .map(|task| schedule.slots()[task].length_ms() + spare[task])
         .collect();
     let grown = schedule.with_lengths(dag, ground, &lengths);
     match grown.end_ms() <= deadline_ms {
@@ -153,6 +166,71 @@ impl Paths {
             weight,
             left,
         }
+    }
+
+    /// What each task gets.
+    fn spares_ms(&self) -> Vec<i64> {
+        match self.order.len() {
+            ..=EXACT => (0..self.order.len())
+                .map(|task| self.spare_ms(task))
+                .collect(),
+            _ => self.closed_in_on(),
+        }
+    }
+
+    /// The same, a little less for tasks that are not critical.
+    pub(super) fn closed_in_on(&self) -> Vec<i64> {
+        let mut spares: Vec<i64> = self.given.iter().map(|g| g.unwrap_or(0)).collect();
+        let others = (0..self.order.len()).filter(|task| self.given[*task].is_none());
+        let most = i128::from(self.left) * PARTS;
+        let mut open = VecDeque::from([(0i128, most + 1, others.collect::<Vec<usize>>())]);
+        let mut passes = 0;
+        while let Some((low, high, tasks)) = open.pop_front() {
+            // At `low` all paths are short enough, at `high` one is too long.
+            if tasks.is_empty() {
+                continue;
+            }
+            if high - low <= (low / 128).max(1) || passes >= PASSES {
+                for task in tasks {
+                    spares[task] = portion(low, self.weight[task], PARTS);
+                }
+                continue;
+            }
+            passes += 1;
+            let middle = match high > low.max(1) * 4 {
+                true => (low.max(1) * high).isqrt(),
+                false => (low + high) / 2,
+            };
+            let ways = self.ways(middle);
+            let (fit, long): (Vec<usize>, Vec<usize>) =
+                tasks.into_iter().partition(|task| ways[*task] <= most);
+            open.push_back((middle, high, fit));
+            open.push_back((low, middle, long));
+        }
+        spares
+    }
+
+    /// The longest way through each task by S + λ·R, in parts, with λ in parts too.
+    fn ways(&self, lambda: i128) -> Vec<i128> {
+        let value = |task: usize| match self.given[task] {
+            Some(given) => i128::from(given) * PARTS,
+            None => i128::from(self.weight[task]).saturating_mul(lambda),
+        };
+        let mut up = vec![0i128; self.order.len()];
+        for &task in &self.order {
+            up[task] = up[task].saturating_add(value(task));
+            for &after in &self.followers[task] {
+                up[after] = up[after].max(up[task]);
+            }
+        }
+        let mut down = vec![0i128; self.order.len()];
+        for &task in self.order.iter().rev() {
+            let below = self.followers[task].iter();
+            let ways = below.map(|after| down[*after].saturating_add(value(*after)));
+            down[task] = ways.max().unwrap_or(0);
+        }
+        let both = up.into_iter().zip(down);
+        both.map(|(up, down)| up.saturating_add(down)).collect()
     }
 
     /// What a task gets.

@@ -121,6 +121,10 @@ proptest! {
             for task in 0..case.dag.count() {
                 prop_assert_eq!(paths.spare_ms(task), paths.spare_by_enumeration(task), "{}", task);
             }
+            for (task, near) in paths.closed_in_on().into_iter().enumerate() {
+                let exact = paths.spare_ms(task);
+                prop_assert!(near <= exact && near >= exact - exact / 127 - 1, "{}: {} {}", task, near, exact);
+            }
         }
     }
 }
