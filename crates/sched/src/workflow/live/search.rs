@@ -6,7 +6,7 @@ use crate::select::{Candidate, Pick, select};
 use cosy_model::{Amounts, NodeId, Time};
 
 /// So many starts are looked at one after another before the one behind everything.
-const TRIES: usize = 2000;
+const TRIES: usize = 500;
 
 /// What is looked for.
 #[derive(Clone, Copy)]
