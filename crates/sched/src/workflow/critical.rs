@@ -83,7 +83,7 @@ pub fn share_out<G: Ground>(
 }
 
 /// The largest share of the growth (in 1/1024) with which the deadline holds.
-fn shrunk<G: Ground>(
+pub(super) fn shrunk<G: Ground>(
     dag: &Dag,
     ground: &G,
     schedule: &Schedule,
@@ -94,7 +94,7 @@ fn shrunk<G: Ground>(
         let slots = schedule.slots().iter().zip(lengths);
         let grown = slots.map(|(slot, length)| {
             let own = slot.length_ms();
-            own + (length - own) / 1024 * share
+            own + (length - own).saturating_mul(share) / 1024
         });
         schedule.with_lengths(dag, ground, &grown.collect::<Vec<_>>())
     };

@@ -23,6 +23,9 @@ pub trait Ground {
         length_ms: i64,
     ) -> i64;
 
+    /// Until when the place of a task is free behind a slot there; `None`: for good.
+    fn free_until_ms(&self, taken: &Self::Taken, task: usize, slot: &Slot) -> Option<i64>;
+
     /// A slot has its time.
     fn take(&self, taken: &mut Self::Taken, task: usize, slot: &Slot);
 
@@ -49,6 +52,10 @@ impl Ground for Machines {
         length_ms: i64,
     ) -> i64 {
         lanes.earliest(slot.machine, ready_ms, length_ms)
+    }
+
+    fn free_until_ms(&self, _lanes: &Lanes, task: usize, slot: &Slot) -> Option<i64> {
+        self.needed_ms(task, slot)
     }
 
     // The order on a machine says all: nothing of it can be in the way.

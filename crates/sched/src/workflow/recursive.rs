@@ -17,7 +17,7 @@
 //!   the rounds end.
 
 use super::FlowSlackPolicy;
-use super::critical::critical_path;
+use super::critical::{critical_path, shrunk};
 use super::dag::Dag;
 use super::ground::Ground;
 use super::schedule::Schedule;
@@ -60,9 +60,13 @@ pub fn share_out<G: Ground>(
             let grown = now.slots()[task].length_ms();
             dues.length_ms(&now, task, total[task]).max(grown)
         });
-        let next = now.with_lengths(dag, ground, &lengths.collect::<Vec<_>>());
+        let lengths: Vec<i64> = lengths.collect();
+        let next = now.with_lengths(dag, ground, &lengths);
         // Work of others between slots can push the end beyond what was shared out.
-        if next == now || next.end_ms() > rounds.deadline_ms {
+        if next.end_ms() > rounds.deadline_ms {
+            return shrunk(dag, ground, &now, &lengths, rounds.deadline_ms);
+        }
+        if next == now {
             break;
         }
         now = next;

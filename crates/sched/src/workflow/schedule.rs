@@ -104,7 +104,8 @@ impl Schedule {
     }
 
     /// The same places and orders with slots of these lengths, each as early as its
-    /// parents' data, the tasks before it and other work on the place allow.
+    /// parents' data, the tasks before it and other work on the place allow. A slot that is
+    /// longer than its estimate grows only up to other work, and never gets behind it by that.
     pub fn with_lengths<G: Ground>(&self, dag: &Dag, ground: &G, lengths_ms: &[i64]) -> Self {
         let mut taken = ground.open();
         let mut slots = self.slots.clone();
@@ -117,9 +118,15 @@ impl Schedule {
             let before = self.before(task).iter().map(|t| slots[*t].end_ms);
             let ready = data.chain(before).max().unwrap_or(0);
             let ready = ready.max(dag.release_ms(task, machine));
-            let start = ground.earliest_ms(&taken, task, &slots[task], ready, lengths_ms[task]);
+            let least = lengths_ms[task].min(dag.estimate_ms(task, machine));
+            let start = ground.earliest_ms(&taken, task, &slots[task], ready, least);
             slots[task].start_ms = start;
-            slots[task].end_ms = start + lengths_ms[task];
+            slots[task].end_ms = start + least;
+            if least < lengths_ms[task] {
+                let until = ground.free_until_ms(&taken, task, &slots[task]);
+                let wanted = start + lengths_ms[task];
+                slots[task].end_ms = until.map_or(wanted, |until| until.min(wanted));
+            }
             ground.take(&mut taken, task, &slots[task]);
         }
         Self {

@@ -114,6 +114,12 @@ impl<'a> Floor<'a> {
         before
     }
 
+    fn blocked_ms(&self, room: &Room, task: usize, slot: &Slot) -> Option<i64> {
+        let each = self.parts[task].iter();
+        let blocked = |part: &Part| room.blocked(part.pick.node, &part.row, slot.end_ms);
+        each.filter_map(blocked).min()
+    }
+
     /// True when all slots are free of others' work and of each other.
     pub fn is_free(&self, schedule: &Schedule) -> bool {
         let mut taken = self.room.clone();
@@ -194,6 +200,10 @@ impl Ground for Floor<'_> {
         }
     }
 
+    fn free_until_ms(&self, taken: &Option<Room>, task: usize, slot: &Slot) -> Option<i64> {
+        self.blocked_ms(taken.as_ref().unwrap_or(self.room), task, slot)
+    }
+
     fn take(&self, taken: &mut Option<Room>, task: usize, slot: &Slot) {
         let Some(room) = taken else {
             return;
@@ -208,11 +218,6 @@ impl Ground for Floor<'_> {
     }
 
     fn needed_ms(&self, task: usize, slot: &Slot) -> Option<i64> {
-        let each = self.parts[task].iter();
-        let each = each.filter_map(|part| {
-            let node = part.pick.node;
-            self.room.blocked(node, &part.row, slot.end_ms)
-        });
-        each.min()
+        self.blocked_ms(self.room, task, slot)
     }
 }
