@@ -136,6 +136,19 @@ impl Schedule {
         }
     }
 
+    /// The same starts with other ends, none of them behind what follows.
+    pub(super) fn with_ends(&self, ends_ms: &[i64]) -> Self {
+        let mut slots = self.slots.clone();
+        for (slot, end) in slots.iter_mut().zip(ends_ms) {
+            slot.end_ms = *end;
+        }
+        Self {
+            end_ms: last_end(&slots),
+            slots,
+            links: self.links.clone(),
+        }
+    }
+
     /// How much later the slot of a task could end without anything that depends on it, by
     /// the graph or on the same place, starting later (the paper, section 2). For a task
     /// on which nothing depends: until the end of the schedule.

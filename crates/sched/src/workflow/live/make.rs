@@ -59,14 +59,34 @@ pub(super) fn plan(
     }
     let threshold = share(first.end_ms(), flow.threshold_permille);
     let grown = share_out(flow.policy, &dag, &floor, &first, deadline_ms, threshold);
-    let sound = grown.end_ms() <= deadline_ms && floor.is_free(&grown);
-    let plan = if sound { &grown } else { &first };
+    let sound = |plan: &Schedule| plan.end_ms() <= deadline_ms && floor.is_free(plan);
+    let plan = if sound(&grown) { grown } else { first.clone() };
+    // Cut short by others' work: what each has behind it without pushing anyone.
+    let cut = deadline_ms - plan.end_ms() > threshold.max(tasks.len() as i64);
+    let plan = match cut && !room.is_idle() {
+        true => Some(in_place(&dag, &floor, &plan, deadline_ms))
+            .filter(sound)
+            .unwrap_or(plan),
+        false => plan,
+    };
     let critical = critical_path(&dag, &floor, &first);
-    out.fill(&tasks, &dag, &floor, plan);
+    out.fill(&tasks, &dag, &floor, &plan);
     for at in critical {
         out.mark(tasks[at]);
     }
     out.finished(begin + Span(first.end_ms()), begin + Span(deadline_ms))
+}
+
+/// Slots that grow into the gaps behind them, by no more than their part of the time until
+/// the deadline.
+fn in_place(dag: &Dag, floor: &Floor<'_>, plan: &Schedule, deadline_ms: i64) -> Schedule {
+    let end = plan.end_ms().max(1);
+    let ends = plan.slots().iter().enumerate().map(|(task, slot)| {
+        let part = i128::from(slot.length_ms()) * i128::from(deadline_ms - end) / i128::from(end);
+        let part = i64::try_from(part).unwrap_or(NEVER);
+        slot.end_ms + plan.gap_ms(dag, floor, task).clamp(0, part.max(0))
+    });
+    plan.with_ends(&ends.collect::<Vec<_>>())
 }
 
 fn check(flow: &LiveFlow) -> Result<(), LiveError> {

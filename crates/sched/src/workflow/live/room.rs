@@ -212,6 +212,11 @@ impl Room {
         }
     }
 
+    /// True when nothing is taken of any node, now or later.
+    pub fn is_idle(&self) -> bool {
+        self.nodes.iter().all(|node| node.at.len() == 1)
+    }
+
     /// Room for tasks on an entirely free node.
     pub fn capacity_of_all(&self, node: NodeId, print: &Footprint) -> u64 {
         let node = &self.nodes[node.index()];
