@@ -199,7 +199,7 @@ fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     let mut text = format!(
         "* on the critical path\n\
          Starts at {}, done by {} ({}), deadline {}.\n\
-         Without spare time it would take {} and be done at {}: {} s of spare time ({} %).\n",
+         Without spare time it would take {} and be done at {}: {} s of spare time.\n",
         words::clock(plan.start, now),
         words::clock(end, now),
         words::span(end.since(plan.start)),
@@ -207,7 +207,6 @@ fn summary(plan: &FlowPlan, now: &Zoned) -> String {
         words::span(shortest),
         words::clock(plan.shortest_end, now),
         seconds(spare),
-        percent(spare, shortest),
     );
     text.push_str(&format!("It costs {} in all.\n", words::su(plan.price)));
     text.push_str(&delays(plan));
@@ -355,7 +354,7 @@ mod tests {
             "last   *   12:40  12:55    10 min    300 s     50.0  n1        1.5  nobody",
             "* on the critical path",
             "Starts at 12:10, done by 12:55 (45 min), deadline 12:55.",
-            "Without spare time it would take 30 min and be done at 12:40: 900 s of spare time (50.0 %).",
+            "Without spare time it would take 30 min and be done at 12:40: 900 s of spare time.",
             "It costs 6 SU in all.",
             "It delays 2 waiting jobs by 6 min in all; of yours 12 by 5 min.",
         ];
