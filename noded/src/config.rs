@@ -22,6 +22,8 @@ pub const DEFAULT_FILE: &str = "/etc/cosy/noded.toml";
 pub const DEFAULT_KEY: &str = "/var/lib/cosy/noded.key";
 /// Where attempts are kept unless the configuration says otherwise.
 pub const DEFAULT_SPOOL: &str = "/var/spool/cosy";
+/// The variable that tells where the node reaches the controller.
+pub const CONTROLLER: &str = "COSY_CONTROLLER";
 /// Largest configuration file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -526,6 +528,7 @@ impl Config {
         let mut all = vec![
             format!("COSY_NODENAME={}", self.name),
             format!("COSY_STEP_SOCKET={}", self.step_socket().display()),
+            format!("{CONTROLLER}={}", self.controller),
         ];
         if let Some(socket) = &self.socket {
             all.push(format!("COSY_SOCKET={}", socket.display()));

@@ -6,6 +6,7 @@
 //! user, because root may not be able to reach that file.
 
 use super::child::{Identity, Variables, c};
+use crate::config::CONTROLLER;
 use crate::spool::Task;
 use crate::sys::{self, Fork};
 use cosy_model::node::KillCause;
@@ -37,9 +38,10 @@ pub fn is(task: &Task) -> bool {
 /// the same name.
 pub(super) fn add_variables(task: &Task, all: &mut Variables) {
     let launch = &task.launch;
-    let Some(facts) = Facts::read(&launch.environment.0) else {
+    let Some(mut facts) = Facts::read(&launch.environment.0) else {
         return;
     };
+    facts.controller = controller(&task.variables);
     let mut ours = facts.batch(&launch.allocation.node);
     environment::gpus(&launch.allocation.gpus, &mut ours);
     for (name, value) in ours.0 {
@@ -47,6 +49,16 @@ pub(super) fn add_variables(task: &Task, all: &mut Variables) {
     }
     all.entry(b"TMPDIR".into())
         .or_insert_with(|| b"/tmp".into());
+}
+
+/// Where the controller is, as the node's own variables tell it.
+fn controller(variables: &[OsText]) -> Option<String> {
+    let text = variables.iter().map(OsText::lossy);
+    let mut values = text.filter_map(|v| {
+        let value = v.strip_prefix(CONTROLLER)?.strip_prefix('=')?;
+        Some(value.to_owned())
+    });
+    values.next()
 }
 
 /// A name relative to the working directory as one from the root: Slurm's jobs may begin in

@@ -43,6 +43,8 @@ pub struct ArrayFacts {
 pub struct Facts {
     /// Name of the cluster.
     pub cluster: String,
+    /// Where its nodes reach the controller, `host:port`.
+    pub controller: Option<String>,
     /// Job.
     pub job: String,
     /// Its name.
@@ -87,6 +89,7 @@ impl Facts {
         let or_empty = |name| all.text(name).unwrap_or_default();
         Some(Self {
             cluster: or_empty("COSY_CLUSTER"),
+            controller: None,
             name: or_empty("COSY_JOB_NAME"),
             owner: (
                 or_empty("COSY_JOB_USER"),
@@ -162,7 +165,9 @@ impl Facts {
         );
         all.set("SLURM_TOPOLOGY_ADDR", node);
         all.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node");
-        all.set("SLURM_WORKING_CLUSTER", working_cluster(&self.cluster));
+        let controller = self.controller.as_deref();
+        let cluster = controller.map(|at| working_cluster(&self.cluster, at));
+        all.set_some("SLURM_WORKING_CLUSTER", cluster);
         all
     }
 }
@@ -183,10 +188,10 @@ pub fn cluster_of(block: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&found).into_owned())
 }
 
-/// Name, address, port and version of the cluster's controller. Commands find it without:
-/// address and port are those of a controller beside them.
-pub(super) fn working_cluster(name: &str) -> String {
-    format!("{name}:127.0.0.1:6817:9728:109")
+/// Name, address, port and version of the cluster's controller, as its nodes reach it.
+/// Commands find it without.
+pub(super) fn working_cluster(name: &str, controller: &str) -> String {
+    format!("{name}:{controller}:9728:109")
 }
 
 impl ArrayFacts {
@@ -251,7 +256,8 @@ mod tests {
         COSY_TASKS_BY_NODE=3,1\0COSY_CORES_BY_NODE=6,2\0COSY_MEMORY_MIB=50\0COSY_ACCOUNT=acct\0";
 
     fn batch(more: &str) -> Vec<String> {
-        let facts = Facts::read(format!("{JOB}{more}").as_bytes()).unwrap();
+        let mut facts = Facts::read(format!("{JOB}{more}").as_bytes()).unwrap();
+        facts.controller = Some("127.0.0.1:17001".to_owned());
         let mut all: Vec<String> = facts.batch("n1").texts().collect();
         all.sort();
         all
@@ -289,7 +295,7 @@ mod tests {
             "SLURM_TASKS_PER_NODE=3,1",
             "SLURM_TOPOLOGY_ADDR=n1",
             "SLURM_TOPOLOGY_ADDR_PATTERN=node",
-            "SLURM_WORKING_CLUSTER=base:127.0.0.1:6817:9728:109",
+            "SLURM_WORKING_CLUSTER=base:127.0.0.1:17001:9728:109",
         ];
         assert_eq!(batch(""), want);
     }

@@ -10,6 +10,8 @@ pub struct Step {
     pub owner: (String, String, String),
     /// Name of the cluster, where it is known.
     pub cluster: Option<String>,
+    /// Where its nodes reach the controller, `host:port`.
+    pub controller: Option<String>,
     /// Number of the step.
     pub step: u32,
     /// Nodes with tasks, as a host list.
@@ -33,7 +35,8 @@ impl Step {
     pub fn variables(&self) -> Variables {
         let mut all = Variables::default();
         set_owner(&self.owner, &mut all);
-        let cluster = self.cluster.as_deref().map(working_cluster);
+        let both = self.cluster.as_deref().zip(self.controller.as_deref());
+        let cluster = both.map(|(name, at)| working_cluster(name, at));
         all.set_some("SLURM_WORKING_CLUSTER", cluster);
         let tasks: u32 = self.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
         let by_node = counts(&self.tasks);
@@ -88,6 +91,7 @@ mod tests {
         let step = Step {
             owner: ("www-data".into(), "33".into(), "33".into()),
             cluster: Some("base".into()),
+            controller: Some("127.0.0.1:17001".into()),
             step: 0,
             nodes: "n[1-2]".into(),
             tasks: vec![3, 1],
@@ -123,7 +127,7 @@ mod tests {
             "SLURM_TASKS_PER_NODE=3,1",
             "SLURM_TOPOLOGY_ADDR=n2",
             "SLURM_TOPOLOGY_ADDR_PATTERN=node",
-            "SLURM_WORKING_CLUSTER=base:127.0.0.1:6817:9728:109",
+            "SLURM_WORKING_CLUSTER=base:127.0.0.1:17001:9728:109",
             "SRUN_DEBUG=3",
         ];
         assert_eq!(got, want);

@@ -3,6 +3,7 @@
 //! In this order, the later ones winning: as the command gave them, those that only the
 //! node knows, those of the step, those of the task.
 
+use crate::config::CONTROLLER;
 use crate::shepherd::child::{self, Variables};
 use crate::steps::StepTask;
 use cosy_model::step::StepLayout;
@@ -54,6 +55,9 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
             allocation.gid.to_string(),
         ),
         cluster: cluster_of(&task.order.spec.environment.0),
+        controller: all
+            .get(CONTROLLER.as_bytes())
+            .map(|at| String::from_utf8_lossy(at).into_owned()),
         step: task.order.key.step.0,
         nodes: hostlist::fold(with_tasks),
         tasks: counts.map(|n| layout.count_of(n)).collect(),
