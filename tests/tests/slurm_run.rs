@@ -432,6 +432,39 @@ fn a_job_that_waits_says_so() {
     assert_eq!(output.err, told);
 }
 
+#[test]
+fn a_job_that_is_beyond_its_partition_says_so() {
+    let c = cluster(1);
+    for (line, job) in [("salloc -N9 true", "salloc"), ("srun -N9 true", "srun")] {
+        let line = format!(
+            "{line} 2>err & p=$!\nuntil grep -q 'queued and waiting' err; do sleep 0.05; done\n\
+             kill $p; wait $p"
+        );
+        let output = shell(&c, &line);
+        assert_ne!(output.code, 0, "{line}");
+        let err = read(&c, "err");
+        let first = format!("{job}: Requested partition configuration not available now\n");
+        assert!(err.starts_with(&first), "{err}");
+    }
+}
+
+#[test]
+fn tasks_learn_where_the_controller_is() {
+    let c = cluster(1);
+    let (_, out) = batch(
+        &c,
+        "",
+        "echo $SLURM_WORKING_CLUSTER; srun sh -c 'echo $SLURM_WORKING_CLUSTER'",
+    );
+    let address = fs::read_to_string(c.dir().join("state/listen.addr")).unwrap();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    for line in lines {
+        let rest = line.split_once(':').map(|(_, rest)| rest);
+        assert_eq!(rest, Some(&*format!("{}:9728:109", address.trim())));
+    }
+}
+
 /// MPI libraries find their nodes by Slurm's variables and start their helpers by `srun`.
 fn mpi(mpi: Mpi) {
     let Some(folder) = mpi.programs_or_skip() else {

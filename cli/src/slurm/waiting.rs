@@ -10,7 +10,7 @@ use crate::exit::{self, SIGNAL_BASE};
 use crate::run::intake::Intake;
 use crate::{Context, cluster, output};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
-use cosy_model::{JobId, JobSpec};
+use cosy_model::{JobId, JobSpec, WaitReason};
 use cosy_slurm::says;
 use cosy_slurm::submit::{Fault, Program};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -159,7 +159,8 @@ impl Waiting<'_> {
         match self.caller().ask(request) {
             Ok(Reply::Jobs(table)) => {
                 let reason = table.text(0, JobField::Reason);
-                ["queue_limit", "never_fits"].contains(&reason)
+                let limits = [WaitReason::QueueTimeLimit, WaitReason::QueueNodeLimit];
+                limits.iter().any(|limit| limit.word() == reason)
             }
             _ => false,
         }
