@@ -11,7 +11,8 @@ mod values;
 
 use cosy_control::{ClusterConfig, PolicyConfig, ReservationPolicy, Visibility};
 use cosy_model::{
-    AccessLevel, Amounts, Counted, MiB, NodeSpec, QueueSpec, QueueState, Span, Uid, expand, limits,
+    AccessLevel, Amounts, Counted, JobId, MiB, NodeSpec, QueueSpec, QueueState, Span, Uid, expand,
+    limits,
 };
 use cosy_sched::Depth;
 use serde::Deserialize;
@@ -82,6 +83,7 @@ struct Cluster {
     name: Option<Spanned<String>>,
     #[serde(default)]
     admins: Vec<String>,
+    first_job_id: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +111,7 @@ struct Policy {
     clearance: Option<Spanned<String>>,
     interactive_per_user: Option<u32>,
     attend_grace: Option<Spanned<String>>,
+    batch_delay: Option<Spanned<String>>,
     mail_command: Option<Vec<String>>,
     #[serde(default)]
     end_if_never: bool,
@@ -307,6 +310,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let cluster = ClusterConfig {
         name: cluster_name(&mut check, file.cluster.as_ref()),
+        first_job: first_job(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
         host: nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
@@ -368,6 +372,20 @@ fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
         );
     }
     name.get_ref().clone()
+}
+
+fn first_job(check: &mut Check<'_>, cluster: Option<&Cluster>) -> JobId {
+    let Some(id) = cluster.and_then(|c| c.first_job_id.as_ref()) else {
+        return JobId(1);
+    };
+    if !(1..=limits::FIRST_JOB).contains(id.get_ref()) {
+        let most = limits::FIRST_JOB;
+        check.fault(
+            id.span().start,
+            format!("first_job_id must be between 1 and {most}"),
+        );
+    }
+    JobId(*id.get_ref())
 }
 
 fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
@@ -685,6 +703,7 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
             .interactive_per_user
             .unwrap_or(standard.interactive_per_user),
         attend_grace: check.span(table.attend_grace.as_ref(), standard.attend_grace),
+        batch_delay: batch_delay(check, table.batch_delay.as_ref(), standard.batch_delay),
     };
     if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
         let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());
@@ -695,6 +714,20 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         );
     }
     policy
+}
+
+fn batch_delay(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {
+    let delay = check.span(text, standard);
+    if let Some(text) = text
+        && delay > limits::BATCH_DELAY
+    {
+        let most = limits::BATCH_DELAY.secs();
+        check.fault(
+            text.span().start,
+            format!("batch_delay is at most {most} s: every batch job waits so long"),
+        );
+    }
+    delay
 }
 
 fn depth(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Depth {
@@ -812,6 +845,8 @@ name = "night"
         assert_eq!(day.users["bob"], AccessLevel::Deny);
         assert_eq!(config.cluster.default_queue.as_deref(), Some("day"));
         assert_eq!(config.cluster.nodes.len(), 4);
+        assert_eq!(config.cluster.first_job, JobId(1));
+        assert_eq!(config.cluster.policy.batch_delay, Span::ZERO);
     }
 
     #[test]
@@ -827,6 +862,16 @@ name = "night"
         };
         check("max_time = \"1h\"", "max_time = \"soon\"", "x:19: 'soon'");
         check("cores = 8", "coors = 8", "x:10: unknown field");
+        check(
+            "name = \"lab\"",
+            "first_job_id = 0",
+            "x:3: first_job_id must be between 1 and",
+        );
+        check(
+            "[[node]]",
+            "[policy]\nbatch_delay = \"2h\"\n[[node]]",
+            "x:9: batch_delay is at most 3600 s",
+        );
         check(
             "nodes = \"n[1-2]\"",
             "nodes = \"n9\"",

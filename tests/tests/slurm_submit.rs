@@ -301,6 +301,38 @@ fn what_is_taken_as_the_original_takes_it() {
 }
 
 #[test]
+fn a_batch_job_is_pending_until_it_is_looked_at() {
+    let options = Options {
+        policy: "batch_delay = \"1h\"\n".to_owned(),
+        ..Options::default()
+    };
+    let c = Cluster::start(1, options);
+    let looks = |job: JobId| shell(&c, &format!("squeue -h -j {job} -o '%t %r %D'")).out;
+    assert_eq!(looks(submit(&c, "--wrap true")), "PD None 1\n");
+    assert_eq!(
+        looks(submit(&c, "-N 99 --wrap true")),
+        "PD PartitionConfig 99\n"
+    );
+    assert_eq!(looks(submit(&c, "-H --wrap true")), "PD JobHeldUser 1\n");
+    let config = shell(&c, "scontrol show config | grep ^SchedulerParameters").out;
+    assert!(config.contains("batch_sched_delay=3600"), "{config}");
+    // What stays with its job does not wait.
+    check(&c, "srun echo ran", 0, "ran\n", "");
+}
+
+#[test]
+fn what_a_cancelled_job_waited_for_is_told() {
+    let c = cluster(1);
+    let job = submit(&c, "-H --wrap true");
+    check(&c, &format!("scancel {job}"), 0, "", "");
+    let told = shell(&c, &format!("scontrol show job {job}")).out;
+    assert!(
+        told.contains("JobState=CANCELLED Reason=JobHeldUser "),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_script_on_an_open_descriptor_is_read_once() {
     let c = cluster(1);
     let mut command = c.command(&["sbatch", "-W", "-o", "o"]);

@@ -6,6 +6,7 @@ use super::{looking, steps, users};
 use crate::Context;
 use crate::call::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
+use cosy_model::job::CancelNote;
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, JobState, Time};
 use cosy_slurm::job::{JobView, Surroundings};
@@ -108,9 +109,9 @@ fn cancellers(ended: &Table) -> BTreeMap<String, i64> {
             continue;
         }
         let reason = ended.text(row, JobField::Reason);
-        let number = reason.strip_prefix("cancelled by ").and_then(|name| {
-            let found = known.entry(name).or_insert_with(|| users::number(name));
-            *found
+        let number = CancelNote::read(reason).and_then(|note| {
+            let found = known.entry(note.who);
+            *found.or_insert_with(|| users::number(note.who))
         });
         let own = || ended.number(row, JobField::Uid);
         if let Some(number) = number.or_else(own) {

@@ -21,9 +21,15 @@ impl Controller {
         };
         let reason = reason(&refusal).filter(|_| spec.dialect == Dialect::Slurm);
         let reason = reason.ok_or(refusal)?;
-        let limit = self.queues[queue.index()].spec.default_time;
-        let limit = spec.time_limit.or(limit).unwrap_or(Span::UNLIMITED);
-        Ok(Place::Beyond { reason, limit })
+        let least = self.least_nodes(&spec.request, queue);
+        let queue = &self.queues[queue.index()].spec;
+        let limit = spec.time_limit.or(queue.default_time).or(queue.max_time);
+        let limit = limit.unwrap_or(Span::UNLIMITED);
+        Ok(Place::Beyond {
+            reason,
+            limit,
+            least,
+        })
     }
 }
 

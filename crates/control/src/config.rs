@@ -1,7 +1,7 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
 use cosy_model::reservation::Rule;
-use cosy_model::{NodeSpec, QueueSpec, Span, Su, Uid};
+use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, Uid};
 use cosy_sched::Depth;
 use cosy_sched::appraise::Tariff;
 use cosy_sched::notice::Curve;
@@ -47,6 +47,8 @@ pub struct PolicyConfig {
     /// A command that stays with a job may come again within so long when its connection
     /// broke without its doing.
     pub attend_grace: Span,
+    /// A batch job starts this long after its submission at the earliest. Source: slurm.conf(5), `batch_sched_delay`.
+    pub batch_delay: Span,
 }
 
 /// How requests are weighed in the shares and waits of the notice rule.
@@ -246,6 +248,7 @@ impl Default for PolicyConfig {
             clearance: Span::ZERO,
             interactive_per_user: 1,
             attend_grace: Span::from_secs(60),
+            batch_delay: Span::ZERO,
         }
     }
 }
@@ -279,6 +282,8 @@ pub struct ClusterConfig {
     pub accounts: BTreeMap<String, AccountConfig>,
     /// Licences and how many of each there are.
     pub licenses: cosy_model::Counted,
+    /// The least id that a job gets. Source: slurm.conf(5), `FirstJobId`.
+    pub first_job: JobId,
     /// Whether a job is ended when what it waits for can no longer happen, unless it says
     /// otherwise itself.
     pub end_if_never: bool,

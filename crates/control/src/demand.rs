@@ -30,7 +30,27 @@ impl Controller {
             level: crate::access::level(&queue.spec, user),
             demand: Arc::new(demand),
             limit,
+            least: self.least_nodes(&spec.request, queue_id),
         })
+    }
+
+    /// The fewest nodes of a queue on which as many tasks could be, by their cores and by
+    /// how many may be together.
+    pub(crate) fn least_nodes(&self, request: &ResourceRequest, queue: QueueId) -> u32 {
+        let tasks = crate::show::asked_tasks(request);
+        if let Some(nodes) = request.nodes {
+            return nodes;
+        }
+        if tasks <= 1 {
+            return 1;
+        }
+        let nodes = self.queues[queue.index()].nodes.iter();
+        let cores = nodes.map(|n| self.nodes[n.index()].amounts.cores).max();
+        // Of nodes that have not registered yet nothing is known.
+        let fit = cores.filter(|cores| *cores > 0);
+        let fit = fit.map_or(tasks, |cores| cores / request.cores_per_task.max(1));
+        let together = request.tasks_per_node.map_or(fit, |most| fit.min(most));
+        tasks.div_ceil(together.max(1))
     }
 
     pub(crate) fn demand(

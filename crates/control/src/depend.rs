@@ -86,7 +86,8 @@ impl Controller {
                 | WaitReason::InteractiveLimit
                 | WaitReason::Directory
                 | WaitReason::Licenses
-                | WaitReason::NeverFits,
+                | WaitReason::NeverFits
+                | WaitReason::Fresh,
             ) => Some(job.eligible.unwrap_or(now)),
             Some(_) => None,
         };
@@ -143,6 +144,12 @@ impl Controller {
         if begin.is_some_and(|begin| begin > now) {
             return Some(WaitReason::BeginTime);
         }
+        if self.is_fresh(now, job) {
+            return Some(match &job.submitted.place {
+                Place::Good { .. } | Place::Lost => WaitReason::Fresh,
+                Place::Beyond { .. } => WaitReason::QueueLimits,
+            });
+        }
         match &job.submitted.place {
             Place::Good { .. } => {}
             Place::Lost => return Some(WaitReason::NeverFits),
@@ -169,8 +176,23 @@ impl Controller {
         short.then_some(WaitReason::Licenses)
     }
 
+    /// Until when it is not looked at, so that jobs that come together are looked at
+    /// together.
+    fn fresh_until(&self, job: &Job) -> Option<Time> {
+        let delay = self.config.policy.batch_delay;
+        let batch = !job.spec().attended && !job.submitted.is_held();
+        (batch && delay > Span::ZERO).then(|| job.submitted.submit + delay)
+    }
+
+    fn is_fresh(&self, now: Time, job: &Job) -> bool {
+        self.fresh_until(job).is_some_and(|until| now < until)
+    }
+
     /// Why a waiting job is given up.
     fn hopeless(&self, now: Time, job: &Job) -> Option<(EndCause, &'static str)> {
+        if self.is_fresh(now, job) {
+            return None;
+        }
         if latest_start(job.spec()).is_some_and(|latest| latest < now) {
             return Some((EndCause::Deadline, ""));
         }
@@ -192,7 +214,8 @@ impl Controller {
             .dependencies
             .iter()
             .filter_map(|d| self.delayed_until(job, d));
-        let all = latest.into_iter().chain(delayed);
+        let fresh = self.fresh_until(job);
+        let all = latest.into_iter().chain(delayed).chain(fresh);
         all.filter(|at| *at > now).min()
     }
 
@@ -398,6 +421,7 @@ impl Controller {
             level,
             demand,
             limit,
+            least: _,
         } = &job.submitted.place
         else {
             return None;
@@ -422,12 +446,17 @@ impl Controller {
         })
     }
 
-    /// Jobs whose begin time has come.
+    /// Jobs whose begin time has come, tasks of arrays in the order of their indices.
     pub(crate) fn begin_due(&mut self, now: Time) {
+        let mut due = Vec::new();
         while let Some(&(begin, id)) = self.begins.first()
             && begin <= now
         {
             self.begins.pop_first();
+            due.extend(self.jobs.get(&id).map(|job| (begin, job.rank(), id)));
+        }
+        due.sort_unstable();
+        for (_, _, id) in due {
             self.review(now, id);
         }
     }

@@ -37,11 +37,18 @@ pub(crate) enum Place {
         level: AccessLevel,
         demand: Arc<Demand>,
         limit: Span,
+        /// The fewest nodes on which it could be.
+        least: u32,
     },
     /// The queue is gone or the machine has become too small: it waits for a better one.
     Lost,
     /// It asks for more than its queue allows and waits until the queue allows it.
-    Beyond { reason: WaitReason, limit: Span },
+    Beyond {
+        reason: WaitReason,
+        limit: Span,
+        /// The fewest nodes on which it could be if the queue had enough.
+        least: u32,
+    },
 }
 
 impl Submitted {
@@ -84,6 +91,14 @@ impl Place {
             Self::Good { limit, .. } => *limit,
             Self::Beyond { limit, .. } => *limit,
             Self::Lost => Span::UNLIMITED,
+        }
+    }
+
+    /// The fewest nodes on which it could be, where that is known.
+    pub const fn least(&self) -> Option<u32> {
+        match self {
+            Self::Good { least, .. } | Self::Beyond { least, .. } => Some(*least),
+            Self::Lost => None,
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::job::{Fate, Group, Job, PartStep, Phase, Place};
 use crate::lost::lost_end;
 use crate::mail::News;
 use crate::record::{AfterRun, Record};
-use crate::steer::cancelled_by;
 use cosy_model::api::EndedJob;
+use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
 use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
 use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User, WaitReason};
@@ -396,7 +396,11 @@ impl Controller {
                 .unwrap_or_else(|| "a node was lost".into()),
             EndCause::Deadline => "it could not be over at its deadline".to_owned(),
             EndCause::Cancelled => match job.run().and_then(|run| run.canceller.as_deref()) {
-                Some(who) => cancelled_by(who),
+                Some(who) => CancelNote {
+                    who,
+                    waited_for: None,
+                }
+                .to_string(),
                 None => note.to_owned(),
             },
             EndCause::Exited | EndCause::TimeLimit | EndCause::OutOfMemory => note.to_owned(),

@@ -54,7 +54,7 @@ impl Controller {
             figures: loaded.figures,
             hour_prices: loaded.hour_prices,
         };
-        it.next_job = loaded.next_job.max(1);
+        it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
         it.last_event = loaded.last_event;
         it.node_keys = loaded.node_keys.into_iter().collect();
         it.facts = loaded.facts.into_iter().collect();
@@ -375,6 +375,7 @@ impl Controller {
             .filter(|(name, _)| !config.nodes.iter().any(|n| n.name == **name))
             .map(|(_, id)| *id)
             .collect();
+        self.next_job = self.next_job.max(config.first_job.0);
         self.config = config;
         self.configure_accounts(now);
         self.build_queues(&states);

@@ -26,6 +26,8 @@ impl Controller {
             now,
             started: self.started_at,
             next_job: JobId(self.next_job),
+            first_job: JobId(config.first_job.0.max(1)),
+            batch_delay: policy.batch_delay,
             nodes: u32::try_from(self.nodes.len()).unwrap_or(u32::MAX),
             max_array_tasks: policy.max_array_tasks,
             grace: policy.grace,

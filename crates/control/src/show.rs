@@ -8,7 +8,7 @@ use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::record::{HeldBy, JobRow};
 use crate::request::{PendingPlan, no_job};
 use cosy_model::api::{Column, JobField, JobFilter, JobRef, NO_NUMBER, Reply, Table};
-use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE};
+use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
 use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
 use cosy_sched::Prediction;
 use std::collections::BTreeMap;
@@ -345,12 +345,12 @@ impl Controller {
             },
             JobField::Tasks => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.tasks)).sum()),
-                None => number(u64::from(asked_tasks(&job.submitted))),
+                None => number(u64::from(asked_tasks(&job.spec().request))),
             },
             JobField::Cores => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.cores)).sum()),
                 None => number(
-                    u64::from(asked_tasks(&job.submitted))
+                    u64::from(asked_tasks(&job.spec().request))
                         * u64::from(job.spec().request.cores_per_task),
                 ),
             },
@@ -422,7 +422,7 @@ impl Controller {
     }
 
     /// Why a job waits, in one word.
-    fn reason(&self, now: Time, job: &Job) -> String {
+    pub(crate) fn reason(&self, now: Time, job: &Job) -> String {
         match &job.phase {
             Phase::Run(_) => String::new(),
             Phase::Waiting(Some(reason)) => reason.word().to_owned(),
@@ -555,6 +555,7 @@ impl Controller {
             WaitReason::QueueNodeLimit => {
                 format!("it asks for more nodes than queue {queue} has or allows")
             }
+            WaitReason::QueueLimits => format!("it asks for more than queue {queue} allows"),
             WaitReason::QueueClosed => format!("queue {queue} is closed: it starts no jobs now"),
             WaitReason::ArrayLimit => {
                 "as many tasks of its array run as may run at once".to_owned()
@@ -737,8 +738,7 @@ fn file_cell(
     }
 }
 
-pub(crate) fn asked_tasks(job: &Submitted) -> u32 {
-    let request = &job.spec.request;
+pub(crate) fn asked_tasks(request: &ResourceRequest) -> u32 {
     request
         .tasks
         .or(request
@@ -749,7 +749,8 @@ pub(crate) fn asked_tasks(job: &Submitted) -> u32 {
 }
 
 fn asked_nodes(job: &Submitted) -> u32 {
-    job.spec.request.nodes.unwrap_or(1)
+    let least = job.place.least();
+    least.or(job.spec.request.nodes).unwrap_or(1)
 }
 
 /// `afterok:12`, `after:12+5`, `singleton`; `afterok:12_*` for all tasks of an array.

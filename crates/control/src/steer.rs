@@ -5,6 +5,7 @@ use crate::event::{Caller, Facts};
 use crate::job::{Job, Phase, Place, Submitted};
 use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::{JobChange, JobFilter, Reply};
+use cosy_model::job::CancelNote;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::{
     About, Dialect, End, EndCause, JobId, JobSpec, NodeId, Refusal, RefusalCode, Time, User, limits,
@@ -162,12 +163,20 @@ impl Controller {
     }
 
     pub(crate) fn cancel_job(&mut self, now: Time, id: JobId, who: &str) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        let waited_for = job.is_waiting().then(|| self.reason(now, job));
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
         match &mut job.phase {
             Phase::Waiting(_) => {
-                let note = cancelled_by(who);
+                let note = CancelNote {
+                    who,
+                    waited_for: waited_for.as_deref(),
+                }
+                .to_string();
                 let end = End::never_ran(EndCause::Cancelled, now);
                 self.uncount_job(now, id);
                 self.happened(now, "cancelled", who, format!("job {id}"), String::new());
@@ -454,11 +463,6 @@ impl Controller {
             }
         }
     }
-}
-
-/// What is told of a job's end; Slurm's front ends read the name from it.
-pub(crate) fn cancelled_by(who: &str) -> String {
-    format!("cancelled by {who}")
 }
 
 pub(crate) fn runs_already(name: &str) -> Refusal {

@@ -145,7 +145,10 @@ fn a_task_whose_job_is_cancelled_by_hand_has_failed() {
     let want = "failed: a done, b failed, c done";
     assert_eq!(states(&mut w, info.id), want);
     let note = show(&mut w, info.id).tasks[1].note.clone();
-    assert_eq!(note, "cancelled: cancelled by u1000");
+    assert_eq!(
+        note,
+        "cancelled: cancelled by u1000 while it waited: dependency"
+    );
 }
 
 #[test]

@@ -647,6 +647,8 @@ pub enum WaitReason {
     QueueTimeLimit,
     /// It asks for more nodes than its queue has or allows.
     QueueNodeLimit,
+    /// It asks for more than its queue allows; of what is told when it is looked at.
+    QueueLimits,
 }
 
 impl WaitReason {
@@ -675,12 +677,52 @@ impl WaitReason {
             Self::HeldRequeued => "held_requeued",
             Self::QueueTimeLimit => "queue_time_limit",
             Self::QueueNodeLimit => "queue_node_limit",
+            Self::QueueLimits => "queue_limits",
         }
     }
 }
 
 /// The note in the end of a job whose dependencies could never hold.
 pub const NEVER_NOTE: &str = "what it waited for could no longer happen";
+
+/// The note in the end of a job that somebody cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CancelNote<'a> {
+    /// Login name of who did it.
+    pub who: &'a str,
+    /// What it waited for then, as [`WaitReason::word`] has it.
+    pub waited_for: Option<&'a str>,
+}
+
+impl<'a> CancelNote<'a> {
+    const BY: &'static str = "cancelled by ";
+    const WAITING: &'static str = " while it waited: ";
+
+    /// From the text; `None` for another note.
+    pub fn read(text: &'a str) -> Option<Self> {
+        let rest = text.strip_prefix(Self::BY)?;
+        Some(match rest.split_once(Self::WAITING) {
+            Some((who, reason)) => Self {
+                who,
+                waited_for: Some(reason),
+            },
+            None => Self {
+                who: rest,
+                waited_for: None,
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for CancelNote<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", Self::BY, self.who)?;
+        match self.waited_for {
+            Some(reason) => write!(f, "{}{reason}", Self::WAITING),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Why a job's program ended, as its node reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -19,6 +19,10 @@ pub const NAME_BYTES: usize = 255;
 pub const COMMENT_BYTES: usize = 4096;
 /// Most tasks in one job array unless the configuration says otherwise.
 pub const ARRAY_TASKS: u32 = 100_000;
+/// Longest time between submission and start that a configuration may ask for.
+pub const BATCH_DELAY: crate::Span = crate::Span::from_secs(3600);
+/// Highest id that a configuration may begin with.
+pub const FIRST_JOB: u64 = 1_000_000_000;
 /// Highest index of an array task.
 pub const ARRAY_INDEX: u32 = 4_000_000;
 /// Most names that a host list may expand to.

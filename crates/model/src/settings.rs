@@ -20,6 +20,10 @@ pub struct Settings {
     pub started: Time,
     /// The id that the next job gets.
     pub next_job: JobId,
+    /// The least id that the configuration allows.
+    pub first_job: JobId,
+    /// Batch jobs are looked at so long after their submission.
+    pub batch_delay: Span,
     /// Number of nodes.
     pub nodes: u32,
     /// Most tasks of one array.

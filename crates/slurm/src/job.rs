@@ -8,7 +8,7 @@
 use crate::show::mebibytes;
 use crate::{SlurmState, reason};
 use cosy_model::api::{JobField, Table};
-use cosy_model::job::NEVER_NOTE;
+use cosy_model::job::{CancelNote, NEVER_NOTE};
 use cosy_model::{ArraySpec, JobState, MiB, Span, Time};
 use std::collections::BTreeMap;
 
@@ -145,10 +145,9 @@ impl<'t> JobView<'t> {
             | JobState::Suspended
             | JobState::Completing
             | JobState::Completed => "None",
-            JobState::Cancelled if self.text(JobField::Reason) == cosy_model::job::NEVER_NOTE => {
-                reason::reason(&cosy_model::WaitReason::DependencyNever)
-            }
-            JobState::Cancelled => "None",
+            JobState::Cancelled => CancelNote::read(self.text(JobField::Reason))
+                .and_then(|note| reason::of_word(note.waited_for?))
+                .unwrap_or("None"),
             JobState::Failed if self.count(JobField::Signal) != 0 => "JobLaunchFailure",
             JobState::Failed => "NonZeroExitCode",
             JobState::TimedOut => "TimeLimit",
@@ -411,6 +410,15 @@ pub(crate) mod tests {
         check(&[(F::State, "timed_out"), (F::Signal, "15")], "TimeLimit");
         let never = [(F::State, "cancelled"), (F::Reason, NEVER_NOTE)];
         check(&never, "DependencyNeverSatisfied");
+        let waited = "cancelled by ann while it waited: held_by_user";
+        check(
+            &[(F::State, "cancelled"), (F::Reason, waited)],
+            "JobHeldUser",
+        );
+        check(
+            &[(F::State, "cancelled"), (F::Reason, "cancelled by ann")],
+            "None",
+        );
     }
 
     #[test]

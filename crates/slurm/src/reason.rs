@@ -30,6 +30,7 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
         WaitReason::HeldRequeued => "job requeued in held state",
         WaitReason::QueueTimeLimit => "PartitionTimeLimit",
         WaitReason::QueueNodeLimit => "PartitionNodeLimit",
+        WaitReason::QueueLimits => "PartitionConfig",
     }
 }
 
@@ -63,6 +64,7 @@ const ALL: &[WaitReason] = &[
     WaitReason::HeldRequeued,
     WaitReason::QueueTimeLimit,
     WaitReason::QueueNodeLimit,
+    WaitReason::QueueLimits,
 ];
 
 #[cfg(test)]

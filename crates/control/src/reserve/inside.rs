@@ -484,7 +484,7 @@ pub(crate) fn asked_core_ms(submitted: &Submitted) -> i128 {
     } else {
         limit
     };
-    let tasks = crate::show::asked_tasks(submitted);
+    let tasks = crate::show::asked_tasks(&submitted.spec.request);
     let cores = i128::from(tasks) * i128::from(submitted.spec.request.cores_per_task);
     cores * i128::from(limit.ms())
 }

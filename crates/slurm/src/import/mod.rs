@@ -65,6 +65,8 @@ struct Cluster {
     node_timeout: Option<Span>,
     keep_ended: Option<Span>,
     max_array_tasks: Option<u64>,
+    first_job: Option<u64>,
+    batch_delay: Option<Span>,
     no_backfill: bool,
     private: bool,
     memory_per_core: Option<u64>,
@@ -128,10 +130,8 @@ const MEANINGLESS: &[&str] = &[
     "DebugFlags",
     "MaxDBDMsgs",
     "GresTypes",
-    "SchedulerParameters",
     "BatchStartTimeout",
     "EpilogMsgTime",
-    "FirstJobId",
     "MaxJobId",
     "MaxJobCount",
     "LogTimeFormat",
@@ -193,6 +193,16 @@ impl Reader {
             "maxarraysize" => {
                 let size = value.parse::<u64>().ok();
                 cluster.max_array_tasks = size.map(|n| n.saturating_sub(1)).filter(|n| *n > 0);
+            }
+            "firstjobid" => {
+                let ids = 1..=cosy_model::limits::FIRST_JOB;
+                cluster.first_job = value.parse().ok().filter(|id| ids.contains(id));
+            }
+            "schedulerparameters" => {
+                cluster.batch_delay = batch_delay(value);
+                if value.split(',').any(|p| !p.trim().starts_with(BATCH_DELAY)) {
+                    self.without_meaning.insert(name.to_owned());
+                }
             }
             "schedulertype" => cluster.no_backfill = value.eq_ignore_ascii_case("sched/builtin"),
             "privatedata" => cluster.private = value.to_ascii_lowercase().contains("jobs"),
@@ -266,6 +276,17 @@ fn time(text: &str) -> Option<Span> {
     limit(text)
 }
 
+/// The only one of `SchedulerParameters` that means something here.
+const BATCH_DELAY: &str = "batch_sched_delay=";
+
+/// How long batch jobs are not looked at, if it is said.
+fn batch_delay(parameters: &str) -> Option<Span> {
+    let mut each = parameters.split(',').map(str::trim);
+    let seconds = each.find_map(|p| p.strip_prefix(BATCH_DELAY))?;
+    let delay = Span::from_secs(seconds.parse::<u32>().ok()?.into());
+    (delay > Span::ZERO).then(|| delay.min(cosy_model::limits::BATCH_DELAY))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +294,8 @@ mod tests {
 
     const CONF: &str = "ClusterName=base\nSlurmctldHost=vm(127.0.0.1)\nKillWait=3\n\
         MinJobAge=300\nMaxArraySize=100001\nDefMemPerCPU=100\nLicenses=lic:2\nProlog=/etc/p\n\
-        FooBar=1\nSlurmctldPort=17001\n\
+        FooBar=1\nSlurmctldPort=17001\nFirstJobId=1000\n\
+        SchedulerParameters=bf_continue,batch_sched_delay=2\n\
         NodeName=DEFAULT RealMemory=16000 Feature=fa\n\
         NodeName=n[1-8] CPUs=16 Gres=gpu:a100:2,fpga:1 Weight=3\n\
         PartitionName=DEFAULT MaxTime=1-00:00:00\n\
@@ -286,6 +308,7 @@ mod tests {
         let want = "\
 [cluster]
 name = \"base\"
+first_job_id = 1000
 
 [controller]
 state_dir = \"/var/lib/cosy\"
@@ -293,6 +316,7 @@ socket = \"/run/cosy/cosyd.sock\"
 
 [policy]
 grace = \"3s\"
+batch_delay = \"2s\"
 keep_ended = \"300s\"
 max_array_tasks = 100000
 visibility = \"all\"
@@ -332,9 +356,9 @@ others = \"deny\"
             [
                 "line 8: Prolog: write prolog = [\"/etc/p\"] into noded.toml",
                 "line 9: FooBar=1 is not carried over",
-                "line 12: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
-                "line 12: Weight=3 is not carried over",
-                "mean nothing here: SlurmctldHost, SlurmctldPort",
+                "line 14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
+                "line 14: Weight=3 is not carried over",
+                "mean nothing here: SchedulerParameters, SlurmctldHost, SlurmctldPort",
             ]
         );
     }

@@ -93,6 +93,9 @@ fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
     if !admins.is_empty() {
         out.list("admins", admins.iter().map(String::as_str));
     }
+    if let Some(first) = cluster.first_job {
+        out.plain("first_job_id", first);
+    }
     out.table("\n[controller]");
     out.text("state_dir", "/var/lib/cosy");
     out.text("socket", "/run/cosy/cosyd.sock");
@@ -101,6 +104,7 @@ fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
         out.plain("backfill", false);
     }
     out.seconds("grace", cluster.grace);
+    out.seconds("batch_delay", cluster.batch_delay);
     out.seconds("node_timeout", cluster.node_timeout);
     out.seconds("keep_ended", cluster.keep_ended);
     if let Some(most) = cluster.max_array_tasks {

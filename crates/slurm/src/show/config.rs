@@ -56,7 +56,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("DisableRootJobs", "No"),
         fixed("EnforcePartLimits", "NO"),
         fixed("Epilog", NULL),
-        fixed("FirstJobId", "1"),
+        ("FirstJobId", settings.first_job.to_string()),
         fixed("GetEnvTimeout", "2 sec"),
         fixed("GresTypes", NULL),
         ("GroupUpdateTime", seconds(settings.user_ttl)),
@@ -100,14 +100,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("RequeueExitHold", NULL),
         fixed("ResvOverRun", "0 min"),
         fixed("ReturnToService", "2"),
-        fixed(
-            "SchedulerParameters",
-            if settings.backfill {
-                "bf_continue"
-            } else {
-                NULL
-            },
-        ),
+        ("SchedulerParameters", scheduler(settings)),
         fixed(
             "SchedulerType",
             if settings.backfill {
@@ -168,6 +161,18 @@ pub fn license(license: &License, one_line: bool) -> String {
     )
 }
 
+/// The parameters of the scheduler that mean something here.
+fn scheduler(settings: &Settings) -> String {
+    let mut all = Vec::new();
+    if settings.backfill {
+        all.push("bf_continue".to_owned());
+    }
+    if settings.batch_delay > Span::ZERO {
+        all.push(format!("batch_sched_delay={}", settings.batch_delay.secs()));
+    }
+    or(&all.join(","), NULL)
+}
+
 fn licenses(all: &[License]) -> String {
     let each = |l: &License| format!("{}:{}", clean(&l.name), l.total);
     let all: Vec<String> = all.iter().map(each).collect();
@@ -207,6 +212,21 @@ mod tests {
             }],
             ..Settings::default()
         }
+    }
+
+    #[test]
+    fn the_scheduler() {
+        let check = |backfill, delay, want: &str| {
+            let settings = Settings {
+                backfill,
+                batch_delay: Span::from_secs(delay),
+                ..settings()
+            };
+            assert_eq!(scheduler(&settings), want);
+        };
+        check(false, 0, NULL);
+        check(true, 0, "bf_continue");
+        check(true, 2, "bf_continue,batch_sched_delay=2");
     }
 
     #[test]
