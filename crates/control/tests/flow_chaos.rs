@@ -293,7 +293,13 @@ impl Life {
         for flow in flows {
             assert!(!flow.row.is_live(), "it never ends: {:?}", flow.tasks);
             let done = flow.tasks.iter().all(|t| t.state == FlowTaskState::Done);
-            assert_eq!(done, flow.row.state == FlowState::Completed);
+            // One that is given up in its last moment may have done all.
+            match flow.row.state {
+                FlowState::Completed => assert!(done),
+                FlowState::Failed | FlowState::Expired => assert!(!done),
+                FlowState::Cancelled => {}
+                FlowState::Held | FlowState::Running => panic!("it never ends"),
+            }
             self.parents_came_first(flow);
             *self.tally.entry(flow.row.state).or_default() += 1;
         }

@@ -34,13 +34,14 @@ impl Controller {
     /// Asks for new plans where slots no longer fit.
     pub(crate) fn replan_due(&mut self, now: Time) {
         for id in self.flows.doubtful.clone() {
-            if self.flow_plans.replans(id) {
+            let pauses = self.flows.pauses.get(&id).is_some_and(|until| *until > now);
+            if pauses || self.flow_plans.replans(id) {
                 continue;
             }
             if !self.must_replan(id) {
                 self.flows.doubtful.remove(&id);
                 self.flows.pauses.remove(&id);
-            } else if self.flows.pauses.get(&id).is_none_or(|at| *at <= now) {
+            } else {
                 self.flows.pauses.insert(id, now + AGAIN);
                 self.ask_replan(now, id, None, None);
             }
@@ -209,11 +210,10 @@ impl Controller {
     pub(crate) fn replanned(&mut self, now: Time, replan: Replan, result: Planned) {
         let id = replan.flow;
         match result {
-            Ok(plan) => {
-                if let Err(refusal) = self.move_slots(now, &replan, plan) {
-                    self.cannot_replan(now, id, &refusal);
-                }
-            }
+            Ok(plan) => match self.move_slots(now, &replan, plan) {
+                Ok(()) => drop(self.flows.pauses.remove(&id)),
+                Err(refusal) => self.cannot_replan(now, id, &refusal),
+            },
             // Late is better than not at all.
             Err(LiveError::TooEarly { shortest_end, .. }) => {
                 self.ask_replan(now, id, replan.grows, Some(shortest_end));
