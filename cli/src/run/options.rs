@@ -80,6 +80,8 @@ pub struct RunOptions {
     pub bind: Bind,
     /// `--overlap`.
     pub overlap: bool,
+    /// `--overcommit`.
+    pub overcommit: bool,
     /// `--wait-for` or `--immediate`.
     pub patience: Option<Span>,
     /// `--label`.
@@ -181,6 +183,7 @@ fn step_args() -> impl Iterator<Item = Arg> {
         .value_parser(distribution),
         value("bind", "TO", "What tasks are bound to: cores, numa, none").value_parser(bind),
         flag("overlap", "Share cores, memory and GPUs with other steps"),
+        flag("overcommit", "Allow more tasks than cores"),
         value(
             "multi-prog",
             "FILE",
@@ -250,6 +253,7 @@ impl RunOptions {
             distribution: m.get_one("distribution").copied().unwrap_or_default(),
             bind: m.get_one("bind").copied().unwrap_or_default(),
             overlap: m.get_flag("overlap"),
+            overcommit: m.get_flag("overcommit"),
             patience: patience(m),
             label: m.get_flag("label"),
             unbuffered: m.get_flag("unbuffered"),

@@ -67,12 +67,17 @@ impl Controller {
                     .about(About::NodeCount),
             );
         }
-        let (per_task, per_node) = amounts(request, queue)?;
+        let (mut per_task, mut per_node) = amounts(request, queue)?;
+        let mut tasks_per_node = tasks_cap(request, queue, &per_task, &per_node);
+        if request.overcommit && !request.exclusive && !queue.spec.exclusive {
+            per_node.give(&std::mem::take(&mut per_task));
+            tasks_per_node = request.tasks_per_node.or(nodes.map(|n| tasks.div_ceil(n)));
+        }
         let demand = Demand {
             nodes,
             max_nodes: queue.spec.max_nodes,
             tasks,
-            tasks_per_node: tasks_cap(request, queue, &per_task, &per_node),
+            tasks_per_node,
             per_task,
             per_node,
             exclusive: request.exclusive || queue.spec.exclusive,

@@ -415,7 +415,7 @@ impl Controller {
     }
 
     /// The job as the planner knows it.
-    fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
+    pub(crate) fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
         let Place::Good {
             queue,
             level,

@@ -22,9 +22,14 @@ impl Controller {
     /// Starts what the planner says can start.
     pub(crate) fn start_jobs(&mut self, now: Time) {
         loop {
-            let starts = self.planned_starts(now);
+            let mut starts = self.planned_starts(now);
             if starts.is_empty() {
                 return;
+            }
+            let mut at = 0;
+            while let Some(id) = starts.get(at).copied() {
+                starts.extend(self.widen(now, id));
+                at += 1;
             }
             let mut again = false;
             for id in &starts {

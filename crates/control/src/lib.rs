@@ -54,6 +54,7 @@ mod steps;
 mod submit;
 mod suspend;
 mod variables;
+mod widen;
 
 pub use access::is_admin;
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};

@@ -349,10 +349,7 @@ impl Controller {
             },
             JobField::Cores => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.cores)).sum()),
-                None => number(
-                    u64::from(asked_tasks(&job.spec().request))
-                        * u64::from(job.spec().request.cores_per_task),
-                ),
+                None => number(asked_cores(&job.submitted)),
             },
             JobField::MemoryPerNode => {
                 match (run.and_then(|r| r.parts.first()), job.spec().request.memory) {
@@ -736,6 +733,16 @@ fn file_cell(
         JobField::Stderr => text(files.1.lossy()),
         _ => text(files.2.lossy()),
     }
+}
+
+/// Cores that a job asks for as a whole.
+fn asked_cores(job: &Submitted) -> u64 {
+    let request = &job.spec.request;
+    let takers = match request.overcommit && !job.is_exclusive() {
+        true => asked_nodes(job),
+        false => asked_tasks(request),
+    };
+    u64::from(takers) * u64::from(request.cores_per_task)
 }
 
 pub(crate) fn asked_tasks(request: &ResourceRequest) -> u32 {

@@ -48,6 +48,10 @@ fn random_spec(dice: &mut Dice) -> JobSpec {
         .other_per_node
         .set("fpga", u32::from(dice.chance(15)));
     s.time_limit = Some(Span::from_secs(5 + dice.below(60) as i64));
+    if dice.chance(30) {
+        s.request.max_nodes = s.request.nodes.map(|n| n + 1 + dice.below(2) as u32);
+    }
+    s.request.overcommit = dice.chance(10);
     s.requeue = dice.chance(50);
     s.hold = dice.chance(5);
     s

@@ -43,7 +43,8 @@ pub struct ResourceRequest {
     /// Number of nodes; `None`: as few as the tasks need.
     #[serde(default)]
     pub nodes: Option<u32>,
-    /// Most nodes, when `nodes` is only the least (`-N 2-4`); recorded.
+    /// Most nodes, when `nodes` is only the least (`-N 2-4`): as many are taken as nobody else
+    /// can use when the job starts. Without effect where `tasks` are given.
     #[serde(default)]
     pub max_nodes: Option<u32>,
     /// Number of tasks; `None`: one per node, or `tasks_per_node` on each.
@@ -73,6 +74,10 @@ pub struct ResourceRequest {
     /// Whole nodes, shared with nobody.
     #[serde(default)]
     pub exclusive: bool,
+    /// Each node is given cores and memory for one task, however many tasks it gets; without
+    /// effect on whole nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overcommit: bool,
     /// Features that every node must have.
     #[serde(default)]
     pub features: Vec<String>,
@@ -111,6 +116,7 @@ impl Default for ResourceRequest {
             gpu_types: crate::Counted::default(),
             other_per_node: crate::Counted::default(),
             exclusive: false,
+            overcommit: false,
             features: Vec::new(),
             any_features: Vec::new(),
             same_features: Vec::new(),

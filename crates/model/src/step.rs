@@ -209,6 +209,9 @@ pub struct StepSpec {
     /// Takes cores, memory and GPUs that other steps of the job hold, too.
     #[serde(default)]
     pub overlap: bool,
+    /// Tasks may be more than cores.
+    #[serde(default)]
+    pub overcommit: bool,
     /// How long it may wait until other steps give their share back; without end without.
     #[serde(default)]
     pub patience: Option<Span>,
@@ -271,6 +274,7 @@ impl StepSpec {
             distribution: Distribution::default(),
             bind: Bind::default(),
             overlap: false,
+            overcommit: false,
             patience: None,
             time_limit: None,
             grace: Span::ZERO,

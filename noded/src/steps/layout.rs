@@ -126,7 +126,11 @@ impl<'a> Plan<'a> {
             .gpus
             .checked_div(spec.gpus_per_task)
             .unwrap_or(u32::MAX);
-        (free.cores / self.cores_per_task)
+        let by_cores = free.cores / self.cores_per_task;
+        // What does not fit is dealt out once it is known how much that is.
+        let least = u32::from(spec.overcommit);
+        by_cores
+            .max(least)
             .min(by_gpus)
             .min(spec.tasks_per_node.unwrap_or(u32::MAX))
     }
@@ -139,9 +143,12 @@ impl<'a> Plan<'a> {
         }
         let tasks = self.tasks()?;
         let nodes = self.nodes_for(tasks)?;
-        let room: Vec<u32> = (0..self.room.len())
+        let mut room: Vec<u32> = (0..self.room.len())
             .map(|at| if nodes[at] { self.room[at] } else { 0 })
             .collect();
+        if spec.overcommit {
+            overcommit(&mut room, tasks, spec.tasks_per_node.unwrap_or(u32::MAX));
+        }
         match u64::from(tasks) <= sum(&room) {
             true => Ok(count_out(self.block(), tasks, &room)),
             false => Err(self.shortage(tasks)),
@@ -161,7 +168,8 @@ impl<'a> Plan<'a> {
         if all == 0 {
             return Err(self.none_left());
         }
-        match wanted.iter().zip(&self.room).all(|(w, r)| w <= r) {
+        let fits = || wanted.iter().zip(&self.room).all(|(w, r)| w <= r);
+        match self.spec.overcommit || fits() {
             true => Ok(wanted),
             false => Err(self.shortage(all)),
         }
@@ -308,6 +316,20 @@ pub fn gpus_wanted(spec: &StepSpec, tasks: u32) -> Option<u32> {
         (0, None) => None,
         (0, Some(gpus)) => Some(gpus),
         (each, _) => Some(each.saturating_mul(tasks)),
+    }
+}
+
+/// Makes room for all tasks: what is more than cores goes evenly to the nodes that are used, up
+/// to `most` on each.
+fn overcommit(room: &mut [u32], tasks: u32, most: u32) {
+    let nodes = room.iter().filter(|r| **r > 0).count() as u64;
+    let extra = u64::from(tasks).saturating_sub(sum(room));
+    let Some(each) = (extra + nodes.saturating_sub(1)).checked_div(nodes) else {
+        return;
+    };
+    let each = u32::try_from(each).unwrap_or(u32::MAX);
+    for r in room.iter_mut().filter(|r| **r > 0) {
+        *r = r.saturating_add(each).min(most.max(*r));
     }
 }
 

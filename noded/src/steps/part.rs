@@ -187,7 +187,7 @@ impl Steps {
             return Err(format!("node {foreign} is not of job {}", key.attempt.job));
         }
         let (wanted, there) = (cores_of(order), job.allocation.cores.len());
-        match wanted > there {
+        match wanted > there && !order.spec.overcommit {
             true => Err(format!(
                 "step {key} needs {wanted} cores here; job {} has {there}",
                 key.attempt.job

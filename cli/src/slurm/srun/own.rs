@@ -43,8 +43,6 @@ pub struct Own {
     pub task_prolog: Option<String>,
     /// `--task-epilog`.
     pub task_epilog: Option<String>,
-    /// `--overcommit`.
-    pub overcommit: bool,
 }
 
 impl Own {
@@ -84,7 +82,6 @@ impl Own {
             "epilog" => self.epilog = program(),
             "task-prolog" => self.task_prolog = program(),
             "task-epilog" => self.task_epilog = program(),
-            "overcommit" => self.overcommit = true,
             _ => {}
         }
         Ok(())

@@ -34,6 +34,7 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
         tasks: wishes.tasks.or_else(dealt),
         tasks_per_node: wishes.tasks_per_node,
         cores_per_task: wishes.cores_per_task,
+        overcommit: wishes.overcommit,
         memory: memory(program, wishes),
         gpus: wishes.gpus.clone(),
         gpus_per_node: wishes.gpus_per_node.clone(),

@@ -14,6 +14,8 @@ pub struct Asked {
     pub tasks_per_node: Option<u32>,
     /// Cores of each task.
     pub cores_per_task: Option<u32>,
+    /// More tasks than cores.
+    pub overcommit: bool,
     /// Memory; in the environment of `salloc` only, elsewhere the node sets it.
     pub memory: Option<Memory>,
     /// GPUs of the job, as given.
@@ -50,6 +52,9 @@ impl Asked {
         }
         all.set_some("SLURM_NTASKS_PER_NODE", self.tasks_per_node);
         all.set_some("SLURM_CPUS_PER_TASK", self.cores_per_task);
+        if self.overcommit {
+            all.set("SLURM_OVERCOMMIT", 1);
+        }
         if let Some(memory) = self.memory {
             memory.set(&mut all);
         }

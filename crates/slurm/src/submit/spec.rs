@@ -153,6 +153,7 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         cores_per_task: wishes.cores_per_task.unwrap_or(1),
         disk_per_node: wishes.disk.unwrap_or_default(),
         exclusive: wishes.exclusive.unwrap_or(false),
+        overcommit: wishes.overcommit,
         features: features.all,
         any_features: features.any,
         same_features: features.same,
@@ -192,7 +193,8 @@ fn node_counts(wishes: &Wishes, named: usize) -> Result<(Option<u32>, Option<u32
         return Err(count::too_few_nodes(named, asked.most));
     }
     let least = asked.least.max(named);
-    Ok((Some(least), Some(asked.most).filter(|m| *m > least)))
+    let most = Some(asked.most).filter(|most| *most > least && !wishes.fewest_nodes);
+    Ok((Some(least), most))
 }
 
 /// GPUs and other countable resources, brought to numbers on each node.

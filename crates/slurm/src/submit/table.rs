@@ -117,7 +117,7 @@ const PLACED: Status = Ignored("nodes are taken in the order of the configuratio
 const BINDING: Status = Ignored("the system binds tasks to the cores of their job");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [Entry; 147] = [
+pub static TABLE: [Entry; 146] = [
     both(
         SBATCH,
         b'a',
@@ -550,16 +550,7 @@ pub static TABLE: [Entry; 147] = [
         "file for standard output",
     ),
     both(
-        BATCH_ALLOC,
-        b'O',
-        "overcommit",
-        Nothing,
-        "",
-        Refused("each task has cores of its own here"),
-        "more tasks than cores",
-    ),
-    both(
-        SRUN,
+        ALL,
         b'O',
         "overcommit",
         Nothing,
@@ -839,7 +830,7 @@ pub static TABLE: [Entry; 147] = [
         "use-min-nodes",
         Nothing,
         "",
-        Accepted("the smaller number is always taken"),
+        Done,
         "take the smaller number of nodes",
     ),
     both(ALL, b'v', "verbose", Nothing, "", Done, "say more"),

@@ -100,6 +100,10 @@ pub struct Wishes {
     pub disk: Option<MiB>,
     /// `--exclusive`, `--oversubscribe`.
     pub exclusive: Option<bool>,
+    /// `--overcommit`.
+    pub overcommit: bool,
+    /// `--use-min-nodes`.
+    pub fewest_nodes: bool,
     /// `--gres`, as text.
     pub gres: Option<String>,
     /// `--gpus`, as text.
@@ -293,6 +297,8 @@ impl Wishes {
             "tmp" => self.disk = Some(size()?),
             "exclusive" => self.exclusive = Some(exclusive(found)?),
             "oversubscribe" => self.exclusive = Some(false),
+            "overcommit" => self.overcommit = true,
+            "use-min-nodes" => self.fewest_nodes = true,
             _ => return Ok(false),
         }
         Ok(true)

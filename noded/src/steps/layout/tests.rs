@@ -60,6 +60,29 @@ fn tasks_and_nodes() {
 }
 
 #[test]
+fn more_tasks_than_cores() {
+    let over = |tasks, nodes| {
+        move |s: &mut StepSpec| {
+            (s.overcommit, s.overlap) = (true, true);
+            (s.tasks, s.nodes) = (tasks, nodes);
+        }
+    };
+    check(&[2], over(Some(5), None), "n1:0,1,2,3,4");
+    check(&[1, 1], over(Some(6), Some(2)), "n1:0,1,2 n2:3,4,5");
+    check(&[4, 4], over(Some(3), None), "n1:0,1,2");
+    // What does not fit goes evenly to all.
+    check(&[2, 1], over(Some(7), Some(2)), "n1:0,1,2,3 n2:4,5,6");
+    check(
+        &[1, 1],
+        |s| {
+            over(Some(6), Some(2))(s);
+            s.tasks_per_node = Some(2);
+        },
+        "6 tasks of 1 core need 6 cores; job 12 has 2 on 2 nodes (n1: 1, n2: 1)",
+    );
+}
+
+#[test]
 fn distributions() {
     let cyclic = |s: &mut StepSpec| s.distribution = Distribution::Cyclic;
     check(

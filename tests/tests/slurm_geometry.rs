@@ -1,0 +1,64 @@
+//! What Slurm's options make of numbers of nodes, tasks and cores.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::JobId;
+use cosy_tests::run::Output;
+use cosy_tests::{Cluster, Options};
+use std::fs;
+
+fn cluster(nodes: usize) -> Cluster {
+    Cluster::start(nodes, Options::default())
+}
+
+fn run(c: &Cluster, line: &str) -> Output {
+    let words: Vec<&str> = line.split(' ').collect();
+    c.run(&words)
+}
+
+/// Runs the script with these options and gives what it has written.
+#[track_caller]
+fn batch(c: &Cluster, options: &str, script: &str) -> String {
+    let words: Vec<&str> = options.split(' ').collect();
+    let words = [&["sbatch", "--parsable", "-o", "out"], &words[..]].concat();
+    let said = c.run(&[&words[..], &["--wrap", script]].concat()).expect(0);
+    let job = JobId(said.out.trim().parse().unwrap());
+    c.until_end(job);
+    fs::read_to_string(c.work().join("out")).unwrap()
+}
+
+#[test]
+fn between_a_least_and_a_most_number_of_nodes() {
+    let c = cluster(3);
+    let told = "echo $SLURM_JOB_NUM_NODES $SLURM_NNODES $SLURM_JOB_NODELIST \
+                $SLURM_TASKS_PER_NODE $SLURM_NTASKS.; srun true; srun -l hostname | wc -l";
+    let check = |options: &str, want: &str| assert_eq!(batch(&c, options, told), want, "{options}");
+    check("-N1-2", "2 2 n[1-2] 1(x2) .\n2\n");
+    check("-N2-8", "3 3 n[1-3] 1(x3) .\n3\n");
+    check("-N1-2 --ntasks-per-node=2", "2 2 n[1-2] 2(x2) 2.\n2\n");
+    check("-N1-3 --use-min-nodes", "1 1 n1 1 .\n1\n");
+    let said = c.run(&["srun", "-l", "-N1-2", "sh", "-c", "echo $SLURM_NNODES"]);
+    let mut lines: Vec<&str> = said.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["0: 2", "1: 2"], "{}", said.err);
+}
+
+#[test]
+fn more_tasks_than_cores() {
+    let c = cluster(2);
+    let told =
+        "echo $SLURM_OVERCOMMIT $SLURM_NTASKS $SLURM_JOB_CPUS_PER_NODE; srun hostname | wc -l";
+    assert_eq!(batch(&c, "-O -N1 -n9", told), "1 9 1\n9\n");
+    assert_eq!(batch(&c, "-O -N2 -n10 -c2", told), "1 10 2(x2)\n10\n");
+    // In a job that has enough for itself only.
+    let step = "srun -O -n6 hostname | wc -l; srun -n6 true 2>&1 | head -1";
+    let said = batch(&c, "-n1", step);
+    assert!(said.starts_with("6\nsrun: error:"), "{said}");
+    let said = run(&c, "srun -O -n12 -N2 -l hostname");
+    assert_eq!(
+        (said.code, said.out.lines().count()),
+        (0, 12),
+        "{}",
+        said.err
+    );
+}
