@@ -2,7 +2,8 @@
 //! (2006), section 4.
 //!
 //! [`spare`] is Table 1, [`failures`] Table 2, [`times`] Figure 9; [`study`] runs them,
-//! [`claims`] tries what the paper says, [`paper`] has its figures.
+//! [`claims`] tries what the paper says, [`paper`] has its figures; [`queue`] is beyond the
+//! paper: workflows beside the jobs of a log.
 //!
 //! Every plan is made by `cosy_sched::workflow`, as for a running cluster. It knows nothing of
 //! files or clocks: the time that planning takes is told by whoever calls.
@@ -10,6 +11,7 @@
 pub mod claims;
 pub mod failures;
 pub mod paper;
+pub mod queue;
 pub mod report;
 pub mod spare;
 pub mod study;

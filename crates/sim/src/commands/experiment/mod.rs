@@ -1,6 +1,7 @@
 //! The command `cosy-sim experiment`: the papers' experiments again.
 
 mod cosy;
+mod flow_queue;
 mod notice;
 mod pricing;
 mod whatif;

@@ -21,10 +21,12 @@ Examples:
   cosy-sim experiment workflow
   cosy-sim experiment workflow --runs 10 --json all.json
   cosy-sim generate --dag montage > m.json && cosy-sim experiment workflow --dag-file m.json
+  cosy-sim experiment workflow --queue KTH-SP2-1996-2.1-cln.swf.gz --load 10 --slack 50
 
 Graphs of five kinds on five machines, four first schedules, six ways to share out the time
 until the deadline. A unit of the paper's time is a second. With --dag-file only that graph
-is planned, in all these ways.";
+is planned, in all these ways. With --queue workflows arrive on a machine that serves the jobs
+of a log, with slots or as plain jobs, and are planned again or not.";
 
 const MOST_RUNS: u64 = 10_000;
 
@@ -52,6 +54,7 @@ pub fn command() -> Command {
             option("json", "FILE").help("Writes everything there as JSON; - for standard output"),
             check(),
         ])
+        .args(super::flow_queue::options())
 }
 
 /// Runs it.
@@ -59,6 +62,9 @@ pub fn command() -> Command {
 /// # Errors
 /// A file that cannot be read or written, or holds no graph.
 pub fn run(options: &ArgMatches) -> anyhow::Result<ExitCode> {
+    if let Some(path) = options.get_one::<String>("queue") {
+        return super::flow_queue::run(path, options);
+    }
     let deadline_ms = options.get_one("deadline").map_or(0, |span: &Span| span.0);
     if let Some(path) = options.get_one::<String>("dag-file") {
         return one(path, deadline_ms);

@@ -1,0 +1,258 @@
+//! Event by event: at each instant first the ends of jobs and tasks, then slots that are
+//! over, submissions and cancellations, arrivals of workflows, slots that begin, tasks that
+//! can begin earlier; then one pass of the planner.
+
+use super::state::{State, Task, TaskRef};
+use super::{Flow, FlowEnd, Scheme, Setting};
+use crate::replay::{Machine, Ran, waiting};
+use crate::workload::Job;
+use cosy_model::{JobId, QueueId, Span, Time};
+use cosy_sched::{Demand, Policy, Scheduler};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+/// A machine, its queue, and the workflows beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bench<'a> {
+    /// The machine.
+    pub machine: Machine,
+    /// How the queue is served.
+    pub policy: Policy,
+    /// By submit time.
+    pub jobs: &'a [Job],
+    /// By arrival.
+    pub flows: &'a [Flow],
+    /// Nodes of a task.
+    pub task_nodes: u32,
+}
+
+/// What became of it all. Times of tasks are those of each, not times nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// By job of the queue.
+    pub ran: Vec<Option<Ran>>,
+    /// Jobs larger than the machine.
+    pub too_large: u64,
+    /// By workflow, with its deadline.
+    pub ends: Vec<(Time, FlowEnd)>,
+    /// When tasks ran, with the workflow.
+    pub tasks: Vec<(usize, Time, Time)>,
+    /// Used time in slots that have begun, and their lengths, grown ones in full.
+    pub slots: (Span, Span),
+    /// So often a rest was planned again.
+    pub replans: u64,
+}
+
+/// What is due, in the order in which it is done at an instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Event {
+    JobEnd(usize),
+    TaskEnd(TaskRef),
+    SlotEnd(TaskRef),
+    Submit(usize),
+    Cancel(usize),
+    Arrive(usize),
+    SlotStart(TaskRef),
+}
+
+pub(super) struct Run<'a> {
+    pub bench: &'a Bench<'a>,
+    pub setting: &'a Setting,
+    pub scheduler: Scheduler,
+    /// What a task asks for.
+    pub task_demand: Arc<Demand>,
+    pub states: Vec<State>,
+    pub out: Outcome,
+    demands: BTreeMap<(u32, Option<u32>), Option<Arc<Demand>>>,
+    due: BinaryHeap<Reverse<(Time, Event)>>,
+    /// Nodes came free at this instant.
+    freed: bool,
+}
+
+impl Bench<'_> {
+    /// Runs it.
+    pub fn run(&self, setting: &Setting) -> Outcome {
+        let mut run = Run::new(self, setting);
+        while let Some(Reverse((now, _))) = run.due.peek().copied() {
+            run.instant(now);
+        }
+        let end = |state: State| (state.deadline, state.end.unwrap_or(FlowEnd::Failed));
+        run.out.ends = run.states.into_iter().map(end).collect();
+        run.out
+    }
+
+    fn task_demand(&self) -> Demand {
+        self.machine.demand(&Job {
+            processors: self.task_nodes * self.machine.cores,
+            nodes: Some(self.task_nodes),
+            ..Job::default()
+        })
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(bench: &'a Bench<'a>, setting: &'a Setting) -> Self {
+        let submits = bench.jobs.iter().enumerate();
+        let submits = submits.map(|(at, job)| Reverse((job.submit, Event::Submit(at))));
+        let arrivals = bench.flows.iter().enumerate();
+        let arrivals = arrivals.map(|(at, flow)| Reverse((flow.at, Event::Arrive(at))));
+        let state = |flow: &Flow| State {
+            tasks: vec![Task::Open; flow.estimates.len()],
+            deadline: flow.at,
+            end: None,
+        };
+        Self {
+            bench,
+            setting,
+            scheduler: bench.machine.scheduler(bench.policy),
+            task_demand: Arc::new(bench.task_demand()),
+            states: bench.flows.iter().map(state).collect(),
+            out: Outcome {
+                ran: vec![None; bench.jobs.len()],
+                ..Outcome::default()
+            },
+            demands: BTreeMap::new(),
+            due: submits.chain(arrivals).collect(),
+            freed: false,
+        }
+    }
+
+    fn instant(&mut self, now: Time) {
+        self.freed = false;
+        self.events(now);
+        if self.freed && matches!(self.setting.scheme, Scheme::Slots { early: true, .. }) {
+            self.begin_early(now);
+        }
+        self.pass(now);
+    }
+
+    fn events(&mut self, now: Time) {
+        while let Some(Reverse((at, event))) = self.due.peek().copied() {
+            if at > now {
+                return;
+            }
+            self.due.pop();
+            match event {
+                Event::JobEnd(job) => self.freed |= self.scheduler.end(JobId(job as u64)),
+                Event::TaskEnd(task) => self.task_end(now, task),
+                Event::SlotEnd(task) => self.slot_end(now, task),
+                Event::Submit(job) => self.submit(job),
+                Event::Cancel(job) => {
+                    self.scheduler.dequeue(JobId(job as u64));
+                }
+                Event::Arrive(flow) => self.arrive(now, flow),
+                Event::SlotStart(task) => self.slot_start(now, task),
+            }
+        }
+    }
+
+    pub fn expect(&mut self, at: Time, event: Event) {
+        self.due.push(Reverse((at, event)));
+    }
+
+    fn submit(&mut self, at: usize) {
+        let job = &self.bench.jobs[at];
+        let Some(demand) = self.demand(job) else {
+            self.out.too_large += 1;
+            return;
+        };
+        self.scheduler.enqueue(waiting(at as u64, job, &demand));
+        if let Some(cancel) = job.cancel {
+            self.expect(cancel.max(job.submit), Event::Cancel(at));
+        }
+    }
+
+    fn demand(&mut self, job: &Job) -> Option<Arc<Demand>> {
+        let (machine, scheduler) = (self.bench.machine, &self.scheduler);
+        let demand = self.demands.entry((job.processors, job.nodes));
+        let demand = demand.or_insert_with(|| {
+            let demand = machine.demand(job);
+            let fits = scheduler.could_ever_run(&demand).is_ok();
+            fits.then(|| Arc::new(demand))
+        });
+        demand.clone()
+    }
+
+    fn pass(&mut self, now: Time) {
+        let starts = self.scheduler.schedule(now);
+        let first = self.scheduler.first_waiting(QueueId(0)).copied();
+        for start in starts {
+            if let Some(task) = TaskRef::of(start) {
+                self.plain_started(now, task);
+                continue;
+            }
+            let at = start.0 as usize;
+            let job = &self.bench.jobs[at];
+            let end = now + job.run.min(job.limit).max(Span(1));
+            let before = first.is_some_and(|first| (first.submit, first.job) < (job.submit, start));
+            self.out.ran[at] = Some(Ran {
+                start: now,
+                end,
+                backfilled: before,
+            });
+            self.expect(end, Event::JobEnd(at));
+        }
+    }
+
+    fn task_end(&mut self, now: Time, of: TaskRef) {
+        let actual = self.bench.flows[of.flow].actual[of.task];
+        let start = match &self.states[of.flow].tasks[of.task] {
+            Task::Running(start, _) if *start + actual == now => *start,
+            Task::Running(..) | Task::Open | Task::Planned(_) | Task::Done(..) | Task::Ended => {
+                return;
+            }
+        };
+        self.leave(now, of);
+        let state = &mut self.states[of.flow];
+        state.tasks[of.task] = Task::Done(start, now);
+        let whole = state
+            .tasks
+            .iter()
+            .all(|task| matches!(task, Task::Done(..)));
+        if whole {
+            state.end = Some(FlowEnd::Done(now));
+        } else if state.end.is_none() && self.setting.scheme == Scheme::Plain {
+            self.release_jobs(of.flow);
+        }
+    }
+
+    /// A running task ends, done or not.
+    pub fn leave(&mut self, now: Time, of: TaskRef) {
+        self.scheduler.end(of.job());
+        self.freed = true;
+        if let Task::Running(start, held) = &self.states[of.flow].tasks[of.task] {
+            self.out.tasks.push((of.flow, *start, now));
+            let slot = held.end.since(held.start);
+            self.out.slots.0 = self.out.slots.0 + now.since(*start);
+            self.out.slots.1 = self.out.slots.1 + slot;
+        }
+    }
+
+    /// A task is ended before it is done: what has not started is given back.
+    pub fn fail(&mut self, now: Time, of: TaskRef) {
+        self.leave(now, of);
+        let state = &mut self.states[of.flow];
+        state.tasks[of.task] = Task::Ended;
+        state.end = Some(FlowEnd::Failed);
+        self.give_back(of.flow);
+    }
+
+    /// Slots and jobs of a workflow that have not begun go.
+    pub fn give_back(&mut self, flow: usize) {
+        for (task, state) in self.states[flow].tasks.iter_mut().enumerate() {
+            let of = TaskRef { flow, task };
+            match state {
+                Task::Planned(_) => {
+                    self.scheduler.remove_block(of.slot());
+                }
+                Task::Open => {
+                    self.scheduler.dequeue(of.job());
+                }
+                Task::Running(..) | Task::Done(..) | Task::Ended => continue,
+            }
+            *state = Task::Ended;
+            self.freed = true;
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Workflows beside the queue: a log's jobs are backfilled around the slots of workflows
+//! that arrive by chance, with and without planning again.
+//!
+//! The paper leaves this open (section 5). Every plan is made by `Scheduler::plan_flow` on the
+//! machine as it is at that moment, slots become blocks of the same planner, and everything
+//! else is started by it. It knows nothing of files or clocks.
+//!
+//! What always holds: a task starts when all its parents are done and never runs beyond its
+//! slot; what is not used of a slot goes back to the queue at once; the same seeds give the
+//! same run.
+
+pub mod draw;
+mod drive;
+pub mod figures;
+mod plain;
+pub mod report;
+mod slots;
+mod state;
+pub mod study;
+
+pub use drive::{Bench, Outcome};
+pub use state::{Flow, FlowEnd, Scheme, Setting};

@@ -1,0 +1,252 @@
+//! Slots: planned on arrival, begun in time or earlier, grown and planned again.
+//!
+//! As the controller does: a slot that is too short grows by an eighth of the estimate, at
+//! least half a minute, or by as much of that as is free; over slots of its own workflow if
+//! need be, which are planned again. A deadline that cannot be kept any more is given up for
+//! the earliest end that can.
+
+use super::drive::{Event, Run};
+use super::state::{Held, Task, TaskRef};
+use super::{FlowEnd, Scheme};
+use cosy_model::workflow::{FlowDeadline, FlowScheduler};
+use cosy_model::{NodeShare, Span, Time};
+use cosy_sched::workflow::live::{Fixed, LiveEdge, LiveError, LiveFlow, LivePlan, LiveTask};
+use cosy_sched::{Block, NodeMask};
+use std::sync::Arc;
+
+/// A slot grows by this part of the estimate.
+const PART: i64 = 8;
+/// By so much at least.
+const STEP: Span = Span::from_secs(30);
+/// It is not worth growing by less.
+const LEAST: Span = Span::from_secs(1);
+
+impl Run<'_> {
+    /// A workflow comes: its deadline is that of a plan around everything there is now.
+    pub fn arrive(&mut self, now: Time, flow: usize) {
+        let slack = FlowDeadline::Slack(self.setting.slack_percent.saturating_mul(10));
+        let live = self.live(now, flow, slack);
+        let Ok(plan) = self.scheduler.plan_flow(now, &live) else {
+            self.states[flow].end = Some(FlowEnd::Refused);
+            return;
+        };
+        self.states[flow].deadline = plan.deadline;
+        match self.setting.scheme {
+            Scheme::Plain => self.release_jobs(flow),
+            Scheme::Slots { .. } => self.book(flow, plan),
+        }
+    }
+
+    fn live(&self, now: Time, flow: usize, deadline: FlowDeadline) -> LiveFlow {
+        let wanted = &self.bench.flows[flow];
+        let tasks = wanted.estimates.iter().zip(&self.states[flow].tasks);
+        let task = |(estimate, task): (&Span, &Task)| LiveTask {
+            demand: Arc::clone(&self.task_demand),
+            estimates: vec![*estimate],
+            tariff: 0,
+            fixed: fixed(task),
+        };
+        let edge = |(from, to): &(usize, usize)| LiveEdge {
+            from: *from,
+            to: *to,
+            data_bytes: 0,
+        };
+        let planned = |task: &usize| matches!(self.states[flow].tasks[*task], Task::Planned(_));
+        LiveFlow {
+            tasks: tasks.map(task).collect(),
+            edges: wanted.edges.iter().map(edge).collect(),
+            sets: vec![NodeMask::all(self.bench.machine.nodes as usize)],
+            mib_us: vec![vec![0]],
+            earliest: now,
+            deadline,
+            scheduler: FlowScheduler::default(),
+            policy: self.setting.policy,
+            threshold_permille: super::super::THRESHOLD_PERCENT as u32 * 10,
+            margin: Span::ZERO,
+            replaces: (0..wanted.estimates.len())
+                .filter(planned)
+                .map(|task| TaskRef { flow, task }.slot())
+                .collect(),
+            pricing: None,
+        }
+    }
+
+    /// The slots of a plan take the place of those that have not begun.
+    fn book(&mut self, flow: usize, plan: LivePlan) {
+        for (task, slot) in plan.slots.into_iter().enumerate() {
+            if slot.shares.is_empty() {
+                continue;
+            }
+            let of = TaskRef { flow, task };
+            let held = Held {
+                start: slot.start,
+                end: slot.end,
+                shares: slot.shares,
+            };
+            self.reserve(of, &held);
+            self.expect(held.start, Event::SlotStart(of));
+            self.states[flow].tasks[task] = Task::Planned(held);
+        }
+    }
+
+    fn reserve(&mut self, of: TaskRef, held: &Held) {
+        self.scheduler.add_block(Block {
+            reservation: of.slot(),
+            shares: held.shares.clone(),
+            start: held.start,
+            end: held.end,
+        });
+    }
+
+    pub fn slot_start(&mut self, now: Time, of: TaskRef) {
+        if let Task::Planned(held) = &self.states[of.flow].tasks[of.task]
+            && held.start == now
+        {
+            let held = held.clone();
+            self.begin(now, of, held);
+        }
+    }
+
+    fn begin(&mut self, now: Time, of: TaskRef, held: Held) {
+        debug_assert!(
+            self.bench.flows[of.flow].is_ready(of.task, |task| self.states[of.flow].is_done(task)),
+            "{of:?} begins before its parents are done"
+        );
+        self.scheduler.remove_block(of.slot());
+        self.scheduler
+            .start_running(of.job(), held.shares.clone(), held.end, true);
+        let actual = self.bench.flows[of.flow].actual[of.task];
+        self.expect(now + actual, Event::TaskEnd(of));
+        self.expect(held.end, Event::SlotEnd(of));
+        self.states[of.flow].tasks[of.task] = Task::Running(now, held);
+    }
+
+    /// Tasks whose parents are done begin where their nodes are free until their slots end.
+    pub fn begin_early(&mut self, now: Time) {
+        for flow in 0..self.states.len() {
+            if self.states[flow].end.is_some() || self.bench.flows[flow].at > now {
+                continue;
+            }
+            for task in 0..self.states[flow].tasks.len() {
+                self.try_early(now, TaskRef { flow, task });
+            }
+        }
+    }
+
+    fn try_early(&mut self, now: Time, of: TaskRef) {
+        let state = &self.states[of.flow];
+        let Task::Planned(held) = &state.tasks[of.task] else {
+            return;
+        };
+        if !self.bench.flows[of.flow].is_ready(of.task, |task| state.is_done(task)) {
+            return;
+        }
+        let held = held.clone();
+        self.scheduler.remove_block(of.slot());
+        let length = held.end.since(now);
+        match self.scheduler.are_free(now, &held.shares, now, length) {
+            true => self.begin(now, of, held),
+            false => self.reserve(of, &held),
+        }
+    }
+
+    /// A slot is over, and its task is not done.
+    pub fn slot_end(&mut self, now: Time, of: TaskRef) {
+        let held = match &self.states[of.flow].tasks[of.task] {
+            Task::Running(_, held) if held.end == now => held.clone(),
+            Task::Running(..) | Task::Open | Task::Planned(_) | Task::Done(..) | Task::Ended => {
+                return;
+            }
+        };
+        let replan = matches!(self.setting.scheme, Scheme::Slots { replan: true, .. });
+        if !replan || self.states[of.flow].end.is_some() || !self.grow(now, of, held) {
+            self.fail(now, of);
+        }
+    }
+
+    /// Makes a slot longer; false when its nodes are others' from now on.
+    fn grow(&mut self, now: Time, of: TaskRef, mut held: Held) -> bool {
+        let estimate = self.bench.flows[of.flow].estimates[of.task];
+        let step = Span(estimate.0 / PART).max(STEP);
+        self.scheduler.end(of.job());
+        let (by, over) = match self.free_behind(now, &held.shares, step) {
+            Some(by) => (by, false),
+            None => match self.free_over_own(now, of.flow, &held.shares, step) {
+                Some(by) => (by, true),
+                None => return false,
+            },
+        };
+        held.end = now + by;
+        let shares = held.shares.clone();
+        self.scheduler
+            .start_running(of.job(), shares, held.end, true);
+        self.expect(held.end, Event::SlotEnd(of));
+        let end = held.end;
+        if let Task::Running(_, slot) = &mut self.states[of.flow].tasks[of.task] {
+            *slot = held;
+        }
+        if over || self.makes_late(of, end) {
+            self.replan(now, of.flow);
+        }
+        true
+    }
+
+    fn free_behind(&self, now: Time, shares: &[NodeShare], step: Span) -> Option<Span> {
+        let halves = std::iter::successors(Some(step), |span| Some(Span(span.0 / 2)));
+        let mut worth = halves.take_while(|span| *span >= LEAST);
+        worth.find(|span| self.scheduler.are_free(now, shares, now, *span))
+    }
+
+    fn free_over_own(
+        &self,
+        now: Time,
+        flow: usize,
+        shares: &[NodeShare],
+        step: Span,
+    ) -> Option<Span> {
+        let mut without = self.scheduler.clone();
+        for (task, state) in self.states[flow].tasks.iter().enumerate() {
+            if matches!(state, Task::Planned(_)) {
+                without.remove_block(TaskRef { flow, task }.slot());
+            }
+        }
+        without.are_free(now, shares, now, step).then_some(step)
+    }
+
+    /// A child's slot begins before that.
+    fn makes_late(&self, of: TaskRef, end: Time) -> bool {
+        let tasks = &self.states[of.flow].tasks;
+        let mut edges = self.bench.flows[of.flow].edges.iter();
+        edges.any(|(from, to)| {
+            *from == of.task && matches!(&tasks[*to], Task::Planned(held) if held.start < end)
+        })
+    }
+
+    /// What has not begun is planned again.
+    fn replan(&mut self, now: Time, flow: usize) {
+        self.out.replans += 1;
+        let deadline = self.states[flow].deadline;
+        let mut live = self.live(now, flow, FlowDeadline::By(deadline));
+        let mut plan = self.scheduler.plan_flow(now, &live);
+        if let Err(LiveError::TooEarly { shortest_end, .. }) = plan {
+            live.deadline = FlowDeadline::By(shortest_end);
+            plan = self.scheduler.plan_flow(now, &live);
+        }
+        match plan {
+            Ok(plan) => self.book(flow, plan),
+            Err(_) => {
+                self.states[flow].end = Some(FlowEnd::Failed);
+                self.give_back(flow);
+            }
+        }
+    }
+}
+
+fn fixed(task: &Task) -> Option<Fixed> {
+    let (start, end) = match task {
+        Task::Running(start, held) => (*start, held.end),
+        Task::Done(start, end) => (*start, *end),
+        Task::Open | Task::Planned(_) | Task::Ended => return None,
+    };
+    Some(Fixed { start, end, set: 0 })
+}

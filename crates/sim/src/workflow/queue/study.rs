@@ -1,0 +1,154 @@
+//! All runs: loads, slacks, ways to run workflows, several drawings of each.
+
+use super::draw::Load;
+use super::figures::{Figures, window};
+use super::{Bench, Scheme, Setting};
+use crate::booking::each::each;
+use crate::replay::Machine;
+use crate::workload::Job;
+use cosy_sched::Policy;
+use cosy_sched::workflow::FlowSlackPolicy;
+use serde::Serialize;
+
+/// What is run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Nodes of one processor.
+    pub machine: Machine,
+    /// How the queue is served.
+    pub policy: Policy,
+    /// By submit time.
+    pub jobs: Vec<Job>,
+    /// Workflows relative to the machine, in per cent.
+    pub loads: Vec<u32>,
+    /// Slacks, in per cent.
+    pub slacks: Vec<u32>,
+    /// How spare time is shared out; the first for all slacks, all of them for the middle
+    /// one.
+    pub policies: Vec<FlowSlackPolicy>,
+    /// Largest error of the estimates, in per cent.
+    pub qoi: u32,
+    /// Nodes of a task.
+    pub task_nodes: u32,
+    /// A unit of the paper's time, in seconds.
+    pub unit_s: u32,
+    /// Drawings of each.
+    pub seeds: u64,
+    /// Seed of the first.
+    pub first_seed: u64,
+}
+
+/// All drawings of the same.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Workflows relative to the machine, in per cent.
+    pub load: u32,
+    /// How they are planned and run.
+    pub setting: Setting,
+    /// By seed.
+    pub runs: Vec<Figures>,
+}
+
+/// Everything that came out.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Study {
+    /// Without workflows.
+    pub without: Figures,
+    /// By load, slack, policy and way.
+    pub rows: Vec<Row>,
+}
+
+impl Settings {
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let middle = self.slacks.get(self.slacks.len() / 2);
+        for load in &self.loads {
+            for slack in &self.slacks {
+                for (at, policy) in self.policies.iter().enumerate() {
+                    if at > 0 && Some(slack) != middle {
+                        continue;
+                    }
+                    // Jobs without slots have nothing to be shared out.
+                    let schemes = Scheme::ALL.into_iter();
+                    let schemes = schemes.filter(|scheme| at == 0 || *scheme != Scheme::Plain);
+                    rows.extend(schemes.map(|scheme| Row {
+                        load: *load,
+                        setting: Setting {
+                            scheme,
+                            slack_percent: *slack,
+                            policy: *policy,
+                        },
+                        runs: Vec::new(),
+                    }));
+                }
+            }
+        }
+        rows
+    }
+
+    /// How many runs that are, beside the one without workflows.
+    pub fn runs(&self) -> u64 {
+        self.seeds.saturating_mul(self.rows().len() as u64)
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        Bench {
+            machine: self.machine,
+            policy: self.policy,
+            jobs: &self.jobs,
+            flows: &[],
+            task_nodes: self.task_nodes,
+        }
+    }
+
+    /// Runs everything; `told` hears of each run that is done.
+    pub fn study(&self, told: &(dyn Fn(u64) + Sync)) -> Study {
+        let mut rows = self.rows();
+        let seeds = self.first_seed..self.first_seed.saturating_add(self.seeds);
+        let of_row = |row: &Row| {
+            let (load, setting) = (row.load, row.setting);
+            seeds.clone().map(move |seed| (load, setting, seed))
+        };
+        let wanted: Vec<(u32, Setting, u64)> = rows.iter().flat_map(of_row).collect();
+        let run = |(load, setting, seed): &(u32, Setting, u64)| self.run(*load, setting, *seed);
+        let mut figures = each(&wanted, told, run).into_iter();
+        for row in &mut rows {
+            row.runs = (&mut figures).take(self.seeds as usize).collect();
+        }
+        Study {
+            without: self.without(),
+            rows,
+        }
+    }
+
+    /// The queue alone.
+    pub fn without(&self) -> Figures {
+        let bench = self.bench();
+        let nothing = Setting {
+            scheme: Scheme::Plain,
+            slack_percent: 0,
+            policy: FlowSlackPolicy::default(),
+        };
+        Figures::of(&bench, bench.run(&nothing))
+    }
+
+    /// One run.
+    pub fn run(&self, percent: u32, setting: &Setting, seed: u64) -> Figures {
+        let alone = self.bench();
+        let load = Load {
+            window: window(&alone),
+            nodes: self.machine.nodes,
+            percent,
+            task_nodes: self.task_nodes,
+            unit_s: self.unit_s,
+            qoi: self.qoi,
+            seed,
+        };
+        let flows = load.draw();
+        let bench = Bench {
+            flows: &flows,
+            ..alone
+        };
+        Figures::of(&bench, bench.run(setting))
+    }
+}
