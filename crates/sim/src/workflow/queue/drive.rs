@@ -42,6 +42,9 @@ pub struct Outcome {
     pub slots: (Span, Span),
     /// So often a rest was planned again.
     pub replans: u64,
+    /// By workflow that was booked: by how much the slot of its least lucky task is longer
+    /// than the estimate, in thousandths of that.
+    pub least_spare: Vec<i64>,
 }
 
 /// What is due, in the order in which it is done at an instant.

@@ -36,6 +36,11 @@ pub struct Figures {
     pub length_h: f64,
     /// Used part of the slots that began.
     pub use_of_slots: f64,
+    /// By how much the slot of a workflow's least lucky task is longer than its estimate, on
+    /// average, relative to that.
+    pub least_spare: f64,
+    /// Workflows of which the least lucky task has less than a hundredth more.
+    pub without_spare: f64,
     /// Plans anew for each workflow.
     pub replans: f64,
 }
@@ -74,6 +79,9 @@ impl Figures {
             shares: Vec::new(),
             too_large: outcome.too_large,
         };
+        let spare = outcome.least_spare;
+        let (booked, sum) = (spare.len() as f64, spare.iter().sum::<i64>() as f64);
+        let bare = spare.iter().filter(|spare| **spare < 10).count() as f64;
         let queue = Metrics::of(bench.machine, &workload, &replay);
         let count = done.len() as f64;
         Self {
@@ -90,6 +98,8 @@ impl Figures {
             pace: part(pace, count),
             length_h: part(length, count),
             use_of_slots: part(outcome.slots.0.0 as f64, outcome.slots.1.0 as f64),
+            least_spare: part(sum / 1000.0, booked),
+            without_spare: part(bare, booked),
             replans: part(outcome.replans as f64, flows as f64),
         }
     }

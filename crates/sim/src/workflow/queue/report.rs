@@ -31,9 +31,9 @@ impl fmt::Display for Report<'_> {
         )?;
         writeln!(
             f,
-            "| load | slack | shared out | workflows | utilisation | of it workflows | wait h | slowdown | failed | late | kept | end / deadline | use of slots | lost | plans anew |"
+            "| load | slack | shared out | workflows | utilisation | of it workflows | wait h | slowdown | failed | late | kept | end / deadline | use of slots | least spare | none | lost | plans anew |"
         )?;
-        writeln!(f, "|{}", "---|".repeat(15))?;
+        writeln!(f, "|{}", "---|".repeat(17))?;
         self.0.rows.iter().try_for_each(|row| line(f, row))
     }
 }
@@ -43,7 +43,7 @@ fn line(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
     let or_none = |text: String| if plain { "-".to_owned() } else { text };
     writeln!(
         f,
-        "| {} | {} | {} | {} | {} | {} | {:.2} | {:.1} | {} | {} | {} | {:.2} | {} | {} | {} |",
+        "| {} | {} | {} | {} | {} | {} | {:.2} | {:.1} | {} | {} | {} | {:.2} | {} | {} | {} | {} | {} |",
         row.load,
         row.setting.slack_percent,
         or_none(row.setting.policy.word().to_owned()),
@@ -57,6 +57,8 @@ fn line(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
         row.percent(|run| run.kept),
         row.spread(|run| run.pace).mean,
         or_none(row.percent(|run| run.use_of_slots)),
+        or_none(row.percent(|run| run.least_spare)),
+        or_none(row.percent(|run| run.without_spare)),
         row.percent(|run| run.lost),
         or_none(format!("{:.1}", row.spread(|run| run.replans).mean)),
     )

@@ -33,7 +33,10 @@ impl Run<'_> {
         self.states[flow].deadline = plan.deadline;
         match self.setting.scheme {
             Scheme::Plain => self.release_jobs(flow),
-            Scheme::Slots { .. } => self.book(flow, plan),
+            Scheme::Slots { .. } => {
+                self.out.least_spare.push(least_spare(&plan));
+                self.book(flow, plan);
+            }
         }
     }
 
@@ -240,6 +243,15 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// How much longer than its estimate the slot of the least lucky task is, in thousandths.
+fn least_spare(plan: &LivePlan) -> i64 {
+    let spare = plan.slots.iter().map(|slot| {
+        let length = slot.end.since(slot.start).0;
+        (length - slot.estimate.0) * 1000 / slot.estimate.0.max(1)
+    });
+    spare.min().unwrap_or(0)
 }
 
 fn fixed(task: &Task) -> Option<Fixed> {
