@@ -187,6 +187,17 @@ fn smaller_loads_are_part_of_larger_ones() {
     let (small, large) = (flows(20, 50), flows(40, 50));
     assert!(small.len() < large.len());
     assert!(small.iter().all(|flow| large.contains(flow)));
+    let load = Load {
+        window: (Time(0), Time::from_secs(20_000_000)),
+        nodes: 100,
+        percent: 10,
+        task_nodes: 4,
+        unit_s: 30,
+        qoi: 0,
+        seed: 1,
+    };
+    let (drawn, about) = (load.draw().len() as u64, load.about());
+    assert!(drawn.abs_diff(about) * 10 < drawn, "{drawn} {about}");
 }
 
 fn told(args: &[&str]) -> (bool, String, String) {
@@ -234,6 +245,15 @@ fn the_command() {
         assert!(!ok && out.is_empty() && error.contains(says), "{error}");
     };
     check(&["--load", "5"], "--queue");
+    let far = dir.path().join("far.swf");
+    let row = |at: u64, day: u64| {
+        let submit = day * 86_400;
+        format!("{at} {submit} -1 9 1 -1 -1 1 10 -1 1 1 1 1 1 -1 -1 -1\n")
+    };
+    std::fs::write(&far, row(1, 0) + &row(2, 900)).unwrap();
+    let far = ["--queue", far.to_str().unwrap(), "--span", "1000d"];
+    let many = ["--load", "900", "--unit", "1"];
+    check(&[&far[..], &many].concat(), "9000 are the most");
     check(&["--queue", "/no/such"], "/no/such: cannot be read");
     check(
         &[&base[..], &["--task-nodes", "9"]].concat(),

@@ -11,6 +11,7 @@ use cosy_sched::Policy;
 use cosy_sim::intake::Strictness;
 use cosy_sim::policy;
 use cosy_sim::replay::Machine;
+use cosy_sim::workflow::queue::draw::MOST;
 use cosy_sim::workflow::queue::report::Report;
 use cosy_sim::workflow::queue::study::Settings;
 use cosy_sim::workload::Job;
@@ -96,6 +97,7 @@ pub fn options() -> Vec<Arg> {
 pub fn run(path: &str, options: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut output = Output::of(options, &["json"])?;
     let settings = settings(path, options)?;
+    check_size(&settings)?;
     let progress = Mutex::new(Progress::counting(settings.runs(), "runs"));
     let study = settings.study(&|done| {
         if let Ok(mut progress) = progress.lock() {
@@ -139,6 +141,21 @@ fn settings(path: &str, options: &ArgMatches) -> anyhow::Result<Settings> {
         seeds: number(options, "seeds"),
         first_seed: number(options, "seed"),
     })
+}
+
+/// # Errors
+/// More workflows than are drawn.
+fn check_size(settings: &Settings) -> anyhow::Result<()> {
+    // Some room: it is not known exactly before they are drawn.
+    let most = MOST as u64 / 10 * 9;
+    for load in &settings.loads {
+        let about = settings.load(*load, settings.first_seed).about();
+        anyhow::ensure!(
+            about <= most,
+            "a load of {load} % would be about {about} workflows, {most} are the most: use a smaller --load or --span, or a larger --unit or --task-nodes"
+        );
+    }
+    Ok(())
 }
 
 fn jobs(path: &str, machine: Machine, span: Span) -> anyhow::Result<Vec<Job>> {

@@ -14,6 +14,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Most workflows that are drawn.
 pub const MOST: usize = 10_000;
+/// A workflow's estimates together come to about so many units of the paper's time.
+const USUAL_UNITS: i128 = 3500;
 
 /// What to draw.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -36,13 +38,27 @@ pub struct Load {
 }
 
 impl Load {
+    /// About how many workflows that are.
+    pub fn about(&self) -> u64 {
+        let usual = USUAL_UNITS * 1000 * i128::from(self.unit_s) * i128::from(self.task_nodes);
+        u64::try_from(self.wanted() / usual.max(1)).unwrap_or(u64::MAX)
+    }
+
+    fn length_ms(&self) -> i64 {
+        self.window.1.since(self.window.0).0.max(1)
+    }
+
+    /// Node milliseconds.
+    fn wanted(&self) -> i128 {
+        let machine = i128::from(self.length_ms()) * i128::from(self.nodes);
+        machine * i128::from(self.percent) / 100
+    }
+
     /// Draws them, by arrival.
     pub fn draw(&self) -> Vec<Flow> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(3);
-        let (from, until) = self.window;
-        let length = until.since(from).0.max(1);
-        let wanted = i128::from(length) * i128::from(self.nodes) * i128::from(self.percent) / 100;
+        let (from, length, wanted) = (self.window.0, self.length_ms(), self.wanted());
         let (mut flows, mut work) = (Vec::new(), 0);
         while work < wanted && flows.len() < MOST {
             let at = from + Span(rng.random_range(0..length));

@@ -134,21 +134,24 @@ impl Settings {
 
     /// One run.
     pub fn run(&self, percent: u32, setting: &Setting, seed: u64) -> Figures {
-        let alone = self.bench();
-        let load = Load {
-            window: window(&alone),
+        let flows = self.load(percent, seed).draw();
+        let bench = Bench {
+            flows: &flows,
+            ..self.bench()
+        };
+        Figures::of(&bench, bench.run(setting))
+    }
+
+    /// The workflows of a run.
+    pub fn load(&self, percent: u32, seed: u64) -> Load {
+        Load {
+            window: window(&self.bench()),
             nodes: self.machine.nodes,
             percent,
             task_nodes: self.task_nodes,
             unit_s: self.unit_s,
             qoi: self.qoi,
             seed,
-        };
-        let flows = load.draw();
-        let bench = Bench {
-            flows: &flows,
-            ..alone
-        };
-        Figures::of(&bench, bench.run(setting))
+        }
     }
 }
