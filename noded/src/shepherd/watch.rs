@@ -197,9 +197,8 @@ impl Watch<'_> {
 
     /// Says in the job's output why it is going to be ended, where that is usual.
     fn announce(&self, cause: KillCause) {
-        let why = slurm::why(cause).filter(|_| slurm::is(self.task));
-        if let Some(why) = why.filter(|_| self.ending.is_running()) {
-            slurm::tell(self.task, why, sys::now());
+        if slurm::is(self.task) && self.ending.is_running() {
+            slurm::tell(self.task, slurm::why(cause), sys::now());
         }
     }
 
@@ -302,7 +301,11 @@ impl Watch<'_> {
             return EndCause::LaunchFailed(failure.text(self.task, directory));
         }
         let memory = self.task.groups.iter().find(|g| g.memory);
-        if memory.is_some_and(|g| g.out_of_memory_kills() > 0) {
+        let kills = memory.map_or(0, Group::out_of_memory_kills);
+        if kills > 0 {
+            if slurm::is(self.task) {
+                slurm::tell_starved(self.task, kills);
+            }
             return EndCause::OutOfMemory;
         }
         EndCause::Exited
