@@ -90,10 +90,9 @@ fn build(folder: &Path) {
     let target = folder.parent().expect("TARGET/PROFILE");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
+    // Of fewer packages, libraries would have other features and be compiled once more.
     command
-        .args([
-            "build", "--quiet", "-p", "cosy", "-p", "cosyd", "-p", "noded",
-        ])
+        .args(["build", "--quiet", "--workspace", "--bins"])
         .arg("--target-dir")
         .arg(target)
         .current_dir(workspace());
