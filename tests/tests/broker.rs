@@ -161,7 +161,6 @@ fn ask(pick: Pick) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

@@ -87,7 +87,6 @@ pub fn ask(pick: Pick) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

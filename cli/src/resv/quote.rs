@@ -174,7 +174,6 @@ mod tests {
             max_price,
             sharing: Sharing::default(),
             comment: String::new(),
-            flags: Vec::new(),
         }
     }
 

@@ -144,7 +144,6 @@ impl Wanted {
             max_price: None,
             sharing: Sharing::default(),
             comment: String::new(),
-            flags: Vec::new(),
         }
     }
 }

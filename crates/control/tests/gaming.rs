@@ -58,7 +58,6 @@ fn ask(nodes: u32, start: Time, secs: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

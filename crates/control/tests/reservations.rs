@@ -41,7 +41,6 @@ fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

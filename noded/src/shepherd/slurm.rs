@@ -144,13 +144,13 @@ pub(super) fn own_pid() -> Option<CString> {
     CString::new(format!("SLURM_TASK_PID={}", nix::unistd::getpid())).ok()
 }
 
-/// Why a job is ended, in Slurm's words. An attempt is given up when a node of it is.
-pub fn why(cause: KillCause) -> Why {
+/// Why a job is ended, in Slurm's words; what was given up is not told.
+pub fn why(cause: KillCause) -> Option<Why> {
     match cause {
-        KillCause::Cancelled => Why::Cancelled,
-        KillCause::TimeLimit => Why::TimeLimit,
-        KillCause::Requeued => Why::Requeue,
-        KillCause::Superseded => Why::NodeFailure,
+        KillCause::Cancelled => Some(Why::Cancelled),
+        KillCause::TimeLimit => Some(Why::TimeLimit),
+        KillCause::Requeued => Some(Why::Requeue),
+        KillCause::Superseded => None,
     }
 }
 
@@ -159,19 +159,7 @@ pub(super) fn tell(task: &Task, why: Why, now: Time) {
     let allocation = &task.launch.allocation;
     let (job, node) = (allocation.key.job.0, &allocation.node);
     let text = stepd::job_cancelled(job, node, &sys::local_time(now), why);
-    write(task, &text);
-}
-
-/// Tells the job in its error output that processes of it were killed for want of memory.
-pub(super) fn tell_starved(task: &Task, kills: u64) {
-    let step = format!("{}.batch", task.launch.allocation.key.job);
-    write(task, &stepd::out_of_memory(&step, kills));
-}
-
-/// Adds to the job's error output.
-fn write(task: &Task, text: &str) {
     let launch = &task.launch;
-    let allocation = &launch.allocation;
     let name = match launch.stderr.is_empty() {
         true => &launch.stdout,
         false => &launch.stderr,

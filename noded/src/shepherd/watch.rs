@@ -197,8 +197,9 @@ impl Watch<'_> {
 
     /// Says in the job's output why it is going to be ended, where that is usual.
     fn announce(&self, cause: KillCause) {
-        if slurm::is(self.task) && self.ending.is_running() {
-            slurm::tell(self.task, slurm::why(cause), sys::now());
+        let why = slurm::why(cause).filter(|_| slurm::is(self.task));
+        if let Some(why) = why.filter(|_| self.ending.is_running()) {
+            slurm::tell(self.task, why, sys::now());
         }
     }
 
@@ -301,11 +302,7 @@ impl Watch<'_> {
             return EndCause::LaunchFailed(failure.text(self.task, directory));
         }
         let memory = self.task.groups.iter().find(|g| g.memory);
-        let kills = memory.map_or(0, Group::out_of_memory_kills);
-        if kills > 0 {
-            if slurm::is(self.task) {
-                slurm::tell_starved(self.task, kills);
-            }
+        if memory.is_some_and(|g| g.out_of_memory_kills() > 0) {
             return EndCause::OutOfMemory;
         }
         EndCause::Exited

@@ -304,11 +304,7 @@ impl Steps {
             .is_head()
             .then(|| running.task.record(end.clone()));
         let outcome = StepOutcome {
-            end: NodeEnd {
-                end,
-                drain,
-                starved: 0,
-            },
+            end: NodeEnd { end, drain },
             tasks: Vec::new(),
             whole,
         };

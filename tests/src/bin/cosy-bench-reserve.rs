@@ -230,7 +230,6 @@ fn series(starts: Vec<Time>) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

@@ -59,7 +59,6 @@ fn ask(context: &Context, spec: &JobSpec) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
-        flags: Vec::new(),
     }
 }
 

@@ -90,7 +90,6 @@ fn random_ask(play: &mut Play) -> Ask {
             ..Sharing::default()
         },
         comment: format!("request {}", dice.roll()),
-        flags: Vec::new(),
     }
 }
 

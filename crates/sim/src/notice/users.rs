@@ -100,7 +100,6 @@ impl<'a> Bookers<'a> {
             max_price: None,
             sharing: Sharing::default(),
             comment: String::new(),
-            flags: Vec::new(),
         })
     }
 

@@ -160,7 +160,6 @@ mod tests {
                 ..End::never_ran(cause, Time(0))
             },
             drain: None,
-            starved: 0,
         }
     }
 
