@@ -121,10 +121,9 @@ impl<'t> Row<'t> {
     /// State.
     pub fn state(&self) -> SlurmState {
         match self.part {
-            Part::Whole => self.job.state(),
             Part::Extern if self.job.our_state().is_end() => SlurmState::Completed,
             Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
-            Part::Batch | Part::Extern => self.job.state(),
+            Part::Whole | Part::Batch | Part::Extern => accounted(self.job.our_state()),
             Part::Ended(s) => s.record.end.state().into(),
             Part::Running(_) => SlurmState::Running,
         }
@@ -321,3 +320,13 @@ pub const NEEDS: &[F] = &[
     F::Restarts,
     F::SuspendedFor,
 ];
+
+/// In the accounts of Slurm a job that has nodes runs until its end: that they get ready or
+/// are cleaned up is a flag that is not kept there. Tools take a state that they do not know
+/// for an end.
+fn accounted(state: JobState) -> SlurmState {
+    match state.into() {
+        SlurmState::Configuring | SlurmState::Completing => SlurmState::Running,
+        told => told,
+    }
+}

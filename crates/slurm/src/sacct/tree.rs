@@ -297,4 +297,18 @@ mod tests {
         check("/steps/0/step/id", "batch".into());
         check("/steps/1/state", "COMPLETED".into());
     }
+    #[test]
+    fn a_job_with_nodes_runs() {
+        let check = |state: &str, want: &str| {
+            let table = table(&[&[(F::Id, "12"), (F::Ref, "12"), (F::State, state)]]);
+            let around = Surroundings::default();
+            let rows = Row::of_job(JobView::new(&table, 0, &around), &[], &[], None, Time(0));
+            assert_eq!(rows[0].state_text(), want, "{state}");
+        };
+        check("waiting", "PENDING");
+        check("starting", "RUNNING");
+        check("running", "RUNNING");
+        check("completing", "RUNNING");
+        check("completed", "COMPLETED");
+    }
 }
