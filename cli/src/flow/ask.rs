@@ -6,7 +6,7 @@ use crate::flow::file::{self, Source};
 use crate::flow::places::Places;
 use crate::resv::{ask, window};
 use crate::when::{self, Lean};
-use crate::{exit, flow};
+use crate::{exit, resv};
 use clap::{Arg, ArgMatches};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy, FlowSpec, Overrun};
 use cosy_model::{Su, Time};
@@ -90,7 +90,7 @@ pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<Wanted
         places.deadline = None;
     }
     apply(&mut spec, m, &now, &mut notes).map_err(exit::usage)?;
-    flow::tell(context, &notes);
+    resv::tell(context, &notes);
     Ok(Wanted { spec, now, places })
 }
 

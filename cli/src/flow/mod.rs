@@ -26,9 +26,8 @@ pub mod tree;
 pub mod watch;
 
 use crate::arg::{self, flag, json as json_flag, value, values};
-use crate::call::CallError;
-use crate::resv::{self, words};
-use crate::{Context, exit, output};
+use crate::resv;
+use crate::{Context, exit};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::FlowId;
 use cosy_model::workflow::FlowState;
@@ -243,15 +242,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let Some((_, sub)) = matches.subcommand() else {
         return Err(exit::usage("which command? See cosy flow --help"));
     };
-    dispatch(context, matches).map_err(|e| match e.downcast::<CallError>() {
-        Ok(CallError::Refused(mut refusal)) => {
-            let now = resv::ask::present(sub);
-            refusal.message = words::local_times(&refusal.message, &now);
-            CallError::Refused(refusal).into()
-        }
-        Ok(other) => other.into(),
-        Err(e) => e,
-    })
+    dispatch(context, matches).map_err(|e| resv::in_local_times(e, sub))
 }
 
 fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
@@ -265,13 +256,6 @@ fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Some(("watch", m)) => watch::run(context, m),
         Some(("import", m)) => import::run(context, m),
         _ => Err(exit::usage("which command? See cosy flow --help")),
-    }
-}
-
-/// Tells what the user should know, one line each, on standard error.
-fn tell(context: &Context, notes: &[String]) {
-    for note in notes {
-        output::complain(context.program(), note);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::call::CallError;
 use crate::flow::{ask, json, watch};
+use crate::resv::reserve::Form;
 use crate::resv::words;
 use crate::{Context, change, exit, output, resv, stat};
 use clap::ArgMatches;
@@ -10,26 +11,6 @@ use cosy_model::FlowId;
 use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::{FlowInfo, FlowSpec, FlowState};
 use jiff::Zoned;
-
-/// How an answer is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
-    Words,
-    Ids,
-    Json,
-}
-
-impl Form {
-    fn of(matches: &ArgMatches) -> Self {
-        if matches.get_flag("json") {
-            Self::Json
-        } else if matches.get_flag("parsable") {
-            Self::Ids
-        } else {
-            Self::Words
-        }
-    }
-}
 
 /// Runs `cosy flow submit`: a hold on all slots, then its confirmation.
 ///

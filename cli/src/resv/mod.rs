@@ -249,14 +249,20 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let Some((_, sub)) = matches.subcommand() else {
         return Err(exit::usage("which command? See cresv --help"));
     };
-    dispatch(context, matches).map_err(|e| match e.downcast::<CallError>() {
+    dispatch(context, matches).map_err(|e| in_local_times(e, sub))
+}
+
+/// The same failure; what the controller says in a refusal is told in the times of the
+/// user's zone.
+pub(crate) fn in_local_times(error: anyhow::Error, sub: &ArgMatches) -> anyhow::Error {
+    match error.downcast::<CallError>() {
         Ok(CallError::Refused(mut refusal)) => {
             refusal.message = words::local_times(&refusal.message, &ask::present(sub));
             CallError::Refused(refusal).into()
         }
         Ok(other) => other.into(),
         Err(e) => e,
-    })
+    }
 }
 
 fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
@@ -274,7 +280,7 @@ fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 /// Tells what the user should know, one line each, on standard error.
-fn tell(context: &Context, notes: &[String]) {
+pub(crate) fn tell(context: &Context, notes: &[String]) {
     for note in notes {
         output::complain(context.program(), note);
     }

@@ -34,7 +34,8 @@ pub enum Deed {
 }
 
 impl Form {
-    fn of(matches: &ArgMatches) -> Self {
+    /// As `--json` and `--parsable` say.
+    pub fn of(matches: &ArgMatches) -> Self {
         if matches.get_flag("json") {
             Self::Json
         } else if matches.get_flag("parsable") {

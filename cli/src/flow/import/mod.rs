@@ -8,9 +8,10 @@ pub mod wfcommons;
 pub mod write;
 
 use crate::arg::value;
+use crate::flow::amounts;
 use crate::flow::file::{self, Source};
 use crate::flow::tree::{self, Mistake, Node};
-use crate::flow::{self, amounts};
+use crate::resv;
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
@@ -71,7 +72,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Some(to) => save(to, &text)?,
         None => output::print(&text),
     }
-    flow::tell(context, &notes);
+    resv::tell(context, &notes);
     Ok(exit::OK)
 }
 
