@@ -385,6 +385,11 @@ fn small_things() {
     assert_eq!(c.run(&add).code, 0);
     let list = ["sacctmgr", "-nP", "show", "assoc", "format=account,user"];
     out(&list, "physics|\nphysics|ann\n");
+    let tres = ["sacctmgr", "-nP", "list", "tres", "format=id,type"];
+    out(&tres, "1|cpu\n2|mem\n3|energy\n4|node\n5|billing\n");
+    // There are no limits per user: an empty cell, not a fault.
+    let limit = "format=maxsubmitjobsperuser";
+    out(&["sacctmgr", "list", "-nP", "qos", "normal", limit], "\n");
 }
 
 #[test]

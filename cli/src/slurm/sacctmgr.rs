@@ -214,7 +214,8 @@ impl Manager<'_> {
                 ("PreemptMode", "cluster".to_owned()),
                 ("UsageFactor", "1.000000".to_owned()),
             ])],
-            List::Nothing => Vec::new(),
+            List::Tres => tres(),
+            List::Nothing(_) => Vec::new(),
         })
     }
 
@@ -248,7 +249,7 @@ impl Manager<'_> {
                     Ok(AccountAction::Members(members.clone()))
                 })
             }
-            List::Associations | List::Clusters | List::Qos | List::Nothing => {
+            List::Associations | List::Clusters | List::Qos | List::Tres | List::Nothing(_) => {
                 say("sacctmgr: only accounts and users can be added here");
                 exit::FAILED
             }
@@ -282,7 +283,7 @@ impl Manager<'_> {
                     Ok(AccountAction::Members(left))
                 })
             }
-            List::Associations | List::Clusters | List::Qos | List::Nothing => {
+            List::Associations | List::Clusters | List::Qos | List::Tres | List::Nothing(_) => {
                 say("sacctmgr: only accounts and users can be deleted here");
                 exit::FAILED
             }
@@ -404,6 +405,20 @@ impl Wanted {
             cell.is_none_or(|cell| values.iter().any(|v| v == cell))
         })
     }
+}
+
+/// What jobs are counted by, with the ids that Slurm gives them.
+fn tres() -> Vec<Cells> {
+    let kinds = [
+        ("1", "cpu"),
+        ("2", "mem"),
+        ("3", "energy"),
+        ("4", "node"),
+        ("5", "billing"),
+    ];
+    let row =
+        |(id, kind): (&str, &str)| Cells::from([("Type", kind.to_owned()), ("ID", id.to_owned())]);
+    kinds.into_iter().map(row).collect()
 }
 
 fn account(a: &AccountInfo) -> Cells {

@@ -10,59 +10,153 @@ use crate::show::clean;
 pub struct Field {
     /// Name.
     pub name: &'static str,
+    /// Other names of it.
+    pub also: &'static [&'static str],
     /// Title.
     pub title: &'static str,
     /// Width.
     pub width: usize,
 }
 
-const fn field(name: &'static str, title: &'static str, width: usize) -> Field {
-    Field { name, title, width }
+impl Field {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.also.iter().copied())
+    }
 }
 
-/// All columns of all lists.
+const fn field(name: &'static str, title: &'static str, width: usize) -> Field {
+    also(name, &[], title, width)
+}
+
+const fn also(
+    name: &'static str,
+    also: &'static [&'static str],
+    title: &'static str,
+    width: usize,
+) -> Field {
+    Field {
+        name,
+        also,
+        title,
+        width,
+    }
+}
+
+/// All columns of all lists. Where a shortened name fits several, the first is meant.
 pub const FIELDS: &[Field] = &[
     field("Account", "Account", 10),
+    field("Action", "Action", 20),
+    field("Actor", "Actor", 10),
     field("AdminLevel", "Admin", 9),
+    field("Allocated", "% Allocated", 11),
+    field("Classification", "Class", 9),
     field("Cluster", "Cluster", 10),
+    field("Comment", "Comment", 20),
     field("ControlHost", "ControlHost", 15),
     field("ControlPort", "ControlPort", 12),
     field("Coordinators", "Coord Accounts", 20),
+    field("Count", "Count", 6),
     field("DefaultAccount", "Def Acct", 10),
     field("DefaultQOS", "Def QOS", 9),
     field("DefaultWCKey", "Def WCKey", 10),
     field("Description", "Descr", 20),
-    field("Fairshare", "Share", 9),
+    field("Duration", "Duration", 13),
+    field("Event", "Event", 7),
+    also("Fairshare", &["Shares"], "Share", 9),
+    field("Features", "Features", 20),
+    field("Federation", "Federation", 10),
+    field("FedState", "FedState", 12),
     field("Flags", "Flags", 20),
     field("GraceTime", "GraceTime", 10),
+    field("GrpCPUMins", "GrpCPUMins", 11),
+    field("GrpCPUs", "GrpCPUs", 8),
+    field("GrpCPURunMins", "GrpCPURunMins", 13),
     field("GrpJobs", "GrpJobs", 7),
+    field("GrpJobsAccrue", "GrpJobsAccrue", 13),
+    field("GrpMemory", "GrpMem", 7),
+    field("GrpNodes", "GrpNodes", 8),
     field("GrpSubmitJobs", "GrpSubmit", 9),
     field("GrpTRES", "GrpTRES", 13),
     field("GrpTRESMins", "GrpTRESMins", 13),
     field("GrpTRESRunMins", "GrpTRESRunMin", 13),
     field("GrpWall", "GrpWall", 11),
     field("ID", "ID", 6),
+    field("Info", "Info", 20),
+    field("LFT", "LFT", 6),
+    field("MaxCPUMinsPerJob", "MaxCPUMins", 11),
+    field("MaxCPUsPerJob", "MaxCPUs", 8),
+    field("MaxCPUsPerUser", "MaxCPUsPU", 9),
     field("MaxJobs", "MaxJobs", 7),
-    field("MaxJobsPU", "MaxJobsPU", 9),
+    also("MaxJobsPU", &["MaxJobsPerUser"], "MaxJobsPU", 9),
+    also("MaxJobsPA", &["MaxJobsPerAccount"], "MaxJobsPA", 9),
+    field("MaxJobsAccrue", "MaxJobsAccrue", 13),
+    also(
+        "MaxJobsAccruePU",
+        &["MaxJobsAccruePerUser"],
+        "MaxJobsAccruePU",
+        15,
+    ),
+    also(
+        "MaxJobsAccruePA",
+        &["MaxJobsAccruePerAccount"],
+        "MaxJobsAccruePA",
+        15,
+    ),
+    field("MaxNodesPerJob", "MaxNodes", 8),
+    field("MaxNodesPerUser", "MaxNodesPU", 10),
     field("MaxSubmitJobs", "MaxSubmit", 9),
-    field("MaxSubmitJobsPU", "MaxSubmitPU", 11),
-    field("MaxTRES", "MaxTRES", 13),
-    field("MaxTRESMins", "MaxTRESMins", 13),
-    field("MaxTRESPerNode", "MaxTRESPerNode", 14),
-    field("MaxTRESPU", "MaxTRESPU", 13),
-    field("MaxWall", "MaxWall", 11),
+    also(
+        "MaxSubmitJobsPU",
+        &["MaxSubmitJobsPerUser", "MaxSubmitPU"],
+        "MaxSubmitPU",
+        11,
+    ),
+    also(
+        "MaxSubmitJobsPA",
+        &["MaxSubmitJobsPerAccount", "MaxSubmitPA"],
+        "MaxSubmitPA",
+        11,
+    ),
+    also("MaxTRES", &["MaxTRESPerJob", "MaxTRESPJ"], "MaxTRES", 13),
+    also("MaxTRESMins", &["MaxTRESMinsPerJob"], "MaxTRESMins", 13),
+    also("MaxTRESPA", &["MaxTRESPerAccount"], "MaxTRESPA", 13),
+    also("MaxTRESPerNode", &["MaxTRESPN"], "MaxTRESPerNode", 14),
+    also("MaxTRESPU", &["MaxTRESPerUser"], "MaxTRESPU", 13),
+    also("MaxWall", &["MaxWallDurationPerJob"], "MaxWall", 11),
+    field("MinPrioThreshold", "MinPrioThres", 12),
+    also("MinTRES", &["MinTRESPerJob", "MinTRESPJ"], "MinTRES", 13),
     field("Name", "Name", 10),
+    field("NodeCount", "NodeCount", 9),
+    field("NodeInx", "NodeInx", 15),
+    field("NodeName", "Node Name", 15),
+    also("ClusterNodes", &["NodeNames"], "Cluster Nodes", 20),
     field("Organization", "Org", 20),
+    field("ParentID", "Par ID", 6),
     field("ParentName", "Par Name", 10),
     field("Partition", "Partition", 10),
     field("Preempt", "Preempt", 10),
+    field("PreemptExemptTime", "PreemptExemptTime", 19),
     field("PreemptMode", "PreemptMode", 11),
     field("Priority", "Priority", 10),
-    field("QOS", "QOS", 20),
+    field("Problem", "Problem", 40),
+    also("QOS", &["QOSLevel"], "QOS", 20),
+    field("QOSRAW", "QOS_RAW", 10),
+    field("Reason", "Reason", 30),
+    field("RGT", "RGT", 6),
     field("RPC", "RPC", 5),
+    field("Server", "Server", 10),
     field("Share", "Share", 9),
+    field("State", "State", 6),
+    also("TimeStart", &["Start"], "TimeStart", 19),
+    also("TimeEnd", &["End"], "TimeEnd", 19),
+    field("Time", "Time", 19),
+    field("TRES", "TRES", 20),
+    field("Type", "Type", 8),
     field("UsageFactor", "UsageFactor", 11),
+    field("UsageThreshold", "UsageThres", 10),
     field("User", "User", 10),
+    field("WCKeys", "WCKeys", 20),
+    field("Where", "Where", 20),
 ];
 
 /// What can be listed.
@@ -76,10 +170,12 @@ pub enum List {
     Clusters,
     /// The one quality of service.
     Qos,
+    /// Kinds of resources that are counted.
+    Tres,
     /// Users of accounts.
     Users,
-    /// Nothing: there are none of these.
-    Nothing,
+    /// Nothing: there are none of these here. Its columns where none are named.
+    Nothing(&'static str),
 }
 
 /// Words for lists, shortened as far as Slurm takes them; longer ones first.
@@ -87,18 +183,42 @@ const LISTS: &[(&str, usize, List)] = &[
     ("accounts", 3, List::Accounts),
     ("associations", 2, List::Associations),
     ("clusters", 1, List::Clusters),
-    ("coordinators", 4, List::Nothing),
-    ("events", 1, List::Nothing),
-    ("federations", 1, List::Nothing),
-    ("problems", 1, List::Nothing),
+    ("coordinators", 4, List::Nothing("Account,User")),
+    (
+        "events",
+        1,
+        List::Nothing("Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User"),
+    ),
+    (
+        "federations",
+        1,
+        List::Nothing("Federation,Cluster,ID,Features,FedState"),
+    ),
+    ("problems", 1, List::Nothing("Cluster,Account,User,Problem")),
     ("qos", 1, List::Qos),
-    ("reservations", 3, List::Nothing),
-    ("resources", 4, List::Nothing),
-    ("runawayjobs", 2, List::Nothing),
-    ("transactions", 1, List::Nothing),
-    ("tres", 4, List::Nothing),
+    (
+        "reservations",
+        3,
+        List::Nothing("Cluster,Name,TRES,TimeStart,TimeEnd"),
+    ),
+    (
+        "resources",
+        4,
+        List::Nothing("Name,Server,Type,Count,Allocated,Flags"),
+    ),
+    (
+        "runawayjobs",
+        2,
+        List::Nothing("ID,Name,Partition,Cluster,State,TimeStart,TimeEnd"),
+    ),
+    (
+        "transactions",
+        2,
+        List::Nothing("Time,Action,Actor,Where,Info"),
+    ),
+    ("tres", 3, List::Tres),
     ("users", 1, List::Users),
-    ("wckeys", 1, List::Nothing),
+    ("wckeys", 1, List::Nothing("Name,Cluster,User")),
 ];
 
 impl List {
@@ -136,7 +256,8 @@ impl List {
                  GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmitJobs,GrpWall,MaxTRES,MaxTRESPerNode,\
                  MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitJobsPU"
             }
-            Self::Nothing => "Name",
+            Self::Tres => "Type,Name,ID",
+            Self::Nothing(columns) => columns,
         }
     }
 }
@@ -179,13 +300,12 @@ pub fn columns(format: &str) -> Result<Vec<Column>, String> {
 
 /// The column of that name, or the first that begins so.
 fn find(name: &str) -> Option<Field> {
-    let exact = |f: &&Field| f.name.eq_ignore_ascii_case(name);
-    let begins = |f: &&Field| {
-        !name.is_empty()
-            && f.name
-                .get(..name.len())
-                .is_some_and(|n| n.eq_ignore_ascii_case(name))
+    let exact = |f: &&Field| f.names().any(|n| n.eq_ignore_ascii_case(name));
+    let fits = |n: &str| {
+        n.get(..name.len())
+            .is_some_and(|n| n.eq_ignore_ascii_case(name))
     };
+    let begins = |f: &&Field| !name.is_empty() && f.names().any(fits);
     let found = FIELDS.iter().find(exact);
     found.or_else(|| FIELDS.iter().find(begins)).copied()
 }
@@ -265,6 +385,7 @@ mod tests {
         check("account", Some(List::Accounts));
         check("qos", Some(List::Qos));
         check("cluster", Some(List::Clusters));
+        check("tres", Some(List::Tres));
         check("foo", None);
         check("", None);
     }
@@ -301,6 +422,24 @@ mod tests {
                 ..bare
             },
             "ann   \n",
+        );
+        let names = |format: &str| -> Vec<&str> {
+            columns(format)
+                .unwrap()
+                .iter()
+                .map(|c| c.field.name)
+                .collect()
+        };
+        // cluster_tools, Open OnDemand and others name limits at length.
+        assert_eq!(
+            names("maxsubmitjobsperuser,MaxSubmitPU,MaxTRESPJ,qoslevel,maxjobs"),
+            [
+                "MaxSubmitJobsPU",
+                "MaxSubmitJobsPU",
+                "MaxTRES",
+                "QOS",
+                "MaxJobs"
+            ]
         );
         assert_eq!(columns("nosuch"), Err(" Unknown field 'nosuch'".to_owned()));
     }
