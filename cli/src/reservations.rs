@@ -152,6 +152,7 @@ pub fn sample(id: u64, user: &str, state: ReservationState) -> ReservationInfo {
         total_delay: Span::ZERO,
         made: noon - Span::from_minutes(60),
         named: false,
+        flags: Vec::new(),
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

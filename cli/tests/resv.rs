@@ -46,6 +46,7 @@ fn info(id: u64, state: ReservationState) -> ReservationInfo {
         total_delay: Span::from_minutes(40),
         made: START - TWO_HOURS,
         named: false,
+        flags: Vec::new(),
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

@@ -48,6 +48,7 @@ fn reservation(id: u64, state: ReservationState) -> ReservationInfo {
         total_delay: Span::from_minutes(120),
         made: Time(0),
         named: false,
+        flags: Vec::new(),
         rule: String::new(),
         comment: String::new(),
         note: String::new(),

@@ -101,7 +101,7 @@ fn kill_once(lost: &Lost) -> BTreeSet<i32> {
 }
 
 /// The mark in the environment of a process; `None` without one.
-fn mark_of(pid: i32) -> Option<Vec<u8>> {
+pub(crate) fn mark_of(pid: i32) -> Option<Vec<u8>> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     environment
         .split(|b| *b == 0)

@@ -58,6 +58,7 @@ fn in_hours(c: &Cluster, hours: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

@@ -161,6 +161,7 @@ fn ask(pick: Pick) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

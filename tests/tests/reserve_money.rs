@@ -52,6 +52,7 @@ fn core(account: &str, hours: i64) -> Request {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     };
     Request::Reserve {
         ask: Box::new(ask),

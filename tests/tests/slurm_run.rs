@@ -6,10 +6,11 @@
 use cosy_model::{JobId, JobState};
 use cosy_tests::mpi::Mpi;
 use cosy_tests::run::{Output, finish, run, spawn};
-use cosy_tests::{Cluster, Options, wait};
+use cosy_tests::{Cluster, Options, system, wait};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -437,8 +438,8 @@ fn a_job_that_is_beyond_its_partition_says_so() {
     let c = cluster(1);
     for (line, job) in [("salloc -N9 true", "salloc"), ("srun -N9 true", "srun")] {
         let line = format!(
-            "{line} 2>err & p=$!\nuntil grep -q 'queued and waiting' err; do sleep 0.05; done\n\
-             kill $p; wait $p"
+            "rm -f err; {line} 2>err & p=$!\n\
+             until grep -qs 'queued and waiting' err; do sleep 0.05; done\nkill $p; wait $p"
         );
         let output = shell(&c, &line);
         assert_ne!(output.code, 0, "{line}");
@@ -499,4 +500,85 @@ fn open_mpi_in_a_script() {
 #[test]
 fn mpich_in_a_script() {
     mpi(Mpi::Mpich);
+}
+
+#[test]
+fn what_a_job_hears_when_memory_or_its_node_is_gone() {
+    let c = cluster(2);
+    let eat = "dd if=/dev/zero of=/dev/null bs=400M count=1";
+    let (job, text) = batch(&c, "--mem=60 -o slurm-%j.out", eat);
+    if c.nodes[0].log().contains("memory limits are not enforced") {
+        system::skip("there are no control groups for memory here");
+    } else {
+        let want = format!(
+            "slurmstepd: error: Detected 1 oom_kill event in StepId={job}.batch. Some of the \
+             step tasks have been OOM Killed.\n"
+        );
+        assert!(text.ends_with(&want), "{text}");
+        let line = format!("srun --mem=60 -n1 {eat}");
+        let said = shell(&c, &line);
+        assert!(
+            said.err
+                .contains("slurmstepd: error: Detected 1 oom_kill event in StepId="),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains("task 0: Out Of Memory"), "{}", said.err);
+    }
+    let (begun, _) = loses_its_node(&c, "", true);
+    assert!(begun.starts_with("begun\n"), "{begun}");
+    // This one has not opened its output when its node goes.
+    shell(&c, "mkfifo fifo");
+    let (text, mode) = loses_its_node(&c, "-i fifo", false);
+    assert!(text.starts_with("slurmstepd: error: "), "{text}");
+    assert_eq!(mode & 0o777, 0o640);
+}
+
+/// Submits a job whose node is taken down once its state is running, and its program runs
+/// where that is wanted. Gives what its output says and the file's mode.
+fn loses_its_node(c: &Cluster, options: &str, runs: bool) -> (String, u32) {
+    let line = format!(
+        "umask 027; sbatch --parsable --no-requeue -w n2 {options} --wrap 'echo begun; sleep 600'"
+    );
+    let job: JobId = JobId(shell(c, &line).expect(0).out.trim().parse().unwrap());
+    c.until_state(job, JobState::Running);
+    let file = format!("slurm-{job}.out");
+    if runs {
+        wait::until("its program", || (!read(c, &file).is_empty()).then_some(()));
+    }
+    let down = "scontrol update nodename=n2 state=down reason=test";
+    check(c, down, 0, "", "");
+    assert_eq!(c.until_end(job).state, JobState::NodeFailed);
+    let want = format!("slurmstepd: error: *** JOB {job} ON n2 CANCELLED AT ");
+    let cause = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n";
+    let text = wait::until("the job's last words", || {
+        let text = read(c, &file);
+        (text.contains(&want) && text.ends_with(cause)).then_some(text)
+    });
+    check(c, "scontrol update nodename=n2 state=resume", 0, "", "");
+    let file = fs::metadata(c.work().join(file)).unwrap();
+    (text, file.permissions().mode())
+}
+
+#[test]
+fn sattach_shows_one_task() {
+    let c = cluster(1);
+    let text = "until [ -e stop ]; do echo out$SLURM_PROCID; echo err$SLURM_PROCID >&2; \
+                sleep 0.1; done";
+    let job = submit(&c, "-n2", &format!("srun -n2 sh -c '{text}'"));
+    let layout = format!("sattach --layout {job}.0");
+    wait::until("the step", || (shell(&c, &layout).code == 0).then_some(()));
+    let line = format!("sattach --output-filter=x {job}.0");
+    let bad = "sattach: error: --output-filter=x is no task: use its number, or 'all'\n";
+    check(&c, &line, 1, "", bad);
+    let line = format!("sattach --output-filter=1 --error-filter=0 {job}.0 >so 2>se");
+    let attached = spawn(&mut shell_command(&c, &line));
+    let some = |name| !read(&c, name).is_empty();
+    wait::until("what it shows", || (some("so") && some("se")).then_some(()));
+    fs::write(c.work().join("stop"), "").unwrap();
+    finish(attached, b"", Duration::from_secs(60));
+    for (file, want) in [("so", "out1"), ("se", "err0")] {
+        let text = read(&c, file);
+        assert!(text.lines().all(|line| line == want), "{file}: {text}");
+    }
 }

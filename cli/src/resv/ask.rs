@@ -175,6 +175,7 @@ fn wanted_at(
         max_price: m.get_one("max-price").copied(),
         sharing: sharing(m).map_err(exit::usage)?,
         comment: options.comment.take().unwrap_or_default(),
+        flags: Vec::new(),
     };
     Ok(Wanted {
         ask,

@@ -174,6 +174,7 @@ mod tests {
             max_price,
             sharing: Sharing::default(),
             comment: String::new(),
+            flags: Vec::new(),
         }
     }
 

@@ -18,7 +18,8 @@ use super::slurmish;
 use crate::exit;
 use cosy_model::job::EndCause;
 use cosy_model::step::{NodeEnd, StepLayout, TaskEnd};
-use cosy_model::{Dialect, fold};
+use cosy_model::{Dialect, StepKey, fold};
+use cosy_slurm::stepd;
 use signal_hook::consts::{SIGKILL, SIGTERM};
 use std::collections::{BTreeMap, BTreeSet};
 use words::{Bad, Trouble, signal_words, trouble_line, without};
@@ -46,6 +47,8 @@ pub struct Ends {
     /// A task has ended the step with this exit code: what it takes with it is no news.
     aborted: Option<u8>,
     dialect: Dialect,
+    /// The step, in Slurm's dialect.
+    key: Option<StepKey>,
     /// Whole lines of the supervisors about tasks that never ran, in Slurm's dialect.
     said: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl Ends {
             told: BTreeSet::new(),
             aborted: None,
             dialect: Dialect::Cosy,
+            key: None,
             said: Vec::new(),
             layout,
         }
@@ -75,6 +79,14 @@ impl Ends {
     /// those that were ended for another's sake.
     pub fn in_dialect(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
+    }
+
+    /// The step's name, which supervisors give in what they say.
+    pub fn of_step(self, key: StepKey) -> Self {
+        Self {
+            key: Some(key),
+            ..self
+        }
     }
 
     /// A task has ended; true when it ended badly.
@@ -115,6 +127,13 @@ impl Ends {
     /// A node has ended.
     pub fn node(&mut self, node: u32, end: &NodeEnd) {
         self.node_gone(node);
+        if let Some(key) = self.key.filter(|_| end.starved > 0)
+            && self.dialect == Dialect::Slurm
+            && self.said.len() < TOLD
+        {
+            self.said
+                .push(stepd::out_of_memory(&key.to_string(), end.starved));
+        }
         let trouble = match &end.end.cause {
             EndCause::Exited => return,
             EndCause::TimeLimit | EndCause::Deadline => Trouble::TimeLimit,

@@ -144,7 +144,9 @@ pub fn run(step: Step, manner: Manner, means: Means) -> io::Result<Outcome> {
         inbox: step.inbox,
         sinks: means.sinks,
         node: first_node(&step.layout),
-        ends: Ends::new(step.layout).in_dialect(manner.dialect),
+        ends: Ends::new(step.layout)
+            .in_dialect(manner.dialect)
+            .of_step(step.key),
         manner,
         key: step.key,
         killed: false,

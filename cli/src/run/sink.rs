@@ -54,6 +54,8 @@ pub struct Sinks {
     error: Option<Target>,
     lines: Lines,
     ready: Vec<u8>,
+    /// The task whose output is shown, and the one whose errors are; all of them without.
+    only: [Option<u32>; 2],
 }
 
 /// Where a file's name begins.
@@ -90,6 +92,7 @@ impl Sinks {
             error,
             lines: Lines::new(style),
             ready: Vec::new(),
+            only: [None; 2],
         })
     }
 
@@ -100,7 +103,21 @@ impl Sinks {
             error: Some(Target::Error),
             lines: Lines::new(style),
             ready: Vec::new(),
+            only: [None; 2],
         }
+    }
+
+    /// The output of one task only, and the errors of one.
+    pub fn showing(self, only: [Option<u32>; 2]) -> Self {
+        Self { only, ..self }
+    }
+
+    fn shows(&self, rank: u32, stream: Stream) -> bool {
+        let only = match stream {
+            Stream::Output => self.only[0],
+            Stream::Error => self.only[1],
+        };
+        only.is_none_or(|only| only == rank)
     }
 
     fn target(&self, stream: Stream) -> BorrowedFd<'_> {
@@ -112,7 +129,7 @@ impl Sinks {
 
     /// True when output needs no work: [`Self::write_all`] may write many pieces at once.
     pub fn passes(&self) -> bool {
-        self.lines.passes()
+        self.only == [None; 2] && self.lines.passes()
     }
 
     /// Writes pieces of one stream as they are.
@@ -128,6 +145,9 @@ impl Sinks {
     /// # Errors
     /// [`SinkError`].
     pub fn write(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> Result<(), SinkError> {
+        if !self.shows(rank, stream) {
+            return Ok(());
+        }
         self.lines.feed(rank, stream, bytes, &mut self.ready);
         self.flush(stream)
     }

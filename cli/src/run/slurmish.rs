@@ -69,7 +69,8 @@ pub fn ending(program: &str, key: StepKey, node: &str, cause: KillCause) {
 /// Only the supervisor's sentence.
 pub fn cancelled(key: StepKey, node: &str, cause: KillCause) {
     let why = match cause {
-        KillCause::Cancelled | KillCause::Superseded => stepd::Why::Cancelled,
+        KillCause::Cancelled => stepd::Why::Cancelled,
+        KillCause::Superseded => stepd::Why::NodeFailure,
         KillCause::TimeLimit => stepd::Why::TimeLimit,
         KillCause::Requeued => stepd::Why::Requeue,
     };

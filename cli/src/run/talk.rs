@@ -70,7 +70,7 @@ pub fn ask(
                     layout,
                 })));
             }
-            Some(other @ (StepAnswer::Steps(_) | StepAnswer::Done)) => {
+            Some(other @ (StepAnswer::Steps(_) | StepAnswer::Usage(_) | StepAnswer::Done)) => {
                 return Ok(Answered::Other(other));
             }
         }

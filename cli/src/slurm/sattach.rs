@@ -11,6 +11,7 @@ use crate::run::talk::{self, Answered};
 use crate::{Context, exit, output, run};
 use cosy_model::step::{StepAsk, StepLayout};
 use cosy_model::{Dialect, JobId, StepId};
+use cosy_slurm::getopt::Found;
 use cosy_slurm::table::Row;
 
 const USAGE: &str = "sattach [OPTIONS] <jobid.stepid>";
@@ -19,12 +20,12 @@ const OPTIONS: &[Row] = &[
     Row::long_value(
         "output-filter",
         "TASK",
-        "accepted: output of all tasks is shown",
+        "only the output of this task, or 'all'",
     ),
     Row::long_value(
         "error-filter",
         "TASK",
-        "accepted: errors of all tasks are shown",
+        "only the errors of this task, or 'all'",
     ),
     Row::flag(b'l', "label", "each line with its task's number"),
     Row::long_flag("layout", "print where the tasks are, and exit"),
@@ -54,12 +55,19 @@ pub fn run(context: &Context) -> u8 {
         );
         return exit::FAILED;
     };
+    let only = match filters(&parsed.found) {
+        Ok(only) => only,
+        Err(mistake) => {
+            error(context, &mistake);
+            return exit::FAILED;
+        }
+    };
     match attach(context, job, step) {
         Some(step) if has("layout") => {
             output::print(&layout(&step.layout));
             exit::OK
         }
-        Some(step) => follow(context, step, has("label")),
+        Some(step) => follow(context, step, has("label"), only),
         None => {
             let text = "Could not get job step info: Job/step already completing or completed";
             error(context, text);
@@ -100,7 +108,24 @@ fn layout(layout: &StepLayout) -> String {
     text
 }
 
-fn follow(context: &Context, step: Step, label: bool) -> u8 {
+/// The tasks whose output and errors are shown; all without.
+fn filters(found: &[Found]) -> Result<[Option<u32>; 2], String> {
+    let one = |name: &str| {
+        let Some(found) = found.iter().rfind(|f| f.name == name) else {
+            return Ok(None);
+        };
+        match found.text().as_str() {
+            "all" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let text: String = text.chars().take(100).collect();
+                format!("--{name}={text} is no task: use its number, or 'all'")
+            }),
+        }
+    };
+    Ok([one("output-filter")?, one("error-filter")?])
+}
+
+fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) -> u8 {
     let style = match (label, step.layout.tasks) {
         (true, tasks) => Style::Label(lines::width(tasks)),
         (false, 0 | 1) => Style::Raw,
@@ -110,7 +135,7 @@ fn follow(context: &Context, step: Step, label: bool) -> u8 {
         return exit::FAILED;
     };
     let means = Means {
-        sinks: Sinks::own(style),
+        sinks: Sinks::own(style).showing(only),
         input: None,
         intake,
         attendant: None,

@@ -1,18 +1,21 @@
 //! `sstat`: steps that run. Sources: sstat(1), a capture.
 //!
-//! Node daemons do not tell what a step uses before it ends: those columns are empty.
+//! What they use is asked of the job's first node: it is what they use there.
 
 use super::looking;
-use super::{called, error, records, say};
+use super::{called, error, records, say, steps};
 use crate::{Context, exit, output, refs, when};
-use cosy_model::JobState;
 use cosy_model::api::JobFilter;
+use cosy_model::step::JobUse;
+use cosy_model::{JobId, JobState};
 use cosy_slurm::getopt::hint;
 use cosy_slurm::sacct::cells::{Look, cell};
 use cosy_slurm::sacct::fields;
 use cosy_slurm::sacct::form::{heading, line};
 use cosy_slurm::sacct::options::Asked;
+use cosy_slurm::sacct::rows::{Part, Row, Usage};
 use cosy_slurm::sacct::sstat::{self, FIELDS, OPTIONS, Query};
+use std::collections::BTreeMap;
 
 /// Runs `sstat`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -77,6 +80,7 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
         unit: None,
     };
     let mut text = String::new();
+    let mut used = BTreeMap::new();
     for row in records.rows().iter().flatten() {
         let runs = row.job.our_state() == JobState::Running && row.end().is_none();
         let own = row.step();
@@ -87,6 +91,10 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
             (None, Some(_)) => true,
         };
         if runs && named {
+            let row = &Row {
+                live: live(&mut used, context, row),
+                ..*row
+            };
             let cells = query.columns.iter().map(|c| cell(c.field, row, &look));
             text.push_str(&line(&query.columns, &query.form, cells));
         }
@@ -96,4 +104,28 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
     }
     output::print(&text);
     exit::OK
+}
+
+/// What a record has used so far; each job's node is asked once.
+fn live(used: &mut BTreeMap<i64, JobUse>, context: &Context, row: &Row<'_>) -> Option<Usage> {
+    let id = row.job.raw_id();
+    let job = used.entry(id).or_insert_with(|| {
+        let id = u64::try_from(id).unwrap_or(0);
+        steps::usage(context, JobId(id))
+    });
+    let found = match row.part {
+        Part::Batch => job.script,
+        Part::Running(step) => {
+            let mut steps = job.steps.iter();
+            let own = steps.find(|(id, _)| *id == step.key.step);
+            own.map(|(_, used)| *used)
+        }
+        Part::Whole | Part::Extern | Part::Ended(_) => None,
+    };
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    found.map(|used| Usage {
+        user_us: signed(used.user_cpu_us),
+        system_us: signed(used.system_cpu_us),
+        peak_bytes: signed(used.memory_bytes),
+    })
 }

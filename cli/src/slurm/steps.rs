@@ -5,7 +5,7 @@ use crate::Context;
 use crate::run::talk::{self, Answered};
 use crate::run::way_to;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::step::{StepAnswer, StepAsk, StepInfo};
+use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
 use cosy_model::{JobId, StepId};
 use cosy_slurm::says;
 
@@ -51,6 +51,14 @@ pub fn running(context: &Context, job: JobId) -> Vec<StepInfo> {
     match ask_node(context, job, &StepAsk::List { job }) {
         Some(StepAnswer::Steps(steps)) => steps,
         Some(_) | None => Vec::new(),
+    }
+}
+
+/// What script and steps of a job have used so far on its first node.
+pub fn usage(context: &Context, job: JobId) -> JobUse {
+    match ask_node(context, job, &StepAsk::Usage { job }) {
+        Some(StepAnswer::Usage(used)) => used,
+        Some(_) | None => JobUse::default(),
     }
 }
 

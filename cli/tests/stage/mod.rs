@@ -131,6 +131,7 @@ impl Stage {
                 ..End::never_ran(cause, Time(0))
             },
             drain: None,
+            starved: 0,
         };
         self.say(Up::NodeEnded { node, end });
     }

@@ -71,6 +71,7 @@ fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
                 ..Sharing::default()
             },
             comment: "für später".into(),
+            flags: vec!["MAINT".into()],
         },
         state,
         degraded: true,

@@ -195,7 +195,12 @@ fn mail_types(mail: &MailRequest) -> String {
         (mail.requeue, "requeue"),
     ];
     let wanted = types.into_iter().filter(|(wanted, _)| *wanted);
-    wanted.map(|(_, word)| word).collect::<Vec<_>>().join(",")
+    let shares = mail.limit_shares.iter().map(|share| match share {
+        100 => "time_limit".to_owned(),
+        share => format!("time_limit_{share}"),
+    });
+    let words = wanted.map(|(_, word)| word.to_owned()).chain(shares);
+    words.collect::<Vec<_>>().join(",")
 }
 
 fn warn(warn: &WarnSignal) -> String {

@@ -87,6 +87,8 @@ pub struct Controller {
     pub(crate) allocating: Vec<Allocating>,
     /// Licences that jobs hold.
     pub(crate) licenses_used: cosy_model::Counted,
+    /// Running jobs with mail at shares of their limits.
+    pub(crate) mailing: BTreeSet<JobId>,
     /// Jobs that wait and have a choice between groups of nodes.
     pub(crate) choosers: BTreeSet<JobId>,
     /// Jobs that wait for licences.
@@ -140,6 +142,7 @@ impl Controller {
             lonely: BTreeSet::new(),
             allocating: Vec::new(),
             licenses_used: cosy_model::Counted::default(),
+            mailing: BTreeSet::new(),
             choosers: BTreeSet::new(),
             unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),
@@ -186,7 +189,8 @@ impl Controller {
     /// was decided since the last call. Call it after every turn of events.
     pub fn settle(&mut self, now: Time) -> Batch {
         if now.since(self.last_tick) >= TICK {
-            self.last_tick = now;
+            let before = std::mem::replace(&mut self.last_tick, now);
+            self.mail_shares(before, now);
             self.tick(now);
         }
         self.begin_due(now);

@@ -86,6 +86,7 @@ impl Controller {
         }));
         self.count_start(base, id);
         self.note_start(now, id);
+        self.note_mailing(id);
         self.save_job(id);
         let nodes = self.jobs[&id].run().map(|r| self.node_list(r));
         let detail = format!("on {}", nodes.unwrap_or_default());

@@ -2,15 +2,20 @@
 
 use crate::controller::Controller;
 use crate::event::Effect;
-use crate::job::Job;
-use cosy_model::End;
+use crate::job::{Job, Run};
+use cosy_model::{End, JobId, Span, Time};
 
 /// What a mail is about.
 pub(crate) enum News<'a> {
     Began,
     Ended(&'a End),
     Requeued,
+    /// So many hundredths of the time limit are over.
+    Share(u8),
 }
+
+/// The whole time limit.
+pub(crate) const WHOLE: u8 = 100;
 
 impl Controller {
     pub(crate) fn mail(&self, job: &Job, news: &News<'_>) -> Option<Effect> {
@@ -18,6 +23,14 @@ impl Controller {
         let (wanted, what) = match news {
             News::Began => (mail.begin, "began".to_owned()),
             News::Requeued => (mail.requeue, "was requeued".to_owned()),
+            News::Share(WHOLE) => (
+                mail.limit_shares.contains(&WHOLE),
+                "has reached its time limit".to_owned(),
+            ),
+            News::Share(share) => (
+                mail.limit_shares.contains(share),
+                format!("has reached {share} % of its time limit"),
+            ),
             News::Ended(end) => {
                 let state = end.state();
                 let failed = state != cosy_model::JobState::Completed;
@@ -40,4 +53,43 @@ impl Controller {
             ),
         })
     }
+
+    /// Sends what is due between two moments of jobs that want mail before their limits.
+    pub(crate) fn mail_shares(&mut self, before: Time, now: Time) {
+        let mut due = Vec::new();
+        let jobs = &self.jobs;
+        self.mailing.retain(|id| {
+            let job = jobs.get(id);
+            let run = job.and_then(|job| job.run().map(|run| (job, run)));
+            let Some((job, run)) = run else { return false };
+            due.extend(reached(job, run, before, now).map(|share| (*id, share)));
+            true
+        });
+        for (id, share) in due {
+            let mail = self.jobs.get(&id);
+            let mail = mail.and_then(|job| self.mail(job, &News::Share(share)));
+            mail.into_iter().for_each(|mail| self.effect(mail));
+        }
+    }
+
+    /// Notes whether a job that runs wants mail before its limit.
+    pub(crate) fn note_mailing(&mut self, id: JobId) {
+        let wanted = |job: &Job| !job.spec().mail.limit_shares.is_empty();
+        if self.jobs.get(&id).is_some_and(wanted) {
+            self.mailing.insert(id);
+        }
+    }
+}
+
+/// The shares of the limit that a job passes between two moments. That all of it is over is
+/// told with its end.
+fn reached(job: &Job, run: &Run, before: Time, now: Time) -> impl Iterator<Item = u8> {
+    let (from, to) = (run.elapsed(before), run.elapsed(now));
+    let limit = run.limit;
+    let passed = move |share: u8| {
+        let at = Span(limit.0 / 100 * i64::from(share));
+        share < WHOLE && !limit.is_unlimited() && from < at && at <= to
+    };
+    let shares = job.spec().mail.limit_shares.clone();
+    shares.into_iter().filter(move |share| passed(*share))
 }

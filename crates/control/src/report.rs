@@ -8,7 +8,7 @@ use crate::controller::{Controller, Ended};
 use crate::event::{Effect, LinkId};
 use crate::job::{Fate, Group, Job, PartStep, Phase, Place};
 use crate::lost::lost_end;
-use crate::mail::News;
+use crate::mail::{News, WHOLE};
 use crate::record::{AfterRun, Record};
 use cosy_model::api::EndedJob;
 use cosy_model::job::CancelNote;
@@ -406,7 +406,11 @@ impl Controller {
             EndCause::Exited | EndCause::TimeLimit | EndCause::OutOfMemory => note.to_owned(),
         };
         let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
-        let mail = self.mail(job, &News::Ended(end));
+        let mut mails = Vec::new();
+        if end.cause == EndCause::TimeLimit {
+            mails.extend(self.mail(job, &News::Share(WHOLE)));
+        }
+        mails.extend(self.mail(job, &News::Ended(end)));
         let (begin, not_before) = (job.spec().begin, job.not_before);
         self.record(Record::Job(Box::new(row.clone())));
         let state = end.state();
@@ -418,7 +422,7 @@ impl Controller {
             detail = format!("{detail}: {}", row.note);
         }
         self.happened(now, "ended", "controller", format!("job {id}"), detail);
-        if let Some(mail) = mail {
+        for mail in mails {
             self.effect(mail);
         }
         self.jobs.remove(&id);

@@ -318,6 +318,7 @@ impl Controller {
         self.take_licenses(id);
         self.run_again(id, shares, end, exclusive);
         self.count_running(id, true);
+        self.note_mailing(id);
         if let Some(group) = self.groups.get_mut(&base) {
             group.running += 1;
         }

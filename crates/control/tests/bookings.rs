@@ -144,6 +144,7 @@ impl Wanted {
             max_price: None,
             sharing: Sharing::default(),
             comment: String::new(),
+            flags: Vec::new(),
         }
     }
 }

@@ -230,6 +230,7 @@ impl Life {
             max_price: None,
             sharing: Sharing::default(),
             comment: String::new(),
+            flags: Vec::new(),
         };
         let request = Request::Reserve {
             ask: Box::new(ask),

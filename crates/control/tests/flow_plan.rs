@@ -127,6 +127,7 @@ fn around_jobs_and_reservations() {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     };
     let request = Request::Reserve {
         ask: Box::new(ask),

@@ -58,6 +58,7 @@ fn ask(nodes: u32, start: Time, secs: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

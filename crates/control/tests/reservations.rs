@@ -41,6 +41,7 @@ fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

@@ -1096,6 +1096,30 @@ fn closed_queues_start_nothing_and_drained_ones_take_nothing() {
 }
 
 #[test]
+fn mail_at_shares_of_the_limit() {
+    let mut world = World::new(config(1, 4));
+    let mail = MailRequest {
+        limit_shares: vec![50, 90, 100],
+        ..MailRequest::default()
+    };
+    let job = world.submit(JobSpec {
+        mail,
+        time_limit: Some(Span::from_secs(100)),
+        ..spec("x")
+    });
+    world.run_times.insert(JobId(job), Span::from_secs(95));
+    let begun = "test job 1 (x) has reached 50 % of its time limit";
+    for (secs, want) in [(45, &[][..]), (10, &[begun][..]), (30, &[begun][..])] {
+        world.pass(secs);
+        assert_eq!(world.mails, want);
+    }
+    world.crash();
+    world.pass(20);
+    let late = "test job 1 (x) has reached 90 % of its time limit";
+    assert_eq!(world.mails, [begun, late]);
+}
+
+#[test]
 fn mail_says_what_was_asked_for() {
     let mut world = World::new(config(1, 4));
     let mail = MailRequest {

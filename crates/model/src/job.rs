@@ -315,6 +315,9 @@ pub struct MailRequest {
     pub fail: bool,
     /// When it is requeued.
     pub requeue: bool,
+    /// When so many hundredths of its time limit are over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limit_shares: Vec<u8>,
     /// To whom; the submitting user when empty.
     #[serde(default)]
     pub to: String,

@@ -99,6 +99,9 @@ pub struct Ask {
     /// Any text.
     #[serde(default)]
     pub comment: String,
+    /// Words of Slurm's that it was made with; recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
 }
 
 /// What has become of a reservation.
@@ -332,6 +335,9 @@ pub struct ReservationInfo {
     /// Its nodes were asked for by name.
     #[serde(default)]
     pub named: bool,
+    /// Words of Slurm's that it was made with.
+    #[serde(default)]
+    pub flags: Vec<String>,
     /// The rule of its series.
     pub rule: String,
     /// Comment; empty for others.

@@ -407,6 +407,11 @@ pub enum StepAsk {
         /// Of which job.
         job: JobId,
     },
+    /// What script and steps have used so far on this node. Answer: [`StepAnswer::Usage`].
+    Usage {
+        /// Of which job.
+        job: JobId,
+    },
     /// Send a signal to a step's tasks. Answer: [`StepAnswer::Done`].
     Signal {
         /// Job.
@@ -425,6 +430,7 @@ impl StepAsk {
             Self::Start { job, .. }
             | Self::Attach { job, .. }
             | Self::List { job }
+            | Self::Usage { job }
             | Self::Signal { job, .. } => *job,
         }
     }
@@ -445,10 +451,33 @@ pub struct StepInfo {
     pub start: Option<Time>,
 }
 
+/// What something that runs has used so far on one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LiveUse {
+    /// Processor time in user mode, in microseconds.
+    pub user_cpu_us: u64,
+    /// In the kernel.
+    pub system_cpu_us: u64,
+    /// Memory in bytes: the most that is known of.
+    pub memory_bytes: u64,
+}
+
+/// What the parts of a job have used so far on one node.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JobUse {
+    /// The script, where it runs there.
+    pub script: Option<LiveUse>,
+    /// Steps.
+    #[serde(default)]
+    pub steps: Vec<(StepId, LiveUse)>,
+}
+
 /// What is answered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepAnswer {
+    /// What is used.
+    Usage(JobUse),
     /// No, and why; nothing was started.
     Refused(Refusal),
     /// It waits for what other steps of the job hold.
@@ -501,6 +530,9 @@ pub struct NodeEnd {
     /// What could not be killed or cleaned up.
     #[serde(default)]
     pub drain: Option<String>,
+    /// Processes that the kernel killed because there was no memory left.
+    #[serde(default)]
+    pub starved: u64,
 }
 
 /// From the tasks to the command.

@@ -52,6 +52,15 @@ pub fn step_cancelled(step: &str, node: &str, at: &str, why: Why) -> String {
     ))
 }
 
+/// The kernel killed processes of a step, given as `12.batch`, for want of memory.
+pub fn out_of_memory(step: &str, kills: u64) -> String {
+    let s = if kills == 1 { "" } else { "s" };
+    error(&format!(
+        "Detected {kills} oom_kill event{s} in StepId={step}. Some of the step tasks have been \
+         OOM Killed."
+    ))
+}
+
 /// A working directory that cannot be entered; another is taken.
 pub fn no_workdir(path: &str, cause: &str) -> String {
     error(&format!(
@@ -95,6 +104,11 @@ mod tests {
             step_cancelled("270.0", "n8", at, Why::NodeFailure),
             "*** STEP 270.0 ON n8 CANCELLED AT 2026-11-21T02:16:55 DUE TO NODE FAILURE, SEE \
              SLURMCTLD LOG FOR DETAILS ***",
+        );
+        check(
+            out_of_memory("12.batch", 1),
+            "Detected 1 oom_kill event in StepId=12.batch. Some of the step tasks have been OOM \
+             Killed.",
         );
         check(
             no_workdir("/nonexistent", "No such file or directory"),

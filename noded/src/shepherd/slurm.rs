@@ -144,22 +144,42 @@ pub(super) fn own_pid() -> Option<CString> {
     CString::new(format!("SLURM_TASK_PID={}", nix::unistd::getpid())).ok()
 }
 
-/// Why a job is ended, in Slurm's words; what was given up is not told.
-pub fn why(cause: KillCause) -> Option<Why> {
+/// Why a job is ended, in Slurm's words. An attempt is given up when a node of it is.
+pub fn why(cause: KillCause) -> Why {
     match cause {
-        KillCause::Cancelled => Some(Why::Cancelled),
-        KillCause::TimeLimit => Some(Why::TimeLimit),
-        KillCause::Requeued => Some(Why::Requeue),
-        KillCause::Superseded => None,
+        KillCause::Cancelled => Why::Cancelled,
+        KillCause::TimeLimit => Why::TimeLimit,
+        KillCause::Requeued => Why::Requeue,
+        KillCause::Superseded => Why::NodeFailure,
     }
 }
 
 /// Tells the job in its error output why it is being ended.
 pub(super) fn tell(task: &Task, why: Why, now: Time) {
+    write(task, &cancelled(task, why, now), OFlag::empty());
+}
+
+/// The same when the job is over and may never have opened its output.
+pub(super) fn tell_late(task: &Task, why: Why, now: Time) {
+    write(task, &cancelled(task, why, now), OFlag::O_CREAT);
+}
+
+fn cancelled(task: &Task, why: Why, now: Time) -> String {
     let allocation = &task.launch.allocation;
     let (job, node) = (allocation.key.job.0, &allocation.node);
-    let text = stepd::job_cancelled(job, node, &sys::local_time(now), why);
+    stepd::job_cancelled(job, node, &sys::local_time(now), why)
+}
+
+/// Tells the job in its error output that processes of it were killed for want of memory.
+pub(super) fn tell_starved(task: &Task, kills: u64) {
+    let step = format!("{}.batch", task.launch.allocation.key.job);
+    write(task, &stepd::out_of_memory(&step, kills), OFlag::empty());
+}
+
+/// Adds to the job's error output.
+fn write(task: &Task, text: &str, how: OFlag) {
     let launch = &task.launch;
+    let allocation = &launch.allocation;
     let name = match launch.stderr.is_empty() {
         true => &launch.stdout,
         false => &launch.stderr,
@@ -172,7 +192,8 @@ pub(super) fn tell(task: &Task, why: Why, now: Time) {
     match unsafe { sys::fork_into(None) } {
         Ok(Fork::Child) => {
             if identity.is_none_or(|i| i.take().is_ok()) {
-                append(&path, text.as_bytes());
+                nix::sys::stat::umask(Mode::from_bits_truncate(launch.umask & 0o777));
+                append(&path, text.as_bytes(), how);
             }
             sys::exit_now(0)
         }
@@ -181,9 +202,11 @@ pub(super) fn tell(task: &Task, why: Why, now: Time) {
     }
 }
 
-fn append(path: &CString, text: &[u8]) {
+fn append(path: &CString, text: &[u8], how: OFlag) {
     let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
-    if let Ok(file) = nix::fcntl::open(path.as_c_str(), flags | OFlag::O_CLOEXEC, Mode::empty()) {
+    let flags = flags | OFlag::O_CLOEXEC | how;
+    let mode = Mode::from_bits_truncate(0o666);
+    if let Ok(file) = nix::fcntl::open(path.as_c_str(), flags, mode) {
         let _ = nix::unistd::write(&file, text);
     }
 }

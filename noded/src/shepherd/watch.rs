@@ -12,6 +12,7 @@ use crate::sys::{self, Fork, Reap, Reaped, Usage};
 use cosy_model::job::WarnSignal;
 use cosy_model::node::KillCause;
 use cosy_model::{End, EndCause, Time};
+use cosy_slurm::stepd::Why;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::unistd::Pid;
@@ -44,6 +45,8 @@ struct Watch<'a> {
     clock: Clock,
     children: bool,
     abandoned: bool,
+    /// What the job's output is to say when all is over.
+    unsaid: Option<Why>,
 }
 
 /// Starts the program of `task` and sees it through.
@@ -74,6 +77,7 @@ pub fn watch(
         clock,
         children: true,
         abandoned: false,
+        unsaid: None,
     };
     watch.until_nothing_is_left();
     watch.conclude(directory, start)
@@ -195,12 +199,25 @@ impl Watch<'_> {
         }
     }
 
-    /// Says in the job's output why it is going to be ended, where that is usual.
-    fn announce(&self, cause: KillCause) {
-        let why = slurm::why(cause).filter(|_| slurm::is(self.task));
-        if let Some(why) = why.filter(|_| self.ending.is_running()) {
-            slurm::tell(self.task, why, sys::now());
+    /// Says in the job's output why it is going to be ended, where that is usual. A job that
+    /// is still on its way to its program may have no output yet, or is about to empty it:
+    /// then it is said when all is over.
+    fn announce(&mut self, cause: KillCause) {
+        if !slurm::is(self.task) || !self.ending.is_running() {
+            return;
         }
+        let why = slurm::why(cause);
+        match self.runs_program() {
+            true => slurm::tell(self.task, why, sys::now()),
+            false => self.unsaid = Some(why),
+        }
+    }
+
+    /// The exec has closed the pipe.
+    fn runs_program(&self) -> bool {
+        let mut pipe = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let _ = nix::poll::poll(&mut pipe, PollTimeout::ZERO);
+        pipe[0].revents() == Some(PollFlags::POLLHUP)
     }
 
     fn pass_on(&self, signal: i32, script_only: bool) {
@@ -264,6 +281,9 @@ impl Watch<'_> {
         if self.abandoned {
             return Ended::LifelineEnded;
         }
+        if let Some(why) = self.unsaid {
+            slurm::tell_late(self.task, why, sys::now());
+        }
         let at = wall(start, self.begun.elapsed());
         let (exit_code, signal) = self.main_end.map_or((0, 0), |m| m.code_and_signal());
         let mut end = End {
@@ -302,7 +322,11 @@ impl Watch<'_> {
             return EndCause::LaunchFailed(failure.text(self.task, directory));
         }
         let memory = self.task.groups.iter().find(|g| g.memory);
-        if memory.is_some_and(|g| g.out_of_memory_kills() > 0) {
+        let kills = memory.map_or(0, Group::out_of_memory_kills);
+        if kills > 0 {
+            if slurm::is(self.task) {
+                slurm::tell_starved(self.task, kills);
+            }
             return EndCause::OutOfMemory;
         }
         EndCause::Exited

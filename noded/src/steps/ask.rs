@@ -3,12 +3,14 @@
 use super::ledger::Verdict;
 use super::serve::{Connection, StepAsked};
 use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
+use super::usage::{self, Subject};
 use super::{Dock, check};
+use crate::cgroup::Wanted;
 use crate::peer::hop::dock;
 use crate::shepherd::signals::Order;
 use cosy_model::node::{AttemptKey, KillCause};
-use cosy_model::step::{StepAnswer, StepAsk, StepId, StepInfo, StepKey, StepSpec};
-use cosy_model::{Refusal, RefusalCode, Span, Uid};
+use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepId, StepInfo, StepKey, StepSpec};
+use cosy_model::{MiB, Refusal, RefusalCode, Span, Uid};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -65,6 +67,7 @@ impl Steps {
         match asked.ask {
             StepAsk::Start { spec, .. } => self.asked_start(attempt, spec, connection),
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
+            StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
             StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
             StepAsk::Signal { step, signal, .. } => {
                 let answer = match self.signal(StepKey { attempt, step }, signal) {
@@ -243,6 +246,38 @@ impl Steps {
             start: None,
         });
         running.chain(waiting).collect()
+    }
+
+    /// Measures on a thread of its own, and answers from there.
+    fn tell_usage(&self, attempt: AttemptKey, connection: Connection) {
+        let Some(job) = self.jobs.get(&attempt) else {
+            return connection.finish(StepAnswer::Usage(JobUse::default()));
+        };
+        let name = crate::spool::name_of(attempt);
+        let whole = Wanted {
+            name: &name,
+            memory_bytes: job.allocation.memory.map(MiB::bytes),
+            ..Wanted::default()
+        };
+        let script = Subject {
+            mark: format!("{}/{name}", self.setup.instance),
+            groups: self.setup.cgroups.groups_for(whole),
+        };
+        let step = |(step, running): (&StepId, &super::table::Running)| {
+            let key = StepKey {
+                attempt,
+                step: *step,
+            };
+            let subject = Subject {
+                mark: self.mark(key),
+                groups: running.task.groups.clone(),
+            };
+            (*step, subject)
+        };
+        let steps: Vec<(StepId, Subject)> = job.running.iter().map(step).collect();
+        tokio::task::spawn_blocking(move || {
+            connection.finish(StepAnswer::Usage(usage::of_job(&script, &steps)));
+        });
     }
 
     fn head(&mut self, key: StepKey) -> Result<&mut super::table::Running, Refusal> {

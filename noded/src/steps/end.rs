@@ -304,7 +304,11 @@ impl Steps {
             .is_head()
             .then(|| running.task.record(end.clone()));
         let outcome = StepOutcome {
-            end: NodeEnd { end, drain },
+            end: NodeEnd {
+                end,
+                drain,
+                starved: 0,
+            },
             tasks: Vec::new(),
             whole,
         };

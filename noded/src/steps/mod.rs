@@ -43,6 +43,7 @@ mod start;
 pub mod table;
 mod told;
 pub mod tree;
+pub mod usage;
 
 /// Name of a step's directory in its attempt's.
 pub fn directory_name(step: StepId) -> String {

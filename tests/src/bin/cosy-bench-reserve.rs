@@ -230,6 +230,7 @@ fn series(starts: Vec<Time>) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

@@ -35,6 +35,7 @@ fn node_end(cause: EndCause, peak: u64) -> NodeEnd {
             ..End::never_ran(cause, Time(0))
         },
         drain: None,
+        starved: 0,
     }
 }
 

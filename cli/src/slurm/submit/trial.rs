@@ -59,6 +59,7 @@ fn ask(context: &Context, spec: &JobSpec) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

@@ -247,6 +247,7 @@ impl Controller {
                 max_price: None,
                 sharing: Sharing::default(),
                 comment: wish.spec.comment.clone(),
+                flags: Vec::new(),
             },
             queue: place.queue,
             demand: place.demand.clone(),

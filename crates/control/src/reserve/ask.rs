@@ -190,6 +190,11 @@ fn check_ask(ask: &Ask) -> Result<(), Refusal> {
         ("name", ask.name.len(), limits::NAME_BYTES),
         ("comment", ask.comment.len(), limits::COMMENT_BYTES),
         (
+            "flags",
+            ask.flags.iter().map(|f| f.len().saturating_add(1)).sum(),
+            limits::COMMENT_BYTES,
+        ),
+        (
             "account",
             ask.account.as_ref().map_or(0, String::len),
             limits::NAME_BYTES,

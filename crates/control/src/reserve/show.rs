@@ -75,6 +75,7 @@ impl Controller {
             total_delay: total,
             made: row.made,
             named: !row.ask.request.require.is_empty(),
+            flags: row.ask.flags.clone(),
             rule: row
                 .ask
                 .repeat

@@ -90,6 +90,7 @@ fn random_ask(play: &mut Play) -> Ask {
             ..Sharing::default()
         },
         comment: format!("request {}", dice.roll()),
+        flags: Vec::new(),
     }
 }
 

@@ -100,6 +100,7 @@ impl<'a> Bookers<'a> {
             max_price: None,
             sharing: Sharing::default(),
             comment: String::new(),
+            flags: Vec::new(),
         })
     }
 

@@ -231,7 +231,14 @@ impl Wanted {
             max_price: None,
             sharing: self.sharing.clone(),
             comment: String::new(),
+            flags: self.kept_flags(),
         })
+    }
+
+    /// Those that are shown again: what says how nodes were named is known otherwise.
+    fn kept_flags(&self) -> Vec<String> {
+        let told = |flag: &&String| !matches!(flag.as_str(), "SPEC_NODES" | "PART_NODES");
+        self.flags.iter().filter(told).cloned().collect()
     }
 
     /// The starts of a repeating reservation, by the clock on the wall.

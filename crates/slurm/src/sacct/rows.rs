@@ -31,6 +31,8 @@ pub struct Row<'t> {
     pub part: Part<'t>,
     /// Number of the user who cancelled it, where one did.
     pub canceller: Option<i64>,
+    /// What it has used so far, where its node was asked.
+    pub live: Option<Usage>,
     /// The present.
     pub now: Time,
 }
@@ -59,6 +61,7 @@ impl<'t> Row<'t> {
             job,
             part,
             canceller,
+            live: None,
             now,
         };
         let mut all = vec![row(Part::Whole)];
@@ -236,6 +239,9 @@ impl<'t> Row<'t> {
 
     /// What it used; `None` where that is not known, or is another record's.
     pub fn usage(&self) -> Option<Usage> {
+        if self.live.is_some() {
+            return self.live;
+        }
         match self.part {
             Part::Whole | Part::Batch => self.job.number(F::UserCpu).map(|user_us| Usage {
                 user_us,

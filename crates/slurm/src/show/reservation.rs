@@ -74,18 +74,42 @@ pub fn sheet(r: &ReservationInfo, zone: &TimeZone) -> Sheet {
     sheet
 }
 
+/// In the order in which Slurm tells them.
+const FLAGS: &[&str] = &[
+    "MAINT",
+    "FLEX",
+    "OVERLAP",
+    "IGNORE_JOBS",
+    "HOURLY",
+    "DAILY",
+    "WEEKDAY",
+    "WEEKEND",
+    "WEEKLY",
+    "SPEC_NODES",
+    "ANY_NODES",
+    "STATIC",
+    "FIRST_CORES",
+    "TIME_FLOAT",
+    "REPLACE",
+    "REPLACE_DOWN",
+    "NO_HOLD_JOBS_AFTER_END",
+    "MAGNETIC",
+    "USER_DELETE",
+];
+
 fn flags(r: &ReservationInfo) -> String {
-    let mut all = Vec::new();
-    if r.rule.contains("FREQ=DAILY") {
-        all.push("DAILY");
-    }
-    if r.rule.contains("FREQ=WEEKLY") {
-        all.push("WEEKLY");
-    }
-    if r.named {
-        all.push("SPEC_NODES");
-    }
-    all.join(",")
+    let given = |flag: &str| r.flags.iter().any(|f| f == flag);
+    let is_set = |flag: &str| match flag {
+        "DAILY" if given("WEEKDAY") || given("WEEKEND") => false,
+        "DAILY" => given(flag) || r.rule.contains("FREQ=DAILY"),
+        "WEEKLY" => given(flag) || r.rule.contains("FREQ=WEEKLY"),
+        "SPEC_NODES" => r.named,
+        "STATIC" => given("STATIC_ALLOC"),
+        "NO_HOLD_JOBS_AFTER_END" => given(flag) || given("NO_HOLD_JOBS_AFTER"),
+        flag => given(flag),
+    };
+    let set = FLAGS.iter().filter(|flag| is_set(flag));
+    set.copied().collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -125,6 +149,7 @@ mod tests {
             total_delay: Span::ZERO,
             made: Time(0),
             named: true,
+            flags: Vec::new(),
             rule: String::new(),
             comment: String::new(),
             note: String::new(),

@@ -3,8 +3,8 @@
 use super::Fault;
 use cosy_model::job::MailRequest;
 
-/// Reads a list of events. Those that do not happen here (`STAGE_OUT`, shares of the time
-/// limit) are accepted and send nothing; an `ALL` includes none of them either.
+/// Reads a list of events. Those that do not happen here (`STAGE_OUT`) are accepted and send
+/// nothing; `ALL` includes no shares of the time limit.
 ///
 /// # Errors
 /// `Invalid --mail-type specification`.
@@ -18,12 +18,22 @@ pub fn read(text: &str) -> Result<MailRequest, Fault> {
             "FAIL" | "INVALID_DEPEND" => mail.fail = true,
             "REQUEUE" => mail.requeue = true,
             "ALL" => (mail.begin, mail.end, mail.fail, mail.requeue) = (true, true, true, true),
-            "STAGE_OUT" | "TIME_LIMIT" | "TIME_LIMIT_50" | "TIME_LIMIT_80" | "TIME_LIMIT_90"
-            | "ARRAY_TASKS" => {}
+            "TIME_LIMIT" => share(&mut mail, 100),
+            "TIME_LIMIT_50" => share(&mut mail, 50),
+            "TIME_LIMIT_80" => share(&mut mail, 80),
+            "TIME_LIMIT_90" => share(&mut mail, 90),
+            "STAGE_OUT" | "ARRAY_TASKS" => {}
             _ => return Err(Fault::specification("mail-type")),
         }
     }
     Ok(mail)
+}
+
+fn share(mail: &mut MailRequest, share: u8) {
+    if !mail.limit_shares.contains(&share) {
+        mail.limit_shares.push(share);
+        mail.limit_shares.sort_unstable();
+    }
 }
 
 #[cfg(test)]
@@ -42,5 +52,7 @@ mod tests {
         check("ALL,NONE", Some([false; 4]));
         check("TIME_LIMIT_80,FAIL", Some([false, false, true, false]));
         check("FOO", None);
+        let shares = read("TIME_LIMIT_80,time_limit,TIME_LIMIT_50,TIME_LIMIT_80");
+        assert_eq!(shares.unwrap().limit_shares, [50, 80, 100]);
     }
 }

@@ -4,6 +4,7 @@
 use super::failure::Failure;
 use super::run::Supervisor;
 use super::task::{Read, read};
+use crate::cgroup::Group;
 use crate::shepherd::{end, keep, wall, watch};
 use crate::steps::StepOutcome;
 use crate::sys::{self, Reap, Reaped};
@@ -146,7 +147,12 @@ impl Supervisor<'_> {
                 self.task.order.key
             )
         });
-        NodeEnd { end, drain }
+        let memory = self.task.groups.iter().find(|g| g.memory);
+        NodeEnd {
+            end,
+            drain,
+            starved: memory.map_or(0, Group::out_of_memory_kills),
+        }
     }
 
     fn cause(&self, by_tasks: EndCause) -> EndCause {

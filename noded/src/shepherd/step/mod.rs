@@ -104,6 +104,7 @@ fn never_ran(reason: String) {
         end: NodeEnd {
             end: End::never_ran(EndCause::LaunchFailed(reason), sys::now()),
             drain: None,
+            starved: 0,
         },
         tasks: Vec::new(),
         whole: None,

@@ -160,6 +160,7 @@ mod tests {
                 ..End::never_ran(cause, Time(0))
             },
             drain: None,
+            starved: 0,
         }
     }
 

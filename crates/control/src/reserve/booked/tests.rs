@@ -32,6 +32,7 @@ fn ask(starts: &[i64], hours: i64) -> Ask {
         max_price: None,
         sharing: Sharing::default(),
         comment: String::new(),
+        flags: Vec::new(),
     }
 }
 

@@ -1,0 +1,130 @@
+//! What a job's script and steps use on this node while they run: measured when somebody
+//! asks, never sampled.
+//!
+//! Processes are found by the mark in their environment; what control groups have counted
+//! goes over it where that is more. Blocks: it reads `/proc`, and belongs on a thread of its
+//! own. Source: proc(5).
+
+use crate::cgroup::Group;
+use crate::shepherd::all_processes;
+use crate::sweep::{self, MARK};
+use cosy_model::StepId;
+use cosy_model::step::{JobUse, LiveUse};
+
+/// Microseconds of a tick in `/proc/PID/stat`: `USER_HZ` is 100 wherever this program runs.
+const TICK_US: u64 = 10_000;
+
+/// Something to be measured.
+#[derive(Debug)]
+pub struct Subject {
+    /// What its processes carry in their environment.
+    pub mark: String,
+    /// Its control groups.
+    pub groups: Vec<Group>,
+}
+
+/// What script and steps use.
+pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
+    let subjects = std::iter::once(script).chain(steps.iter().map(|(_, subject)| subject));
+    let mut parts: Vec<Part<'_>> = subjects.map(Part::new).collect();
+    for pid in all_processes() {
+        if let Some(mark) = sweep::mark_of(pid)
+            && let Some(part) = parts.iter_mut().find(|part| part.mark == mark)
+        {
+            part.add(pid);
+        }
+    }
+    let mut parts = parts.iter().map(Part::sum);
+    JobUse {
+        script: parts.next().filter(|used| *used != LiveUse::default()),
+        steps: steps.iter().map(|(step, _)| *step).zip(parts).collect(),
+    }
+}
+
+struct Part<'a> {
+    mark: Vec<u8>,
+    subject: &'a Subject,
+    used: LiveUse,
+}
+
+impl<'a> Part<'a> {
+    fn new(subject: &'a Subject) -> Self {
+        Self {
+            mark: format!("{MARK}={}", subject.mark).into_bytes(),
+            subject,
+            used: LiveUse::default(),
+        }
+    }
+
+    fn add(&mut self, pid: i32) {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+        let (user, system) = read("stat").map_or((0, 0), |text| times(&text));
+        let memory = read("status").map_or(0, |text| resident(&text));
+        let used = &mut self.used;
+        used.user_cpu_us = used.user_cpu_us.saturating_add(user);
+        used.system_cpu_us = used.system_cpu_us.saturating_add(system);
+        used.memory_bytes = used.memory_bytes.saturating_add(memory);
+    }
+
+    fn sum(&self) -> LiveUse {
+        let mut used = self.used;
+        for group in &self.subject.groups {
+            let (user, system) = group.cpu_time().unwrap_or_default();
+            used.user_cpu_us = used.user_cpu_us.max(user);
+            used.system_cpu_us = used.system_cpu_us.max(system);
+            let peak = group.peak_memory().filter(|_| group.memory);
+            used.memory_bytes = used.memory_bytes.max(peak.unwrap_or(0));
+        }
+        used
+    }
+}
+
+/// User and system time in microseconds, with that of children that have ended, out of
+/// `/proc/PID/stat`; the name in it may hold anything.
+fn times(text: &str) -> (u64, u64) {
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let numbers: Vec<u64> = rest
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(4)
+        .map(|word| word.parse().unwrap_or(0))
+        .collect();
+    match numbers[..] {
+        [user, system, waited_user, waited_system] => (
+            user.saturating_add(waited_user).saturating_mul(TICK_US),
+            system.saturating_add(waited_system).saturating_mul(TICK_US),
+        ),
+        _ => (0, 0),
+    }
+}
+
+/// Resident memory in bytes, out of `/proc/PID/status`.
+fn resident(text: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    number.map_or(0, |kib| kib.saturating_mul(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_a_process() {
+        let check = |text: &str, want: (u64, u64)| assert_eq!(times(text), want, "{text}");
+        check(
+            "42 (a) b) S 1 2 3 4 5 6 7 8 9 10 70 30 5 1 20 0 1",
+            (750_000, 310_000),
+        );
+        check("42 (a", (0, 0));
+        check("", (0, 0));
+    }
+
+    #[test]
+    fn memory_of_a_process() {
+        let check = |text: &str, want: u64| assert_eq!(resident(text), want, "{text}");
+        check("Name:\ta\nVmHWM:\t  9 kB\nVmRSS:\t    12 kB\n", 12 << 10);
+        check("Name:\ta\n", 0);
+        check("VmRSS:\tx kB\n", 0);
+    }
+}
