@@ -1,10 +1,10 @@
-//! `#SBATCH` lines of a script, and `#PBS` lines where there are none of those.
+//! `#SBATCH` lines of a script, and `#PBS` or `#BSUB` lines where there are none of those.
 //!
 //! Options are read up to the first line that is neither empty nor a comment. Source:
 //! sbatch(1), captures.
 
-use super::Program;
 use super::table;
+use super::{Program, bsub};
 use crate::getopt::{self, Found, Mistake, Order, Takes};
 use std::ffi::OsString;
 
@@ -12,6 +12,8 @@ use std::ffi::OsString;
 const MARK: &str = "#SBATCH";
 /// Begins a line of another system's options.
 const PBS_MARK: &str = "#PBS";
+/// The same for a third one.
+const BSUB_MARK: &str = "#BSUB";
 
 /// The options of a script, in the order in which they stand.
 ///
@@ -28,9 +30,13 @@ pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
             return Err(mistake);
         }
     }
-    if found.is_empty() && !ignore_pbs {
-        for line in head(script).filter_map(|l| behind(l, PBS_MARK)) {
-            found.extend(pbs(&words(line)));
+    for (mark, read) in [
+        (PBS_MARK, pbs as fn(&[String]) -> _),
+        (BSUB_MARK, bsub::read),
+    ] {
+        if found.is_empty() && !ignore_pbs {
+            let lines = head(script).filter_map(|l| behind(l, mark));
+            found.extend(lines.flat_map(|line| read(&words(line))));
         }
     }
     Ok(found)
@@ -128,6 +134,11 @@ fn pbs_value(letter: char, value: &str, found: &mut Vec<Found>) {
         'a' => put("begin", value.to_owned()),
         'A' => put("account", value.to_owned()),
         'd' | 'w' => put("chdir", value.to_owned()),
+        'W' => {
+            if let Some(list) = value.strip_prefix("depend=") {
+                put("dependency", list.to_owned());
+            }
+        }
         'e' => put("error", value.to_owned()),
         'J' | 't' => put("array", value.to_owned()),
         'm' => put("mail-type", pbs_mail(value)),
@@ -141,7 +152,10 @@ fn pbs_value(letter: char, value: &str, found: &mut Vec<Found>) {
             value: None,
         }),
         'v' => put("export", value.to_owned()),
-        'l' => value.split(',').for_each(|item| pbs_resource(item, found)),
+        'l' => {
+            value.split(',').for_each(|item| pbs_resource(item, found));
+            pbs_counts(found);
+        }
         _ => {}
     }
 }
@@ -161,32 +175,66 @@ fn pbs_mail(value: &str) -> String {
     }
 }
 
-/// `nodes=2:ppn=4`, `walltime=1:00:00`, `mem=4gb`, `ncpus=3` of `-l`.
+/// What follows from several of them: nodes and tasks on each make a number of tasks, cores
+/// of a node and tasks on it the cores of each.
+fn pbs_counts(found: &mut Vec<Found>) {
+    let number = |name: &str| {
+        let mut all = found.iter().filter(|f| f.name == name);
+        all.next_back()?.text().parse::<u32>().ok()
+    };
+    let Some(on_each) = number("ntasks-per-node") else {
+        return;
+    };
+    let tasks = number("nodes").and_then(|n| n.checked_mul(on_each));
+    let cores = number("mincpus").and_then(|n| n.checked_div(on_each));
+    let counts = [
+        ("ntasks", tasks.filter(|_| number("ntasks").is_none())),
+        (
+            "cpus-per-task",
+            cores.filter(|n| *n > 1 && number("cpus-per-task").is_none()),
+        ),
+    ];
+    for (name, value) in counts {
+        let value = value.map(|n| OsString::from(n.to_string()));
+        found.extend(value.map(|value| Found {
+            name,
+            value: Some(value),
+        }));
+    }
+}
+
+/// `nodes=2:ppn=4`, `nodes=n1+n2`, `select=2:ncpus=8:mpiprocs=2`, `walltime=1:00:00`,
+/// `mem=4gb` of `-l`.
 fn pbs_resource(item: &str, found: &mut Vec<Found>) {
-    for (at, part) in item.split(':').enumerate() {
-        let Some((name, _)) = part.split_once('=') else {
-            continue;
-        };
-        let value = if name == "walltime" || name == "cput" {
-            &item[name.len() + 1..]
-        } else {
-            &part[name.len() + 1..]
-        };
+    let mut put = |name: &'static str, value: &str| {
+        let value = Some(OsString::from(value));
+        found.push(Found { name, value });
+    };
+    if let Some((_, limit)) = item
+        .split_once('=')
+        .filter(|(name, _)| matches!(*name, "walltime" | "cput"))
+    {
+        return put("time", limit);
+    }
+    let names = item.strip_prefix("nodes=");
+    let names = names.filter(|n| !n.starts_with(|c: char| c.is_ascii_digit()));
+    let names = names.and_then(|n| n.split(':').next());
+    if let Some(names) = names {
+        put("nodelist", &names.replace('+', ","));
+    }
+    for (name, value) in item.split([':', '+']).filter_map(|p| p.split_once('=')) {
         let ours = match name {
-            "nodes" => "nodes",
+            "nodes" if names.is_some() => continue,
+            "nodes" | "select" => "nodes",
             "ppn" | "mpiprocs" => "ntasks-per-node",
-            "walltime" | "cput" => "time",
             "mem" | "vmem" => "mem",
             "pmem" | "pvmem" => "mem-per-cpu",
-            "ncpus" => "cpus-per-task",
+            "ncpus" => "mincpus",
+            "nice" => "nice",
             "file" => "tmp",
             _ => continue,
         };
-        let value = Some(OsString::from(value));
-        found.push(Found { name: ours, value });
-        if at == 0 && ours == "time" {
-            return;
-        }
+        put(ours, value);
     }
 }
 
@@ -242,9 +290,33 @@ mod tests {
     fn other_systems() {
         check(
             "#!/bin/sh\n#PBS -N nm -q long\n#PBS -l nodes=2:ppn=4,walltime=1:00:00\n#PBS -m be -V\n",
-            "--job-name=nm --partition=long --nodes=2 --ntasks-per-node=4 --time=1:00:00 --mail-type=BEGIN,END",
+            "--job-name=nm --partition=long --nodes=2 --ntasks-per-node=4 --time=1:00:00 --ntasks=8 --mail-type=BEGIN,END",
         );
         check("#SBATCH -H\n#PBS -N x\n", "--hold");
+        check(
+            "#PBS -l nodes=3+ppn=2,mem=1gb\n",
+            "--nodes=3 --ntasks-per-node=2 --mem=1gb --ntasks=6",
+        );
+        check(
+            "#PBS -l select=2:ncpus=8:mpiprocs=2:mem=2gb,walltime=0:10:00\n#PBS -W depend=afterok:1\n",
+            "--nodes=2 --mincpus=8 --ntasks-per-node=2 --mem=2gb --time=0:10:00 --ntasks=4 \
+             --cpus-per-task=4 --dependency=afterok:1",
+        );
+        check(
+            "#PBS -l nodes=n1+n2:ppn=2\n",
+            "--nodelist=n1,n2 --ntasks-per-node=2",
+        );
+        check("#PBS -N x\n#BSUB -J y\n", "--job-name=x");
+        check(
+            "#BSUB -oout -eerr -m\"n1 n2\" -Jnm -M4096\n#BSUB -W5 -x -qmain\n#BSUB -I -n 4,8\n",
+            "--output=out --error=err --nodelist=n1,n2 --job-name=nm --mem-per-cpu=4 \
+             --time=5 --exclusive --partition=main --ntasks=4",
+        );
+        check(
+            "#BSUB -J \"a[1-9]%2\" -W 1:30 -cwd /w -B -u me -R \"span[ptile=2]\" -P p -H\n",
+            "--job-name=a --array=1-9%2 --time=1:30:00 --chdir=/w --mail-type=BEGIN \
+             --mail-user=me --ntasks-per-node=2 --hold",
+        );
         assert!(read("#PBS -N x\n", true).unwrap().is_empty());
     }
 
@@ -267,7 +339,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn any_text(text in "(#SBATCH|#PBS|[-a-zN =:\"'\\\\#]{0,12}|\n){0,12}") {
+        fn any_text(text in "(#SBATCH|#PBS|#BSUB|[-a-zN =:\"'\\\\#]{0,12}|\n){0,12}") {
             let _ = read(&text, false);
             let _ = has_parts(&text);
         }

@@ -6,6 +6,7 @@
 //! of 22.05 and its captures.
 
 pub mod array;
+mod bsub;
 pub mod constraint;
 pub mod count;
 pub mod depend;
