@@ -117,8 +117,17 @@ impl Reader<'_> {
         while self.at < self.bytes.len() {
             self.piece()?;
             self.blanks();
+            self.joint();
         }
         Some(())
+    }
+
+    /// `noon-tomorrow`: a dash may stand for the blank before a word.
+    fn joint(&mut self) {
+        let next = self.bytes.get(self.at + 1);
+        if self.peek() == Some(b'-') && next.is_some_and(u8::is_ascii_alphabetic) {
+            self.at += 1;
+        }
     }
 
     fn blanks(&mut self) {
@@ -425,6 +434,7 @@ mod tests {
         check("4:05:06 PM", Ahead, "2026-11-21T16:05:06");
         check("12:00am", Ahead, "2026-11-22T00:00:00");
         check("teatime", Ahead, "2026-11-21T16:00:00");
+        check("noon-tomorrow", Ahead, "2026-11-22T12:00:00");
         check("noon tomorrow", Ahead, "2026-11-22T12:00:00");
         check("16:00 tomorrow", Ahead, "2026-11-22T16:00:00");
         check("tomorrow", Ahead, "2026-11-22T00:00:00");
