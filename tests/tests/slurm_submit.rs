@@ -240,6 +240,85 @@ fn precedence() {
     check("", "", "script\n");
     check("SBATCH_JOB_NAME=variable", "", "variable\n");
     check("SBATCH_JOB_NAME=variable", "-J line", "line\n");
+    let output = shell(
+        &c,
+        "SBATCH_OUTPUT=o.%j sbatch -W --parsable --wrap 'echo here'",
+    );
+    assert_eq!(read(&c, &format!("o.{}", output.out.trim())), "here\n");
+}
+
+#[test]
+fn verbose_tells_what_was_asked_for() {
+    let c = cluster(1);
+    let told = shell(
+        &c,
+        "SBATCH_DEBUG=2 SBATCH_TIMELIMIT=3 sbatch -A Foo --mem=2048 -o none -H --wrap true",
+    );
+    for line in [
+        "sbatch: account             : Foo\n",
+        "sbatch: mem                 : 2G\n",
+        "sbatch: output              : /dev/null\n",
+        "sbatch: time                : 00:03:00\n",
+        "sbatch: verbose             : 2\n",
+        "sbatch: debug:  propagating RLIMIT_NOFILE=",
+    ] {
+        assert!(told.err.contains(line), "{line}: {}", told.err);
+    }
+    let account = shell(&c, "squeue -h -o %a").out;
+    assert_eq!(account, "foo\n");
+}
+
+#[test]
+fn least_cores_of_a_node() {
+    let c = cluster(1);
+    let wrap = "--wrap 'echo $SLURM_CPUS_ON_NODE $SLURM_TASKS_PER_NODE ${SLURM_NTASKS-none}; srun -n3 -l echo a'";
+    shell(&c, &format!("sbatch -W -o o --mincpus=3 {wrap}"));
+    let mut lines: Vec<String> = read(&c, "o").lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["0: a", "1: a", "2: a", "3 3 none"]);
+}
+
+#[test]
+fn one_of_several_partitions() {
+    let queues = "[[queue]]\nname = \"short\"\nnodes = \"n1\"\nmax_time = \"30m\"\n\
+                  [[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-2]\"\n";
+    let options = Options {
+        queues: Some(queues.to_owned()),
+        ..Options::default()
+    };
+    let c = Cluster::start(2, options);
+    let none = "sbatch: error: invalid partition specified: nope\n\
+                sbatch: error: Batch job submission failed: Invalid partition name specified\n";
+    check(&c, "sbatch -p main,nope --wrap true", 1, "", none);
+    let goes = |options: &str, want: &str| {
+        let job = submit(&c, &format!("-H {options} --wrap true"));
+        let got = shell(&c, &format!("squeue -h -j {job} -o %P")).out;
+        assert_eq!(got, format!("{want}\n"), "{options}");
+    };
+    goes("-t 20 -p short,main", "short");
+    goes("-t 20 -p main,short", "main");
+    goes("-t 40 -p short,main", "main");
+    goes("-t 20 -N 2 -p short,main", "main");
+    // All of the first one's nodes are taken: the second one starts it now.
+    let first = submit(&c, "-t 20 -p short --exclusive --wrap 'sleep 600'");
+    c.until(first, "it runs", |row| row.state == JobState::Running);
+    goes("-t 20 -p short,main", "main");
+}
+
+#[test]
+fn parts_of_a_job_are_refused_clearly() {
+    let c = cluster(1);
+    let script = "#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\ntrue\n";
+    fs::write(c.work().join("het.sh"), script).unwrap();
+    for line in [
+        "sbatch het.sh",
+        "sbatch -n1 : -n2 ok.sh",
+        "salloc -n1 : -n2 true",
+    ] {
+        let got = shell(&c, line);
+        assert_eq!((got.code, got.out.as_str()), (1, ""), "{line}");
+        assert!(got.err.contains("heterogeneous jobs"), "{}", got.err);
+    }
 }
 
 #[test]

@@ -71,7 +71,8 @@ pub fn run(context: &Context) -> u8 {
         Err(fault) => return fail(SALLOC, &fault),
     };
     if wishes.verbose > 0 {
-        submit::describe(SALLOC, &parsed.found);
+        submit::describe(SALLOC, &options);
+        submit::details(SALLOC, &wishes);
     }
     submit::remarks(SALLOC, &wishes);
     if own.no_shell && !parsed.words.is_empty() {
@@ -79,6 +80,9 @@ pub fn run(context: &Context) -> u8 {
             SALLOC,
             &Fault::error("--no-shell cannot be used with a command"),
         );
+    }
+    if parsed.words.first().is_some_and(|w| w == ":") {
+        return fail(SALLOC, &submit::parts());
     }
     allocate(context, &wishes, &own, parsed.words)
 }

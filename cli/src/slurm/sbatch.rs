@@ -50,7 +50,8 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     let all: Vec<Found> = [&script[..], &environment, line].concat();
     let (wishes, _) = submit::wishes(SBATCH, &all)?;
     if wishes.verbose > 0 {
-        submit::describe(SBATCH, line);
+        submit::describe(SBATCH, &all);
+        submit::details(SBATCH, &wishes);
     }
     submit::remarks(SBATCH, &wishes);
     let name = batch.default_name();
@@ -86,6 +87,9 @@ impl Batch {
         if let Some(wrap) = line.iter().rev().find(|f| f.name == "wrap") {
             return Self::wrap(wrap, words);
         }
+        if words.first().is_some_and(|w| w == ":") {
+            return Err(submit::parts());
+        }
         let script = files::script(words.first())?;
         Ok(Self {
             path: script.path.into_os_string(),
@@ -116,8 +120,7 @@ impl Batch {
     fn options(&self, ignore_pbs: bool) -> Result<Vec<Found>, Stop> {
         let text = String::from_utf8_lossy(&self.text);
         if directives::has_parts(&text) {
-            let why = "jobs of several parts (hetjob) are not available: submit jobs that depend on each other";
-            return Err(Fault::error(why).into());
+            return Err(submit::parts().into());
         }
         let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
         directives::read(&text, ignore_pbs).map_err(mistaken)

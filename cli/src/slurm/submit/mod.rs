@@ -1,10 +1,14 @@
 //! What `sbatch`, `srun` and `salloc` share: command lines, environment and files become
 //! wishes, wishes a job, and a refusal the original's sentences.
 
+mod describe;
 pub mod files;
+mod partition;
 pub mod refusal;
 pub mod surroundings;
 pub mod trial;
+
+pub use describe::{describe, details};
 
 use super::{VERSION, called, clusters, say};
 use crate::{Context, exit, output, when};
@@ -53,6 +57,15 @@ pub fn fail(program: Program, fault: &Fault) -> u8 {
     fault.code
 }
 
+/// A job of several parts (`-n1 : -n4`, `#SBATCH hetjob`) was asked for.
+pub fn parts() -> Fault {
+    Fault::error(
+        "heterogeneous jobs (parts separated by ':' or '#SBATCH hetjob') are not available: \
+         ask for the nodes of all parts in one job and start its steps with srun -w, or \
+         submit jobs that depend on each other",
+    )
+}
+
 /// The options that the environment sets.
 pub fn environment(program: Program) -> Vec<Found> {
     variables::options(program, &|name| std::env::var_os(name))
@@ -95,29 +108,6 @@ pub fn remarks(program: Program, wishes: &Wishes) {
     }
 }
 
-/// Prints what was asked for, as `--verbose` does.
-pub fn describe(program: Program, options: &[Found]) {
-    let name = program.name();
-    let rule = format!("{name}: {0} {0}", "-".repeat(20));
-    say(&format!("{name}: defined options"));
-    say(&rule);
-    let mut names: Vec<&str> = options.iter().map(|f| f.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    for option in names {
-        let given = options.iter().filter(|f| f.name == option);
-        let last = given.clone().next_back();
-        let value = match last.and_then(|f| f.value.as_ref()) {
-            Some(value) => value.to_string_lossy().into_owned(),
-            None if option == "verbose" => given.count().to_string(),
-            None => "set".to_owned(),
-        };
-        say(&format!("{name}: {option:<20}: {value}"));
-    }
-    say(&rule);
-    say(&format!("{name}: end of defined options"));
-}
-
 /// The job that was wished for.
 ///
 /// # Errors
@@ -149,6 +139,7 @@ pub fn job(
         .unwrap_or_else(|| default_name.to_owned());
     let asked = surroundings::asked(program, &wishes, &name, &host);
     let surroundings = Surroundings {
+        now: cosy_model::Time(when::now().timestamp().as_millisecond()),
         program: runs,
         default_name: default_name.to_owned(),
         workdir: surroundings::workdir(&wishes)?,
@@ -159,5 +150,9 @@ pub fn job(
         reservation,
         root: is_root(),
     };
-    spec::build(&wishes, surroundings)
+    let (mut spec, array) = spec::build(&wishes, surroundings)?;
+    if let Some(list) = &wishes.partition {
+        partition::choose(context, &mut spec, list)?;
+    }
+    Ok((spec, array))
 }

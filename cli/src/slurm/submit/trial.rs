@@ -8,7 +8,7 @@ use crate::slurm::say;
 use crate::{Context, exit, when};
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
-use cosy_model::{JobId, JobSpec, Span};
+use cosy_model::{JobId, JobSpec, Span, Time};
 use cosy_slurm::submit::{Line, Program};
 use cosy_slurm::{clock, says};
 
@@ -36,6 +36,15 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
                 _ => super::fail(program, &fault),
             }
         }
+    }
+}
+
+/// When a job like this would start; `None` where that cannot be told, or never.
+pub fn start(context: &Context, spec: &JobSpec) -> Option<Time> {
+    let ask = Box::new(ask(context, spec));
+    match context.ask(Request::Quote { ask, most: Some(1) }) {
+        Ok(Reply::Quote(quote)) => quote.plain_start,
+        Ok(_) | Err(_) => None,
     }
 }
 

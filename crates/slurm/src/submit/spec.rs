@@ -6,7 +6,7 @@ use super::{Fault, array, constraint, count, depend, export::Propagate, gres};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
-    ArraySpec, Counted, Dialect, JobSpec, MiB, OsText, Program, ReservationId, expand,
+    ArraySpec, Counted, Dialect, JobSpec, MiB, OsText, Program, ReservationId, Span, Time, expand,
 };
 
 /// What the original's controller says to a number of nodes that it does not take.
@@ -16,9 +16,16 @@ pub const NODE_NAME: &str = "Invalid node name specified";
 /// The same for a shortest time that is longer than the limit.
 pub const TIME_MIN: &str = "Invalid time-min specification (exceeds job's time or other limits)";
 
+/// The same for a deadline that is past.
+pub const TIME_LIMIT: &str = "Requested time limit is invalid (missing or exceeds some limit)";
+/// What is said to a job that may not begin before it has to be over.
+pub const TOO_LATE: &str = "Incompatible begin and deadline time specification";
+
 /// What a job takes from where it is asked for.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
+    /// The present.
+    pub now: Time,
     /// What to run.
     pub program: Program,
     /// The job's name where none is given.
@@ -47,6 +54,7 @@ pub fn build(
     wishes: &Wishes,
     surroundings: Surroundings,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
+    times(wishes, surroundings.now)?;
     let request = request(wishes)?;
     let array = wishes.array.as_deref().map(array::read).transpose()?;
     let depend = match &wishes.dependency {
@@ -57,11 +65,6 @@ pub fn build(
         Some(text) => gres::licenses(text)?,
         None => Counted::default(),
     };
-    if let (Some(least), Some(limit)) = (wishes.time_min, wishes.time)
-        && least > limit
-    {
-        return Err(Fault::refusal(TIME_MIN));
-    }
     let name = wishes.name.as_ref().unwrap_or(&surroundings.default_name);
     let plain = JobSpec::plain(job_name(name), surroundings.program, surroundings.workdir);
     let spec = JobSpec {
@@ -99,6 +102,34 @@ pub fn build(
         ..plain
     };
     Ok((spec, array))
+}
+
+/// How old a deadline may be that is `now`.
+const NOW: Span = Span::from_secs(2);
+
+/// Times that contradict each other, or the present.
+fn times(wishes: &Wishes, now: Time) -> Result<(), Fault> {
+    let Wishes {
+        begin,
+        deadline,
+        time,
+        time_min,
+        ..
+    } = wishes;
+    if let (Some(begin), Some(deadline)) = (begin, deadline)
+        && deadline < begin
+    {
+        return Err(Fault::error(TOO_LATE));
+    }
+    if deadline.is_some_and(|d| d + NOW < now) {
+        return Err(Fault::refusal(TIME_LIMIT));
+    }
+    let left = deadline.map(|d| d.since(now));
+    let longest = [*time, left].into_iter().flatten().min();
+    if time_min.is_some_and(|least| longest.is_some_and(|most| least > most)) {
+        return Err(Fault::refusal(TIME_MIN));
+    }
+    Ok(())
 }
 
 /// The first of several queues: a job waits in one here.
@@ -162,6 +193,9 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         ..ResourceRequest::default()
     };
     devices(wishes, &mut request)?;
+    if let Some(cores) = wishes.cores_per_node {
+        cores_on_each_node(cores, &mut request);
+    }
     memory(wishes.memory, &mut request);
     Ok(request)
 }
@@ -241,6 +275,18 @@ fn tasks_on_a_node(request: &mut ResourceRequest) -> u32 {
     on_each
 }
 
+/// At least so many cores on each node: more tasks have room there where none were counted,
+/// else each task has more cores.
+fn cores_on_each_node(least: u32, request: &mut ResourceRequest) {
+    if request.tasks.is_none() && request.tasks_per_node.is_none() {
+        let room = least.div_ceil(request.cores_per_task.max(1));
+        request.tasks_per_node = Some(room).filter(|room| *room > 1);
+        return;
+    }
+    let each = least.div_ceil(tasks_on_a_node(request));
+    request.cores_per_task = request.cores_per_task.max(each);
+}
+
 fn memory(asked: Memory, request: &mut ResourceRequest) {
     request.memory = match asked {
         Memory::Default => MemoryRequest::QueueDefault,
@@ -284,6 +330,11 @@ mod tests {
 
     fn surroundings() -> Surroundings {
         Surroundings {
+            now: Time(
+                crate::submit::at("2026-11-21T14:30:10")
+                    .timestamp()
+                    .as_millisecond(),
+            ),
             program: Program::Allocation,
             default_name: "a.sh".to_owned(),
             workdir: "/w".into(),
@@ -337,6 +388,11 @@ mod tests {
             "--gpus-per-node=2 --ntasks-per-gpu=2",
             "N- M- n- p4 c1 g2 QueueDefault",
         );
+        check("--mincpus=4", "N- M- n- p4 c1 g0 QueueDefault");
+        check("--mincpus=1", "N- M- n- p- c1 g0 QueueDefault");
+        check("--mincpus=4 -c3", "N- M- n- p2 c3 g0 QueueDefault");
+        check("--mincpus=5 -N2 -n4", "N2 M- n4 p2 c3 g0 QueueDefault");
+        check("--mincpus=4 -n8", "N1 M- n8 p8 c1 g0 QueueDefault");
         check(
             "--gpus-per-node=2 --mem-per-gpu=10",
             "N- M- n- p- c1 g2 PerNode(MiB(20))",
@@ -363,6 +419,15 @@ mod tests {
         check("-d foo:1", &failed("Job dependency problem"));
         check("--constraint=[", &failed("Invalid feature specification"));
         check("--time-min=5 -t 1", &failed(TIME_MIN));
+        check(
+            "--time-min=120 --deadline=now+1hour -t 180",
+            &failed(TIME_MIN),
+        );
+        check("--deadline=2015-03-27T04:30:00", &failed(TIME_LIMIT));
+        check(
+            "--begin=now+2hours --deadline=now+1hour",
+            &format!("sbatch: error: {TOO_LATE}\n"),
+        );
         check("-w n[1", &failed("Invalid node name specified"));
         check("-L a:x", &failed("Invalid license specification"));
         check(
@@ -385,6 +450,11 @@ mod tests {
         assert_eq!(spec.licenses.get("l"), 2);
         assert_eq!(spec.rlimits, [("CORE".to_owned(), 0, 0)]);
         assert!(spec.hold && spec.requeue && spec.priority.is_none() && array.is_none());
+        let fine = |line: &str| build(&wishes(line), surroundings()).is_ok();
+        assert!(fine("--deadline=now"));
+        assert!(fine(
+            "--deadline=now+1hour --begin=now+50minutes -t 120 --time-min=30"
+        ));
         let named = |line: &str| build(&wishes(line), surroundings()).unwrap().0.name;
         assert_eq!(named(""), "a.sh");
         assert_eq!(named("--job-name="), "job");

@@ -926,7 +926,7 @@ pub static TABLE: [Entry; 146] = [
         "mincpus",
         Value,
         "=N",
-        Refused("use --cpus-per-task or --ntasks-per-node"),
+        Done,
         "least cores on each node",
     ),
     long(

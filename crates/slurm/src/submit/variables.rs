@@ -55,14 +55,17 @@ const COMMON: [(&str, &str); 43] = [
     ("WCKEY", "wckey"),
 ];
 
-const SBATCH: [(&str, &str); 12] = [
+const SBATCH: [(&str, &str); 15] = [
     ("SBATCH_ARRAY_INX", "array"),
     ("SBATCH_BATCH", "batch"),
+    ("SBATCH_ERROR", "error"),
     ("SBATCH_EXPORT", "export"),
     ("SBATCH_GET_USER_ENV", "get-user-env"),
     ("SBATCH_IGNORE_PBS", "ignore-pbs"),
+    ("SBATCH_INPUT", "input"),
     ("SBATCH_NO_REQUEUE", "no-requeue"),
     ("SBATCH_OPEN_MODE", "open-mode"),
+    ("SBATCH_OUTPUT", "output"),
     ("SBATCH_REQUEUE", "requeue"),
     ("SBATCH_TIME_MIN", "time-min"),
     ("SBATCH_WAIT", "wait"),
@@ -189,6 +192,7 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
         let Some(entry) = table::find(program, name) else {
             continue;
         };
+        let given = value.clone();
         let value = match entry.opt.takes {
             Takes::Value => Some(value).filter(|v| !v.is_empty()),
             Takes::Perhaps => Some(value).filter(|v| !v.is_empty()),
@@ -199,7 +203,14 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
             continue;
         }
         let name = entry.opt.name;
-        found.push(Found { name, value });
+        let times = match name {
+            "verbose" => times(&given),
+            _ => 1,
+        };
+        found.extend((0..times).map(|_| Found {
+            name,
+            value: value.clone(),
+        }));
     }
     found
 }
@@ -207,6 +218,13 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
 /// A flag whose variable says that it is not set.
 fn unset(value: &OsString) -> bool {
     value == "0" || value == "no" || value == "n"
+}
+
+/// How often a flag counts that may be given several times.
+fn times(value: &OsString) -> usize {
+    const MOST: usize = 9;
+    let number = value.to_str().and_then(|v| v.trim().parse().ok());
+    number.unwrap_or(1).min(MOST)
 }
 
 #[cfg(test)]
@@ -264,5 +282,10 @@ mod tests {
             &[("ntasks", Some("3"))],
         );
         check(Program::Salloc, &[("SALLOC_BELL", "1")], &[("bell", None)]);
+        check(
+            Program::Sbatch,
+            &[("SBATCH_DEBUG", "2"), ("SBATCH_OUTPUT", "o")],
+            &[("output", Some("o")), ("verbose", None), ("verbose", None)],
+        );
     }
 }

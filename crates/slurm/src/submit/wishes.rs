@@ -92,6 +92,8 @@ pub struct Wishes {
     pub tasks_per_gpu: Option<u32>,
     /// `--cpus-per-task`.
     pub cores_per_task: Option<u32>,
+    /// `--mincpus`: cores on each node at least.
+    pub cores_per_node: Option<u32>,
     /// `--cpus-per-gpu`.
     pub cores_per_gpu: Option<u32>,
     /// `--mem` and its like.
@@ -236,7 +238,12 @@ impl Wishes {
             "wrap" => &mut self.wrap,
             _ => return false,
         };
-        *slot = Some(found.text());
+        let text = found.text();
+        // The original keeps the names of accounts in small letters.
+        *slot = Some(match found.name {
+            "account" => text.to_lowercase(),
+            _ => text,
+        });
         true
     }
 
@@ -276,6 +283,7 @@ impl Wishes {
             "ntasks-per-gpu" => self.tasks_per_gpu = number()?,
             "cpus-per-task" => self.cores_per_task = number()?,
             "cpus-per-gpu" => self.cores_per_gpu = number()?,
+            "mincpus" => self.cores_per_node = number()?,
             "nodes" => self.nodes = Some(count::nodes(&text)?),
             "nice" => self.nice = Some(nice(found)),
             "priority" => self.priority = text.trim().parse().ok(),
