@@ -3,7 +3,7 @@
 //! What Slurm tells and Cosy does not have is told as Slurm does where it is not in use:
 //! `MCS_label=N/A`, `Reboot=0`, `CoreSpec=*`.
 
-use super::{Sheet, clean, mebibytes, or_null};
+use super::{Sheet, clean, held, mebibytes, or_null};
 use crate::clock;
 use crate::job::{Asked, JobView, exit_text};
 use cosy_model::Time;
@@ -79,6 +79,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::Gpus,
     JobField::Gres,
     JobField::CoreIds,
+    JobField::GpuIds,
     JobField::Features,
     JobField::Constraint,
     JobField::Exclusive,
@@ -278,7 +279,7 @@ fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: Manner<'_>) {
             job.count(JobField::TasksPerNode)
         ));
     if manner.details && !job.text(JobField::Nodes).is_empty() {
-        details(sheet, job);
+        held::details(sheet, job);
     }
     sheet.line(format!(
         "MinCPUsNode={} {} MinTmpDiskNode={}",
@@ -313,27 +314,6 @@ fn short_size(mib: u64) -> String {
 }
 
 /// Which cores of which nodes; nodes that hold the same ones together.
-fn details(sheet: &mut Sheet, job: &JobView<'_>) {
-    let memory = job.count(JobField::MemoryPerNode);
-    let mut alike: Vec<(&str, Vec<&str>)> = Vec::new();
-    for part in job.text(JobField::CoreIds).split(';') {
-        let Some((node, cores)) = part.split_once(':') else {
-            continue;
-        };
-        match alike.last_mut() {
-            Some((same, nodes)) if *same == cores => nodes.push(node),
-            _ => alike.push((cores, vec![node])),
-        }
-    }
-    sheet.line(format!("JOB_GRES={}", text(job, JobField::Gres)));
-    for (cores, nodes) in alike {
-        let nodes = cosy_model::fold(&nodes);
-        sheet.line(format!(
-            "  Nodes={nodes} CPU_IDs={cores} Mem={memory} GRES="
-        ));
-    }
-}
-
 fn program(sheet: &mut Sheet, job: &JobView<'_>) {
     let features = match job.text(JobField::Constraint) {
         "" => job.text(JobField::Features),
@@ -512,6 +492,13 @@ mod tests {
         check(
             &running,
             "\n   JOB_GRES=(null)\n     Nodes=n[5-6] CPU_IDs=0-15 Mem=1600 GRES=\n",
+        );
+        let mut with_gpus = running.to_vec();
+        with_gpus.extend([(F::GpuIds, "n5:0-1;n6:2"), (F::Gres, "gpu:2")]);
+        check(
+            &with_gpus,
+            "\n   JOB_GRES=gpu:3\n     Nodes=n5 CPU_IDs=0-15 Mem=1600 GRES=gpu:2(IDX:0-1)\n     \
+             Nodes=n6 CPU_IDs=0-15 Mem=1600 GRES=gpu:1(IDX:2)\n",
         );
         check(
             &running,

@@ -4,6 +4,7 @@
 //! empty last lines are part of what is promised. Source: scontrol(1), captures of 22.05.
 
 pub mod config;
+mod held;
 pub mod hosts;
 pub mod job;
 pub mod node;

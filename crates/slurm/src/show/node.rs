@@ -4,6 +4,7 @@ use super::{Sheet, clean, mebibytes, or_null};
 use crate::clock;
 use cosy_model::Amounts;
 use cosy_model::api::NodeInfo;
+use cosy_model::device::{gpu_type, is_of_gpus};
 use jiff::tz::TimeZone;
 
 /// A node's state as words joined by `+`: what it does, then what is the matter with it. A
@@ -124,20 +125,31 @@ pub fn reason(node: &NodeInfo, zone: &TimeZone) -> Option<String> {
     })
 }
 
-/// GPUs and other things that can be counted: `gpu:2,fpga:1`.
+/// GPUs and other things that can be counted: `gpu:2,fpga:1`, `gpu:a100:4`.
 pub fn gres(amounts: &Amounts) -> String {
+    let types = amounts.other.iter();
+    let types = types.filter_map(|(name, n)| Some((gpu_type(name)?, n)));
+    let typed: Vec<(&str, u32)> = types.filter(|(_, n)| *n > 0).collect();
+    let of_types = typed
+        .iter()
+        .fold(0u32, |sum, (_, n)| sum.saturating_add(*n));
     let mut all = Vec::new();
-    if amounts.gpus > 0 {
-        all.push(format!("gpu:{}", amounts.gpus));
+    if amounts.gpus > of_types {
+        all.push(format!("gpu:{}", amounts.gpus - of_types));
     }
-    let other = amounts.other.iter();
+    all.extend(
+        typed
+            .iter()
+            .map(|(kind, n)| format!("gpu:{}:{n}", clean(kind))),
+    );
+    let other = amounts.other.iter().filter(|(name, _)| !is_of_gpus(name));
     all.extend(other.map(|(name, n)| format!("{}:{n}", clean(name))));
     or_null(&all.join(",")).to_owned()
 }
 
 fn extra(amounts: &Amounts) -> String {
     let gpus = (amounts.gpus > 0).then(|| format!(",gres/gpu={}", amounts.gpus));
-    let other = amounts.other.iter();
+    let other = amounts.other.iter().filter(|(name, _)| !is_of_gpus(name));
     let other = other.map(|(name, n)| format!(",gres/{}={n}", clean(name)));
     gpus.into_iter().chain(other).collect()
 }
@@ -224,6 +236,20 @@ pub(crate) mod tests {
             "\n   AllocTRES=cpu=16,mem=1600M\n",
         );
         check(|n| n.amounts.gpus = 2, "\n   Gres=gpu:2\n");
+        let alike = |n: &mut NodeInfo| {
+            n.amounts.gpus = 2;
+            n.amounts.other.set("gpu:any", 2);
+            n.amounts.other.set("fpga", 1);
+        };
+        check(alike, "\n   Gres=gpu:2,fpga:1\n");
+        check(alike, ",gres/gpu=2,gres/fpga=1\n");
+        let typed = |n: &mut NodeInfo| {
+            n.amounts.gpus = 3;
+            n.amounts.other.set("gpu:any", 3);
+            n.amounts.other.set("gpu:a100", 2);
+            n.amounts.other.set("gpu:t4", 1);
+        };
+        check(typed, "\n   Gres=gpu:a100:2,gpu:t4:1\n");
         check(
             |n| n.reason = "bad\ndisk".into(),
             "ExtSensorsTemp=n/s\n   Reason=bad?disk\n\n",
