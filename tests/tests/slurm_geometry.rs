@@ -62,3 +62,35 @@ fn more_tasks_than_cores() {
         said.err
     );
 }
+
+#[test]
+fn gpus_of_tasks_and_nodes() {
+    let options = Options {
+        noded: |_| "gpus = 2".into(),
+        ..Options::default()
+    };
+    let c = Cluster::start(1, options);
+    let seen = |output: &str| {
+        let mut lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let each = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"];
+    // Whether the whole job is for the step or not, a task sees what it asked for.
+    let outside = ["srun", "-n2", "--gpus-per-task=1"];
+    let got = c.run(&[&outside[..], &each].concat()).expect(0);
+    assert_eq!(seen(&got.out), ["0", "1"]);
+    let whole = ["srun", "--exclusive", "-n1", "--gpus-per-task=1"];
+    let got = c.run(&[&whole[..], &each].concat()).expect(0);
+    assert_eq!(got.out, "0\n");
+    let script = "srun sh -c 'echo $CUDA_VISIBLE_DEVICES'; scontrol -d show job $SLURM_JOB_ID | grep GRES= | sed 's/ CPU.*GRES/ GRES/'";
+    let got = batch(&c, "-n2 --gpus-per-task=1", script);
+    let want = [
+        "     Nodes=n1 GRES=gpu:2(IDX:0-1)",
+        "   JOB_GRES=gpu:2",
+        "0",
+        "1",
+    ];
+    assert_eq!(seen(&got), want);
+    assert_eq!(run(&c, "sinfo -h -o %G").out, "gpu:2\n");
+}

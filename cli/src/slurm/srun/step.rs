@@ -41,7 +41,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         tasks_per_node: layout.and_then(|l| l.tasks_per_node),
         cores_per_task: layout.map(|l| l.cores_per_task),
         memory: memory(about),
-        gpus: gpus(about.gpus_per_node.as_ref().or(about.gpus.as_ref()))?,
+        gpus: gpus_of_nodes(about, layout.map_or(1, |l| l.nodes))?,
         require: hosts(about.nodelist.as_deref())?,
         avoid: hosts(about.exclude.as_deref())?,
         time: about.time,
@@ -60,7 +60,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
     Ok(RunOptions {
         job,
         inside: own.job,
-        gpus_per_task: gpus(about.gpus_per_task.as_ref())?,
+        gpus_per_task: gpus(wishes.gpus_per_task.as_ref())?,
         distribution: distribution(wishes.distribution.as_deref()),
         bind: bind(own.cpu_bind.as_deref()),
         overlap: own.overlap,
@@ -211,6 +211,16 @@ fn memory(wishes: &Wishes) -> Option<MemoryRequest> {
     }
 }
 
+/// GPUs of the step on each of so many nodes; 0 on each leaves it to `--gpus`.
+fn gpus_of_nodes(about: &Wishes, nodes: u32) -> Result<Option<GpuRequest>, Fault> {
+    let each = gpus(about.gpus_per_node.as_ref())?.filter(|g| g.count > 0);
+    let of_all = gpus(about.gpus.as_ref())?;
+    Ok(each.or(of_all.map(|all| GpuRequest {
+        count: all.count.div_ceil(nodes.max(1)),
+        ..all
+    })))
+}
+
 fn gpus(text: Option<&String>) -> Result<Option<GpuRequest>, Fault> {
     let Some(text) = text else { return Ok(None) };
     // A step inside takes a number; types were chosen with the job.
@@ -269,6 +279,24 @@ mod tests {
         check(Some("q"), Bind::None);
         check(Some("v,cores"), Bind::Cores);
         check(Some("ldoms"), Bind::Numa);
+    }
+
+    #[test]
+    fn gpus_of_a_step() {
+        let check = |each: Option<&str>, all: Option<&str>, want: Option<u32>| {
+            let about = Wishes {
+                gpus_per_node: each.map(str::to_owned),
+                gpus: all.map(str::to_owned),
+                ..Wishes::default()
+            };
+            let got = gpus_of_nodes(&about, 2).unwrap().map(|g| g.count);
+            assert_eq!(got, want, "{each:?} {all:?}");
+        };
+        check(None, None, None);
+        check(Some("2"), None, Some(2));
+        check(Some("a100:2"), Some("4"), Some(2));
+        check(Some("0"), Some("3"), Some(2));
+        check(Some("0"), None, None);
     }
 
     #[test]

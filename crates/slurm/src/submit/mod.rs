@@ -12,6 +12,7 @@ pub mod count;
 pub mod depend;
 pub mod directives;
 pub mod export;
+mod gpus;
 pub mod gres;
 pub mod help;
 pub mod mail;

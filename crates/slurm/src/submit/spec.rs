@@ -1,8 +1,7 @@
 //! The job that wishes and surroundings make together.
 
-use super::gres::Amounts;
 use super::wishes::{Memory, Wishes};
-use super::{Fault, array, constraint, count, depend, export::Propagate, gres};
+use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
@@ -192,7 +191,7 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         avoid,
         ..ResourceRequest::default()
     };
-    devices(wishes, &mut request)?;
+    gpus::devices(wishes, &mut request)?;
     if let Some(cores) = wishes.cores_per_node {
         cores_on_each_node(cores, &mut request);
     }
@@ -231,50 +230,6 @@ fn node_counts(wishes: &Wishes, named: usize) -> Result<(Option<u32>, Option<u32
     Ok((Some(least), most))
 }
 
-/// GPUs and other countable resources, brought to numbers on each node.
-fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fault> {
-    let gpus = |text: &Option<String>| text.as_deref().map(Amounts::read_gpus).transpose();
-    let mut per_node = match &wishes.gres {
-        Some(text) => Amounts::read(text)?,
-        None => Amounts::default(),
-    };
-    request.other_per_node = std::mem::take(&mut per_node.other);
-    if let Some(asked) = gpus(&wishes.gpus_per_node)? {
-        per_node = asked;
-    } else if let Some(asked) = gpus(&wishes.gpus_per_task)? {
-        per_node = asked.times(tasks_on_a_node(request));
-    } else if let Some(all) = gpus(&wishes.gpus)? {
-        per_node = all.divided(*request.nodes.get_or_insert(1));
-    }
-    let for_gpus = wishes.cores_per_gpu.is_some() || wishes.tasks_per_gpu.is_some();
-    if for_gpus && per_node.gpus == 0 {
-        return Err(Fault::error(gres::INVALID));
-    }
-    if let Some(tasks) = wishes.tasks_per_gpu {
-        request.tasks_per_node = Some(per_node.gpus.saturating_mul(tasks));
-    }
-    if let Some(cores) = wishes.cores_per_gpu {
-        let on_node = cores.saturating_mul(per_node.gpus);
-        request.cores_per_task = on_node.div_ceil(tasks_on_a_node(request)).max(1);
-    }
-    request.gpus_per_node = per_node.gpus;
-    request.gpu_types = per_node.gpu_types;
-    Ok(())
-}
-
-/// Most tasks that share a node. Where neither nodes nor tasks per node were asked for,
-/// all tasks go to one.
-fn tasks_on_a_node(request: &mut ResourceRequest) -> u32 {
-    if let Some(tasks) = request.tasks_per_node {
-        return tasks.max(1);
-    }
-    let nodes = *request.nodes.get_or_insert(1);
-    let tasks = request.tasks.unwrap_or(nodes);
-    let on_each = tasks.div_ceil(nodes.max(1)).max(1);
-    request.tasks_per_node = Some(on_each);
-    on_each
-}
-
 /// At least so many cores on each node: more tasks have room there where none were counted,
 /// else each task has more cores.
 fn cores_on_each_node(least: u32, request: &mut ResourceRequest) {
@@ -283,7 +238,7 @@ fn cores_on_each_node(least: u32, request: &mut ResourceRequest) {
         request.tasks_per_node = Some(room).filter(|room| *room > 1);
         return;
     }
-    let each = least.div_ceil(tasks_on_a_node(request));
+    let each = least.div_ceil(gpus::tasks_on_a_node(request));
     request.cores_per_task = request.cores_per_task.max(each);
 }
 
@@ -388,6 +343,17 @@ mod tests {
             "--gpus-per-node=2 --ntasks-per-gpu=2",
             "N- M- n- p4 c1 g2 QueueDefault",
         );
+        check("-G 4 --gpus-per-node=2", "N2 M- n- p- c1 g2 QueueDefault");
+        check("-G 2 --gpus-per-node=0", "N1 M- n- p- c1 g2 QueueDefault");
+        check("-G 4 --gres=gpu:2 -N1-3", "N2 M- n- p- c1 g2 QueueDefault");
+        check(
+            "-G 4 --gpus-per-task=2 -N1",
+            "N1 M- n2 p2 c1 g4 QueueDefault",
+        );
+        check(
+            "--gpus-per-socket=2 --sockets-per-node=2",
+            "N- M- n- p- c1 g4 QueueDefault",
+        );
         check("--mincpus=4", "N- M- n- p4 c1 g0 QueueDefault");
         check("--mincpus=1", "N- M- n- p- c1 g0 QueueDefault");
         check("--mincpus=4 -c3", "N- M- n- p2 c3 g0 QueueDefault");
@@ -434,6 +400,52 @@ mod tests {
             "--cpus-per-gpu=2",
             "sbatch: error: Invalid generic resource (gres) specification\n",
         );
+    }
+
+    #[test]
+    fn numbers_of_gpus_that_contradict_each_other() {
+        let check = |line: &str, want: &str| {
+            let fault = build(&wishes(line), surroundings()).unwrap_err();
+            let text = fault.text(Command::Sbatch);
+            assert!(text.contains(want), "{line}: {text}");
+            assert_eq!(fault.code, 1, "{line}");
+        };
+        check(
+            "--gpus-per-task=1 --cpus-per-gpu=1 --cpus-per-task=2 -N1",
+            "--cpus-per-gpu is mutually exclusive with --cpus-per-task",
+        );
+        check(
+            "--gpus-per-task=1 --gpus-per-node=1 -n2 -N1",
+            "Requested node configuration is not available",
+        );
+        check("--gpus-per-socket=1 -N1", "requires --sockets-per-node");
+        check(
+            "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 -N1",
+            "tasks per node differ from --ntasks-per-node",
+        );
+        check("--gres=gpu:2 --gpus=1", "Failed to ensure --gpus >= ");
+        check(
+            "--gpus-per-socket=2 --sockets-per-node=1 --gpus=1",
+            "Failed to ensure --gpus >= ",
+        );
+        check(
+            "--gpus-per-task=1 -n2 --gpus=1",
+            "number of requested tasks differ from -n/--ntasks",
+        );
+        check("--gres=gpu:2 --gpus=3", "--gpus is not multiple of --gres");
+        check(
+            "--gres=gpu:2 --gpus-per-socket=1 --sockets-per-node=1",
+            "sockets differ from --sockets-per-node",
+        );
+        check(
+            "--gres=gpu:2 --gpus=4 -N1",
+            "required nodes (2) doesn't fall between min_nodes (1) and max_nodes (1)",
+        );
+        check(
+            "--gpus=3 --gpus-per-task=2 -N1",
+            "not multiple of --gpus-per-task",
+        );
+        check("--gpus=1 -N2", "--gpus < -N");
     }
 
     #[test]

@@ -1125,7 +1125,7 @@ pub static TABLE: [Entry; 146] = [
         "gpus-per-socket",
         Value,
         "=[TYPE:]N",
-        Refused("sockets are not known here: use --gpus-per-node"),
+        Done,
         "GPUs for each socket",
     ),
     long(

@@ -114,6 +114,10 @@ pub struct Wishes {
     pub gpus_per_node: Option<String>,
     /// `--gpus-per-task`, as text.
     pub gpus_per_task: Option<String>,
+    /// `--gpus-per-socket`, as text.
+    pub gpus_per_socket: Option<String>,
+    /// `--sockets-per-node`, as far as it is about GPUs.
+    pub sockets_per_node: Option<u32>,
     /// `--licenses`, as text.
     pub licenses: Option<String>,
     /// `--constraint`, as text.
@@ -232,6 +236,7 @@ impl Wishes {
             "gpus" => &mut self.gpus,
             "gpus-per-node" => &mut self.gpus_per_node,
             "gpus-per-task" => &mut self.gpus_per_task,
+            "gpus-per-socket" => &mut self.gpus_per_socket,
             "nodelist" => &mut self.nodelist,
             "exclude" => &mut self.exclude,
             "mail-user" => &mut self.mail_user,
@@ -284,6 +289,8 @@ impl Wishes {
             "cpus-per-task" => self.cores_per_task = number()?,
             "cpus-per-gpu" => self.cores_per_gpu = number()?,
             "mincpus" => self.cores_per_node = number()?,
+            // `2-4` and `*` are the original's, too.
+            "sockets-per-node" => self.sockets_per_node = number().unwrap_or(Some(1)),
             "nodes" => self.nodes = Some(count::nodes(&text)?),
             "nice" => self.nice = Some(nice(found)),
             "priority" => self.priority = text.trim().parse().ok(),
