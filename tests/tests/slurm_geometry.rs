@@ -69,7 +69,7 @@ fn gpus_of_tasks_and_nodes() {
         noded: |_| "gpus = 2".into(),
         ..Options::default()
     };
-    let c = Cluster::start(1, options);
+    let c = Cluster::start(2, options);
     let seen = |output: &str| {
         let mut lines: Vec<String> = output.lines().map(str::to_owned).collect();
         lines.sort();
@@ -77,7 +77,7 @@ fn gpus_of_tasks_and_nodes() {
     };
     let each = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"];
     // Whether the whole job is for the step or not, a task sees what it asked for.
-    let outside = ["srun", "-n2", "--gpus-per-task=1"];
+    let outside = ["srun", "-n2", "-N1", "--gpus-per-task=1"];
     let got = c.run(&[&outside[..], &each].concat()).expect(0);
     assert_eq!(seen(&got.out), ["0", "1"]);
     let whole = ["srun", "--exclusive", "-n1", "--gpus-per-task=1"];
@@ -93,4 +93,13 @@ fn gpus_of_tasks_and_nodes() {
     ];
     assert_eq!(seen(&got), want);
     assert_eq!(run(&c, "sinfo -h -o %G").out, "gpu:2\n");
+    // More than one node has.
+    let got = run(
+        &c,
+        "srun --gpus=4 printenv SLURMD_NODENAME SLURM_GPUS_ON_NODE",
+    )
+    .expect(0);
+    assert_eq!(seen(&got.out), ["2", "2", "n1", "n2"]);
+    let got = run(&c, "srun -n3 --gpus-per-task=1 printenv SLURM_NNODES").expect(0);
+    assert_eq!(got.out, "2\n2\n2\n");
 }

@@ -5,6 +5,7 @@ mod describe;
 pub mod files;
 mod partition;
 pub mod refusal;
+mod spread;
 pub mod surroundings;
 pub mod trial;
 
@@ -128,6 +129,7 @@ pub fn job(
         });
     }
     files::read_host_files(&mut wishes)?;
+    spread::over_nodes(context, &mut wishes);
     let reservation = match &wishes.reservation {
         Some(name) => Some(refusal::reservation(context, name)?),
         None => None,

@@ -121,7 +121,8 @@ fn missing(context: &Context, spec: &JobSpec) -> Fault {
     Fault::refusal(says::UNSPECIFIED)
 }
 
-fn nodes(context: &Context) -> Vec<NodeInfo> {
+/// All nodes of the cluster; none where they cannot be asked for.
+pub fn nodes(context: &Context) -> Vec<NodeInfo> {
     match context.ask(Request::Nodes) {
         Ok(Reply::Nodes(nodes)) => nodes,
         Ok(_) | Err(_) => Vec::new(),
