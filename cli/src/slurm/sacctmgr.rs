@@ -478,9 +478,8 @@ fn users(accounts: &[AccountInfo], settings: &Settings) -> Vec<Cells> {
     for admin in settings.admins.iter().filter(|m| !m.starts_with('@')) {
         first.entry(admin.clone()).or_default();
     }
-    let me = nix::unistd::User::from_uid(nix::unistd::getuid());
-    if let Ok(Some(me)) = me {
-        first.entry(me.name).or_default();
+    if let Some(me) = super::users::me() {
+        first.entry(me).or_default();
     }
     let row = |(user, account): (String, String)| {
         Cells::from([
