@@ -264,8 +264,10 @@ fn verbose_tells_what_was_asked_for() {
     ] {
         assert!(told.err.contains(line), "{line}: {}", told.err);
     }
-    let account = shell(&c, "squeue -h -o %a").out;
-    assert_eq!(account, "foo\n");
+    for account in ["Foo", "foo"] {
+        let found = shell(&c, &format!("squeue -h -A {account} -o %a")).out;
+        assert_eq!(found, "foo\n", "{account}");
+    }
 }
 
 #[test]

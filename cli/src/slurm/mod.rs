@@ -5,6 +5,7 @@
 //! The commands find the cluster as all others do (see [`crate::cluster`]); no `SLURM_*`
 //! variable is needed for that.
 
+pub mod accounts;
 pub mod clusters;
 pub mod looking;
 pub mod records;

@@ -4,7 +4,7 @@
 
 use super::looking;
 use super::records::{self, Records};
-use super::{clusters, error, say, users};
+use super::{accounts, clusters, error, say, users};
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::hostlist;
@@ -129,7 +129,7 @@ fn filter(context: &Context, query: &Query, wanted: &[Wanted]) -> Result<JobFilt
         users,
         queues: query.partitions.clone(),
         names: query.names.clone(),
-        accounts: query.accounts.clone(),
+        accounts: accounts::spellings(&query.accounts),
         nodes,
         since: query.since,
         until: query.until,

@@ -3,7 +3,7 @@
 //! One request for all ids together, however many they are; the sentences for those that
 //! could not be ended come from its answer. Source: scancel(1).
 
-use super::{error, read, say, steps};
+use super::{accounts, error, read, say, steps};
 use crate::call::CallError;
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
@@ -84,7 +84,7 @@ fn filter(context: &Context, wanted: &Wanted) -> Result<Option<JobFilter>, u8> {
         users: list(&wanted.user),
         queues: list(&wanted.partition),
         names: list(&wanted.name),
-        accounts: list(&wanted.account),
+        accounts: accounts::spellings(&list(&wanted.account)),
         states: wanted.job_states(),
         ..JobFilter::default()
     };

@@ -5,7 +5,7 @@
 //! the cluster only where a column needs it.
 
 use super::looking::{self, Wanted};
-use super::{clusters, error, say, steps, users};
+use super::{accounts, clusters, error, say, steps, users};
 use crate::call::CallError;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
@@ -169,7 +169,7 @@ impl Chosen {
                 users: users_of(context, query),
                 queues: query.partitions.clone(),
                 names: query.names.clone(),
-                accounts: query.accounts.clone(),
+                accounts: accounts::spellings(&query.accounts),
                 states: ours(&states),
                 nodes,
                 ..JobFilter::default()

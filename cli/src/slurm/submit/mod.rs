@@ -11,7 +11,7 @@ pub mod trial;
 
 pub use describe::{describe, details};
 
-use super::{VERSION, called, clusters, say};
+use super::{VERSION, accounts, called, clusters, say};
 use crate::{Context, exit, output, when};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, Found, Order, Parsed};
@@ -130,6 +130,7 @@ pub fn job(
     }
     files::read_host_files(&mut wishes)?;
     spread::over_nodes(context, &mut wishes);
+    wishes.account = wishes.account.map(|a| accounts::charged(context, &a));
     let reservation = match &wishes.reservation {
         Some(name) => Some(refusal::reservation(context, name)?),
         None => None,

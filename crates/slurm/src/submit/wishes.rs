@@ -243,12 +243,7 @@ impl Wishes {
             "wrap" => &mut self.wrap,
             _ => return false,
         };
-        let text = found.text();
-        // The original keeps the names of accounts in small letters.
-        *slot = Some(match found.name {
-            "account" => text.to_lowercase(),
-            _ => text,
-        });
+        *slot = Some(found.text());
         true
     }
 
