@@ -256,10 +256,15 @@ fn check_lists(change: &JobChange) -> Result<(), Refusal> {
             .sum::<usize>()
     };
     let names = |names: &Option<Vec<String>>| names.as_ref().map_or(0, Vec::len);
+    let counted = change.counted_features.as_ref().map_or(0, Vec::len);
+    let in_counted = change.counted_features.as_deref();
+    let in_counted = in_counted.map_or(0, crate::submit::in_counted);
     let licenses = change.licenses.as_ref().map_or(0, |l| l.iter().count());
     let lists = [
         (groups(&change.any_features), limits::DEPENDENCIES),
         (groups(&change.same_features), limits::DEPENDENCIES),
+        (counted, limits::COUNTED_FEATURES),
+        (in_counted, limits::DEPENDENCIES),
         (licenses, limits::DEPENDENCIES),
         (names(&change.require), limits::HOST_LIST_NAMES),
     ];
@@ -309,6 +314,7 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set(&mut request.other_per_node, &change.other_per_node);
     set(&mut request.any_features, &change.any_features);
     set(&mut request.same_features, &change.same_features);
+    set(&mut request.counted_features, &change.counted_features);
     set(&mut spec.licenses, &change.licenses);
     set_some(&mut spec.deadline, &change.deadline);
     set_some(&mut spec.time_min, &change.time_min);

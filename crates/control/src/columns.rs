@@ -6,7 +6,9 @@ use crate::job::{Run, Submitted};
 use crate::record::RunRow;
 use crate::show::{Cell, number, text};
 use cosy_model::api::JobField;
-use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, ResourceRequest, WarnSignal};
+use cosy_model::job::{
+    CountedFeatures, MailRequest, MemoryRequest, OpenMode, ResourceRequest, WarnSignal,
+};
 use cosy_model::{Counted, JobId, JobSpec, NodeId, Program, Time};
 
 /// The priority of the very first job in Slurm's counting.
@@ -166,13 +168,39 @@ fn constraint(request: &ResourceRequest) -> String {
     let mut terms = request.features.clone();
     if !request.any_features.is_empty() {
         let groups = either(&request.any_features);
-        let alone = terms.is_empty() && request.same_features.is_empty();
+        let alone = terms.is_empty()
+            && request.same_features.is_empty()
+            && request.counted_features.is_empty();
         terms.push(if alone { groups } else { format!("({groups})") });
     }
     if !request.same_features.is_empty() {
         terms.push(format!("[{}]", either(&request.same_features)));
     }
+    terms.extend(counted_features(&request.counted_features));
     terms.join("&")
+}
+
+/// `a*2`, `[(a|b)*2&c*1]`.
+fn counted_features(all: &[CountedFeatures]) -> Option<String> {
+    let one = |counted: &CountedFeatures| {
+        let groups: Vec<String> = counted.any.iter().map(|group| group.join("&")).collect();
+        let groups = groups.join("|");
+        let single = !groups.contains(['&', '|']);
+        let groups = if single {
+            groups
+        } else {
+            format!("({groups})")
+        };
+        format!("{groups}*{}", counted.nodes)
+    };
+    match all {
+        [] => None,
+        [single] => Some(one(single)),
+        _ => Some(format!(
+            "[{}]",
+            all.iter().map(one).collect::<Vec<_>>().join("&")
+        )),
+    }
 }
 
 fn rlimits(spec: &JobSpec) -> String {
@@ -295,5 +323,25 @@ mod tests {
             &[&["r1"], &["r2"]],
             "x&(a|b)&[r1|r2]",
         );
+    }
+
+    #[test]
+    fn constraints_with_numbers() {
+        let check = |counted: &[(&[&[&str]], u32)], want: &str| {
+            let texts = |list: &&[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+            let all = counted.iter().map(|(any, nodes)| CountedFeatures {
+                any: any.iter().map(texts).collect(),
+                nodes: *nodes,
+            });
+            let request = ResourceRequest {
+                features: vec!["x".to_owned()],
+                counted_features: all.collect(),
+                ..ResourceRequest::default()
+            };
+            assert_eq!(constraint(&request), want);
+        };
+        check(&[(&[&["a"]], 2)], "x&a*2");
+        check(&[(&[&["a", "b"]], 2)], "x&(a&b)*2");
+        check(&[(&[&["a"], &["b"]], 2), (&[&["c"]], 1)], "x&[(a|b)*2&c*1]");
     }
 }

@@ -41,8 +41,9 @@ impl Controller {
         if let Some(nodes) = request.nodes {
             return nodes;
         }
+        let counted = request.counted_nodes().unwrap_or(1);
         if tasks <= 1 {
-            return 1;
+            return counted;
         }
         let nodes = self.queues[queue.index()].nodes.iter();
         let cores = nodes.map(|n| self.nodes[n.index()].amounts.cores).max();
@@ -50,7 +51,7 @@ impl Controller {
         let fit = cores.filter(|cores| *cores > 0);
         let fit = fit.map_or(tasks, |cores| cores / request.cores_per_task.max(1));
         let together = request.tasks_per_node.map_or(fit, |most| fit.min(most));
-        tasks.div_ceil(together.max(1))
+        tasks.div_ceil(together.max(1)).max(counted)
     }
 
     pub(crate) fn demand(
@@ -73,6 +74,7 @@ impl Controller {
             per_node.give(&std::mem::take(&mut per_task));
             tasks_per_node = request.tasks_per_node.or(nodes.map(|n| tasks.div_ceil(n)));
         }
+        let allowed = self.allowed(request, queue)?;
         let demand = Demand {
             nodes,
             max_nodes: queue.spec.max_nodes,
@@ -81,7 +83,8 @@ impl Controller {
             per_task,
             per_node,
             exclusive: request.exclusive || queue.spec.exclusive,
-            allowed: self.allowed(request, queue)?,
+            counted: self.counted(request, &allowed),
+            allowed,
             required: self.mask(&request.require)?,
             tiers: self.tiers(request)?,
         };
@@ -212,7 +215,8 @@ fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
     if let Some((what, _)) = zero.iter().find(|(_, n)| *n == Some(0)) {
         return Err(Refusal::invalid(format!("0 {what} cannot be asked for")));
     }
-    let tasks = match (request.tasks, request.nodes, request.tasks_per_node) {
+    let asked = request.nodes.or(request.counted_nodes());
+    let tasks = match (request.tasks, asked, request.tasks_per_node) {
         (Some(tasks), _, _) => tasks,
         (None, Some(nodes), per_node) => {
             nodes.checked_mul(per_node.unwrap_or(1)).ok_or_else(|| {
@@ -334,6 +338,7 @@ fn about(demand: &Demand, shortage: &Shortage) -> About {
         Shortage::FewerTasksThanNodes { .. } => About::Tasks,
         Shortage::RequiredNodes { .. } => About::NodeCount,
         Shortage::RequiredNode { .. } => About::Node,
+        Shortage::CountedNodes { .. } | Shortage::Counted => About::Node,
         Shortage::Nodes { .. } => About::NodeCount,
         // As many nodes as it takes would do.
         Shortage::Tasks { .. } if demand.nodes.is_none() => About::NodeCount,

@@ -1,16 +1,17 @@
 //! Features that are alternatives: which nodes a job may have, given that each node must
 //! have one of several groups, or that all nodes must have the same one.
 //!
-//! The planner gets one set of nodes. Of groups of which all nodes must have the same one,
+//! The planner gets one set of nodes, and numbers of nodes by set. Of groups of which all nodes must have the same one,
 //! that group is chosen which has most idle nodes when the job is placed; a job that waits
 //! is placed anew about once a second.
 //! Source: sbatch(1), `--constraint`.
 
 use crate::controller::Controller;
 use crate::job::Phase;
+use crate::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
-use cosy_sched::NodeMask;
+use cosy_sched::{AtLeast, NodeMask};
 
 impl Controller {
     /// Takes nodes out of `allowed` that lack features.
@@ -45,15 +46,29 @@ impl Controller {
         Ok(best.unwrap_or(allowed))
     }
 
+    /// The numbers of nodes by feature, out of `allowed`. A node that has not told its features
+    /// yet may have them; it runs nothing before.
+    pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
+        let each = request.counted_features.iter().map(|counted| {
+            let mut nodes = self.having(allowed, &counted.any);
+            let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
+            untold.for_each(|n| nodes.insert(n));
+            AtLeast {
+                nodes,
+                count: counted.nodes,
+            }
+        });
+        each.collect()
+    }
+
     /// Refuses features that no node has, as far as all nodes have told.
     fn check_features(&self, request: &ResourceRequest) -> Result<(), Refusal> {
+        let counted = request.counted_features.iter().flat_map(|c| &c.any);
         let groups = request.any_features.iter().chain(&request.same_features);
+        let groups = groups.chain(counted);
         let mut all = request.features.iter().chain(groups.flatten());
         let nowhere = |name: &&String| !self.nodes.iter().any(|n| n.features.contains(*name));
-        let untold = self
-            .nodes
-            .iter()
-            .any(|n| n.link.is_none() && n.last_seen.is_none());
+        let untold = self.nodes.iter().any(Node::is_untold);
         match all.find(nowhere) {
             Some(name) if !untold => {
                 let why = format!("no node has the feature '{name}'");

@@ -74,6 +74,11 @@ impl Node {
         self.link.is_some() && self.state == NodeState::Open && self.problem.is_none()
     }
 
+    /// It has never told what it has.
+    pub fn is_untold(&self) -> bool {
+        self.link.is_none() && self.last_seen.is_none()
+    }
+
     /// True when it could be given as a whole now.
     pub fn is_idle(&self) -> bool {
         self.takes_jobs() && self.jobs.is_empty()

@@ -750,6 +750,7 @@ pub(crate) fn asked_tasks(request: &ResourceRequest) -> u32 {
         .tasks
         .or(request
             .nodes
+            .or(request.counted_nodes())
             .map(|n| n.saturating_mul(request.tasks_per_node.unwrap_or(1))))
         .or(request.tasks_per_node)
         .unwrap_or(1)

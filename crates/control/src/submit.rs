@@ -6,6 +6,7 @@ use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{HeldBy, Numbering, OfFlow, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
+use cosy_model::job::CountedFeatures;
 use cosy_model::{
     About, AccessLevel, Attempt, Dialect, JobId, JobSpec, OsText, Program, QueueId, Refusal,
     RefusalCode, Time, limits,
@@ -439,6 +440,16 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::DEPENDENCIES,
         ),
         (
+            "features of counted nodes",
+            in_counted(&spec.request.counted_features),
+            limits::DEPENDENCIES,
+        ),
+        (
+            "numbers of nodes by feature",
+            spec.request.counted_features.len(),
+            limits::COUNTED_FEATURES,
+        ),
+        (
             "licences",
             spec.licenses.iter().count(),
             limits::DEPENDENCIES,
@@ -471,6 +482,11 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
 }
 
 /// How many features there are in groups, counting each group once more.
+/// Names in groups whose nodes are counted.
+pub(crate) fn in_counted(all: &[CountedFeatures]) -> usize {
+    all.iter().map(|counted| features_in(&counted.any)).sum()
+}
+
 fn features_in(groups: &[Vec<String>]) -> usize {
     groups
         .iter()

@@ -116,6 +116,7 @@ fn more(job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
             nodes: Some(nodes),
             tasks: nodes.saturating_mul(each.max(1)),
             required: demand.required.and(&allowed),
+            counted: Vec::new(),
             allowed,
             ..Demand::clone(demand)
         }),

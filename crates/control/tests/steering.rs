@@ -6,7 +6,7 @@ mod world;
 
 use cosy_control::*;
 use cosy_model::api::{JobChange, JobField, JobFilter, Reply, Request};
-use cosy_model::job::ResourceRequest;
+use cosy_model::job::{CountedFeatures, ResourceRequest};
 use cosy_model::*;
 use world::*;
 
@@ -504,6 +504,39 @@ fn features_in_alternatives() {
     check(&[], &[&["r1"], &["r2"]], 2, Ok("n[1-2]"));
     check(&[&["b"]], &[&["r1"], &["r2"]], 1, Ok("n2"));
     check(&[], &[&["r1"], &["r2"]], 3, Err(About::NodeCount));
+}
+
+#[test]
+fn features_by_numbers_of_nodes() {
+    let check = |counts: &[(&str, u32)], nodes: Option<u32>, want: Result<&str, About>| {
+        let mut world = World::new(with_features());
+        let counted = counts.iter().map(|(feature, nodes)| CountedFeatures {
+            any: groups(&[&[*feature]]),
+            nodes: *nodes,
+        });
+        let request = ResourceRequest {
+            nodes,
+            exclusive: true,
+            counted_features: counted.collect(),
+            ..ResourceRequest::default()
+        };
+        let f = JobSpec {
+            request,
+            ..spec("f")
+        };
+        let got = match world.try_submit(f, None) {
+            Ok(id) => Ok(text(&mut world, id, JobField::Nodes)),
+            Err(refusal) => Err(refusal.about.expect("what it is about")),
+        };
+        assert_eq!(got, want.map(str::to_owned), "{counts:?} {nodes:?}");
+    };
+    check(&[("r1", 1), ("r2", 1)], None, Ok("n[1,3]"));
+    check(&[("r1", 1), ("r2", 2)], None, Ok("n[1,3-4]"));
+    check(&[("r2", 1)], Some(2), Ok("n[1,3]"));
+    check(&[("a", 2), ("b", 1)], Some(3), Ok("n[1-3]"));
+    check(&[("a", 2), ("b", 2)], None, Err(About::Node));
+    check(&[("r1", 2), ("r2", 2)], Some(3), Err(About::Node));
+    check(&[("nosuch", 2)], None, Err(About::Feature));
 }
 
 #[test]

@@ -533,6 +533,9 @@ pub struct JobChange {
     pub any_features: Option<Vec<Vec<String>>>,
     /// Groups of features of which all nodes have the same.
     pub same_features: Option<Vec<Vec<String>>>,
+    /// Numbers of nodes that have certain features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_features: Option<Vec<crate::job::CountedFeatures>>,
     /// Whether one dependency is enough.
     pub any_dependency: Option<bool>,
     /// Reservation that it runs in.

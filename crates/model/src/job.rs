@@ -88,6 +88,9 @@ pub struct ResourceRequest {
     /// All nodes must have all of the same one of these groups (`[rack1|rack2]`).
     #[serde(default)]
     pub same_features: Vec<Vec<String>>,
+    /// So many nodes of each kind; a node counts for one of them (`[a*2&b*1]`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted_features: Vec<CountedFeatures>,
     /// Nodes that the job must get (hard).
     #[serde(default)]
     pub require: Vec<String>,
@@ -120,12 +123,31 @@ impl Default for ResourceRequest {
             features: Vec::new(),
             any_features: Vec::new(),
             same_features: Vec::new(),
+            counted_features: Vec::new(),
             require: Vec::new(),
             avoid: Vec::new(),
             prefer: Vec::new(),
             sets: Vec::new(),
         }
     }
+}
+
+impl ResourceRequest {
+    /// All nodes whose features are asked for by number.
+    pub fn counted_nodes(&self) -> Option<u32> {
+        let counts = self.counted_features.iter().map(|counted| counted.nodes);
+        let sum = counts.fold(0, u32::saturating_add);
+        (sum > 0).then_some(sum)
+    }
+}
+
+/// A number of nodes that have certain features.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct CountedFeatures {
+    /// All features of one of these groups.
+    pub any: Vec<Vec<String>>,
+    /// Number of nodes.
+    pub nodes: u32,
 }
 
 /// Which end of another job a job waits for.

@@ -31,6 +31,8 @@ pub const HOST_LIST_NAMES: usize = 100_000;
 pub const HOST_LIST_BYTES: usize = 64 << 10;
 /// Most dependencies of one job.
 pub const DEPENDENCIES: usize = 1000;
+/// Numbers of nodes by feature.
+pub const COUNTED_FEATURES: usize = 8;
 /// Most resource limits (`ulimit`) that a job carries.
 pub const RLIMITS: usize = 32;
 /// Most groups that a user is in (the kernel's NGROUPS_MAX is the same).

@@ -27,11 +27,29 @@ pub struct Demand {
     pub allowed: NodeMask,
     /// Hard: nodes that must be part of the allocation.
     pub required: NodeMask,
+    /// Hard: so many nodes out of each of these sets; a node counts for one of them.
+    pub counted: Vec<AtLeast>,
     /// Soft: nodes of the first set come first, then those of the second, then the rest.
     pub tiers: Vec<NodeMask>,
 }
 
+/// A number of nodes out of a set.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AtLeast {
+    /// Out of these.
+    pub nodes: NodeMask,
+    /// So many.
+    pub count: u32,
+}
+
 impl Demand {
+    /// The fewest nodes that hold everything named and counted.
+    pub(crate) fn fewest_nodes(&self) -> u32 {
+        let counted = self.counted.iter().map(|set| set.count);
+        let counted = counted.fold(0, u32::saturating_add);
+        self.required.count().max(counted).max(1)
+    }
+
     /// How many tasks fit into `free` of one node, 0 when not even one does.
     pub(crate) fn capacity(&self, free: &Amounts) -> u32 {
         let most = self.tasks_per_node.unwrap_or(u32::MAX).min(self.tasks);
@@ -97,6 +115,17 @@ pub enum Shortage {
         /// Nodes asked for.
         nodes: u32,
     },
+    /// More nodes with certain features are asked for than nodes.
+    #[error("{counted} nodes are asked for by number and feature, but only {nodes} nodes in all")]
+    CountedNodes {
+        /// Nodes asked for by number and feature.
+        counted: u32,
+        /// Nodes asked for.
+        nodes: u32,
+    },
+    /// The numbers of nodes with certain features cannot be had together.
+    #[error("the nodes that may be used do not have the features in the numbers asked for")]
+    Counted,
     /// A node required by name may not be used, or is too small.
     #[error("a node that is required by name (number {node}) may not be used or is too small")]
     RequiredNode {

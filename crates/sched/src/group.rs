@@ -58,11 +58,7 @@ impl Group {
     /// What a search needs to know of a job of the group.
     pub fn brief(&self, id: GroupId, limit: Span) -> Brief {
         let demand = &self.demand;
-        let nodes = demand
-            .nodes
-            .unwrap_or(1)
-            .max(demand.required.count())
-            .max(1);
+        let nodes = demand.nodes.unwrap_or(1).max(demand.fewest_nodes());
         let tasks = u64::from(demand.per_task.cores) * u64::from(demand.tasks);
         let once = u64::from(demand.per_node.cores) * u64::from(nodes);
         Brief {
@@ -107,13 +103,15 @@ impl Group {
 fn is_plain(demand: &Demand, (queue, component): (&NodeMask, &NodeMask)) -> bool {
     demand.exclusive
         && demand.required.is_empty()
+        && demand.counted.is_empty()
         && demand.tiers.is_empty()
         && queue == component
         && component.is_subset(&demand.allowed)
 }
 
 fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
-    if !demand.required.is_empty() || !demand.tiers.is_empty() {
+    let any = demand.required.is_empty() && demand.counted.is_empty();
+    if !any || !demand.tiers.is_empty() {
         return None;
     }
     let total = machine.common_total(nodes);

@@ -15,6 +15,7 @@ pub mod workflow;
 mod blocks;
 mod changes;
 mod component;
+mod counted;
 mod demand;
 mod ends;
 mod forecast;
@@ -42,7 +43,7 @@ mod timeline;
 mod whole;
 
 pub use blocks::Block;
-pub use demand::{Demand, Shortage};
+pub use demand::{AtLeast, Demand, Shortage};
 pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use nodeset::NodeSet;

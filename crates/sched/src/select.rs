@@ -15,10 +15,14 @@
 //! ranks. With an open number of nodes the size is the smallest that uses up better tiers
 //! before worse ones.
 //!
+//! A job with numbers of nodes by set gets the set of nodes that comes first in the order of
+//! ranks among those that have these numbers ([`crate::counted`]).
+//!
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
 use crate::Demand;
+use crate::counted;
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
@@ -73,6 +77,11 @@ impl Candidate {
     pub fn node(&self) -> NodeId {
         self.node
     }
+
+    /// It is one of those required by name.
+    pub fn is_required(&self) -> bool {
+        self.tier == 0
+    }
 }
 
 /// 0 for required nodes, then the tiers, then everything else.
@@ -94,11 +103,18 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
         Some(nodes) => nodes as usize,
         None => {
             let most = demand.max_nodes.unwrap_or(u32::MAX) as usize;
-            fewest(demand, &mut candidates)?.min(most)
+            let fewest = match demand.counted.is_empty() {
+                true => fewest(demand, &mut candidates),
+                false => fewest_counted(demand, &mut candidates),
+            };
+            fewest?.min(most)
         }
     };
     if nodes < required.max(1) || nodes > candidates.len() || nodes > demand.tasks as usize {
         return None;
+    }
+    if !demand.counted.is_empty() {
+        return select_counted(demand, candidates, nodes);
     }
     if nodes < candidates.len() {
         candidates.select_nth_unstable(nodes - 1);
@@ -114,6 +130,50 @@ pub(crate) fn select(demand: &Demand, mut candidates: Vec<Candidate>) -> Option<
     chosen.sort_unstable_by_key(|c| c.node);
     let chosen: Vec<_> = chosen.iter().map(|c| (c.node, c.capacity)).collect();
     Some(spread(&chosen, demand.tasks))
+}
+
+/// The first set in the order of ranks that has everything counted; if that has no room for
+/// the tasks, one with most room.
+fn select_counted(
+    demand: &Demand,
+    mut candidates: Vec<Candidate>,
+    nodes: usize,
+) -> Option<Vec<Pick>> {
+    let fits = |chosen: &Vec<Candidate>| capacity(chosen) >= demand.tasks.into();
+    candidates.sort_unstable();
+    let first = counted::first(&demand.counted, &candidates, nodes)?;
+    let mut chosen = match fits(&first) {
+        true => first,
+        false => {
+            candidates.sort_by_key(|c| (!c.is_required(), Reverse(c.capacity)));
+            counted::first(&demand.counted, &candidates, nodes).filter(fits)?
+        }
+    };
+    chosen.sort_unstable_by_key(|c| c.node);
+    let chosen: Vec<_> = chosen.iter().map(|c| (c.node, c.capacity)).collect();
+    Some(spread(&chosen, demand.tasks))
+}
+
+/// With numbers of nodes by set: how few nodes have room for all tasks. More nodes never have
+/// less room.
+fn fewest_counted(demand: &Demand, candidates: &mut [Candidate]) -> Option<usize> {
+    candidates.sort_by_key(|c| (!c.is_required(), Reverse(c.capacity)));
+    let fits = |nodes: &usize| {
+        let chosen = counted::first(&demand.counted, candidates, *nodes);
+        chosen.is_some_and(|chosen| capacity(&chosen) >= demand.tasks.into())
+    };
+    let (mut low, mut high) = (demand.fewest_nodes() as usize, candidates.len());
+    if !fits(&high) {
+        return None;
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        match fits(&middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Some(low)
 }
 
 /// The number of nodes that the largest ones need, better tiers used up first.

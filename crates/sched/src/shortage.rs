@@ -28,7 +28,14 @@ impl Scheduler {
         if let Some(nodes) = demand.nodes.filter(|nodes| *nodes < required) {
             return Some(Shortage::RequiredNodes { required, nodes });
         }
-        let nodes = demand.nodes.unwrap_or(required).max(1);
+        let least = demand.fewest_nodes();
+        if let Some(nodes) = demand.nodes.filter(|nodes| *nodes < least) {
+            return Some(Shortage::CountedNodes {
+                counted: least,
+                nodes,
+            });
+        }
+        let nodes = demand.nodes.unwrap_or(least);
         let tasks = demand.tasks;
         (tasks < nodes).then_some(Shortage::FewerTasksThanNodes { tasks, nodes })
     }
@@ -55,6 +62,13 @@ impl Scheduler {
         if have < wanted {
             let what = words(&demand.share(1));
             return Shortage::LargeNodes { wanted, have, what };
+        }
+        let bare = Demand {
+            counted: Vec::new(),
+            ..demand.clone()
+        };
+        if !demand.counted.is_empty() && fits_empty(&self.machine, &bare, &usable) {
+            return Shortage::Counted;
         }
         let nodes = demand.nodes.or(demand.max_nodes).unwrap_or(have);
         rooms.sort_unstable_by_key(|(required, room)| Reverse((*required, *room)));

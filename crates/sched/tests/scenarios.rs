@@ -216,6 +216,7 @@ impl<'a> Play<'a> {
             per_node: Amounts::default(),
             exclusive: words.0.contains(&"whole"),
             allowed: queue_nodes.and_not(&avoided),
+            counted: Vec::new(),
             required: words.get("require").map(mask).unwrap_or_default(),
             tiers: tiers.unwrap_or_default(),
         };

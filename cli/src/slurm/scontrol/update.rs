@@ -119,7 +119,17 @@ impl Session<'_> {
     /// and say so.
     fn possible(&self, change: &JobChange) -> Result<(), &'static str> {
         let groups = [&change.any_features, &change.same_features];
-        let groups = groups.into_iter().flatten().flatten().flatten();
+        let counted = change
+            .counted_features
+            .iter()
+            .flatten()
+            .flat_map(|c| &c.any);
+        let groups = groups
+            .into_iter()
+            .flatten()
+            .flatten()
+            .chain(counted)
+            .flatten();
         let mut features = change.features.iter().flatten().chain(groups).peekable();
         if change.nodes.is_none() && features.peek().is_none() {
             return Ok(());

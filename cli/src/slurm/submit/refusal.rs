@@ -185,7 +185,11 @@ impl Cluster {
 
     fn lacks_features(&self, request: &ResourceRequest) -> bool {
         let groups = request.any_features.iter().chain(&request.same_features);
-        let mut all = request.features.iter().chain(groups.flatten());
+        let counted = request.counted_features.iter().flat_map(|c| &c.any);
+        let mut all = request
+            .features
+            .iter()
+            .chain(groups.chain(counted).flatten());
         all.any(|feature| !self.all.iter().any(|n| n.features.contains(feature)))
     }
 

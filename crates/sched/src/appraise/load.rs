@@ -80,7 +80,7 @@ impl Scheduler {
     /// The processors that a waiting job asks for: a whole-node job as many nodes as it
     /// wants, with the mean number of cores.
     fn wanted_cores(&self, demand: &Demand, component: usize) -> i128 {
-        let nodes = demand.nodes.unwrap_or(1).max(demand.required.count());
+        let nodes = demand.nodes.unwrap_or(1).max(demand.fewest_nodes());
         let nodes = nodes.max(1);
         let cores = asked_cores(demand, nodes);
         if !demand.exclusive {

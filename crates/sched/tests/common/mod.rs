@@ -268,6 +268,7 @@ impl Pair {
             exclusive: request.exclusive,
             allowed: mask(!request.avoid & all),
             required: mask(request.required & all),
+            counted: Vec::new(),
             tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
         };
         let job = JobId(self.next);

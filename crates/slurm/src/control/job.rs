@@ -247,6 +247,7 @@ fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
             change.features = Some(wanted.all);
             change.any_features = Some(wanted.any);
             change.same_features = Some(wanted.same);
+            change.counted_features = Some(wanted.counted);
         }
     }
     Ok(())

@@ -1,10 +1,13 @@
 //! `--constraint`: features that nodes must have. Source: sbatch(1), captures.
 //!
-//! An expression becomes three lists: features of all nodes; groups of which each node
-//! has one whole; groups of which all nodes have the same one (`[rack1|rack2]`).
+//! An expression becomes four lists: features of all nodes; groups of which each node
+//! has one whole; groups of which all nodes have the same one (`[rack1|rack2]`); numbers of
+//! nodes, each with groups of which a node has one whole (`[rack1*2&rack2*4]`). Without
+//! brackets what is counted is one kind of nodes, which have all of it.
 
 use super::Fault;
-use cosy_model::limits::{COMMENT_BYTES, NAME_BYTES};
+use cosy_model::job::CountedFeatures;
+use cosy_model::limits::{COMMENT_BYTES, COUNTED_FEATURES, NAME_BYTES};
 
 /// What the original's controller says to any expression that it does not take.
 pub const INVALID: &str = "Invalid feature specification";
@@ -22,32 +25,31 @@ pub struct Features {
     pub any: Vec<Vec<String>>,
     /// All of one of these groups, the same on all nodes.
     pub same: Vec<Vec<String>>,
+    /// So many nodes of each kind.
+    pub counted: Vec<CountedFeatures>,
 }
 
-/// Reads `a&b`, `a|b`, `(a&b)|c`, `[a|b]`, `a&[b|c]`. Numbers of nodes by feature
-/// (`a*2&b*1`) are refused: one job's nodes are all asked for alike here.
+/// Reads `a&b`, `a|b`, `(a&b)|c`, `[a|b]`, `a&[b|c]`, `a*2`, `[(a|b)*2&c*1]`.
 ///
 /// # Errors
 /// [`INVALID`].
 pub fn read(text: &str) -> Result<Features, Fault> {
     let refuse = || Fault::refusal(INVALID);
-    if text.contains('*') {
-        let mut fault = refuse();
-        let line = "numbers of nodes by feature ('*') are not available: submit parts of their own";
-        fault.lines.insert(0, super::Line::Error(line.to_owned()));
-        return Err(fault);
-    }
     if text.len() > COMMENT_BYTES {
         return Err(refuse());
     }
     let mut parser = Parser {
         rest: text,
         same: Vec::new(),
+        counted: Vec::new(),
+        inside: false,
+        closed: false,
     };
     let groups = parser.either(0).filter(|_| parser.rest.is_empty());
     let mut groups = groups.ok_or_else(refuse)?;
     let mut features = Features {
         same: parser.same,
+        counted: parser.counted,
         ..Features::default()
     };
     if groups.len() == 1 {
@@ -64,6 +66,11 @@ type Groups = Vec<Vec<String>>;
 struct Parser<'a> {
     rest: &'a str,
     same: Groups,
+    counted: Vec<CountedFeatures>,
+    /// Within `[...]`.
+    inside: bool,
+    /// After it.
+    closed: bool,
 }
 
 impl Parser<'_> {
@@ -84,12 +91,12 @@ impl Parser<'_> {
         }
         let mut groups = self.both(depth)?;
         while self.take('|') {
-            // `[...]` as one of several choices would be another question.
-            if !self.same.is_empty() {
+            // `[...]` and numbers as one of several choices would be another question.
+            if !self.same.is_empty() || !self.counted.is_empty() {
                 return None;
             }
             groups.extend(self.both(depth)?);
-            if groups.len() > GROUPS || !self.same.is_empty() {
+            if groups.len() > GROUPS || !self.same.is_empty() || !self.counted.is_empty() {
                 return None;
             }
         }
@@ -98,11 +105,39 @@ impl Parser<'_> {
 
     /// `ONE&ONE&...`; a comma is the same.
     fn both(&mut self, depth: usize) -> Option<Groups> {
-        let mut groups = self.one(depth)?;
+        let mut groups = self.term(depth)?;
         while self.take('&') || self.take(',') {
-            groups = product(&groups, &self.one(depth)?)?;
+            groups = product(&groups, &self.term(depth)?)?;
         }
         Some(groups)
+    }
+
+    /// `ONE` or `ONE*NUMBER`.
+    fn term(&mut self, depth: usize) -> Option<Groups> {
+        let bracket = self.rest.starts_with('[');
+        let groups = self.one(depth)?;
+        if !self.take('*') {
+            return Some(groups);
+        }
+        if bracket || self.closed || depth != usize::from(self.inside) {
+            return None;
+        }
+        let nodes = self.number()?;
+        match self.counted.last_mut().filter(|_| !self.inside) {
+            Some(other) => {
+                other.any = product(&other.any, &groups)?;
+                other.nodes = other.nodes.max(nodes);
+            }
+            None => self.counted.push(CountedFeatures { any: groups, nodes }),
+        }
+        (self.counted.len() <= COUNTED_FEATURES).then(|| vec![Vec::new()])
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = self.rest.split_at(digits);
+        self.rest = rest;
+        number.parse().ok().filter(|n| *n > 0)
     }
 
     fn one(&mut self, depth: usize) -> Option<Groups> {
@@ -111,11 +146,18 @@ impl Parser<'_> {
             return self.take(')').then_some(groups);
         }
         if self.take('[') {
-            if depth > 0 || !self.same.is_empty() {
+            if depth > 0 || self.closed || !self.counted.is_empty() {
                 return None;
             }
+            self.inside = true;
             let same = self.either(depth + 1)?;
-            self.same = same;
+            (self.inside, self.closed) = (false, true);
+            // Beside numbers nothing else is in brackets.
+            match self.counted.is_empty() {
+                true => self.same = same,
+                false if same.concat().is_empty() => {}
+                false => return None,
+            }
             return self.take(']').then(|| vec![Vec::new()]);
         }
         Some(vec![vec![self.name()?]])
@@ -124,7 +166,7 @@ impl Parser<'_> {
     fn name(&mut self) -> Option<String> {
         let end = self
             .rest
-            .find(|c: char| "()[]&|,".contains(c) || c.is_whitespace());
+            .find(|c: char| "()[]&|,*".contains(c) || c.is_whitespace());
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
         (1..=NAME_BYTES)
@@ -153,9 +195,13 @@ mod tests {
                 let all: Vec<String> = g.iter().map(|f| f.join("&")).collect();
                 all.join("|")
             };
-            let got = read(text)
-                .ok()
-                .map(|f| format!("{};{};{}", f.all.join("&"), groups(&f.any), groups(&f.same)));
+            let got = read(text).ok().map(|f| {
+                let counted = f.counted.iter();
+                let counted = counted.map(|c| format!(";{}*{}", groups(&c.any), c.nodes));
+                let counted: String = counted.collect();
+                let (any, same) = (groups(&f.any), groups(&f.same));
+                format!("{};{any};{same}{counted}", f.all.join("&"))
+            });
             assert_eq!(got.as_deref(), want, "{text}");
         };
         check("a", Some("a;;"));
@@ -176,7 +222,32 @@ mod tests {
         check("a&", None);
         check("", None);
         check("a b", None);
-        check("[a*2&b*2]", None);
+        check("[a*2&b*2]", Some(";;;a*2;b*2"));
+        check("[(a|b)*1&(c)*2]", Some(";;;a|b*1;c*2"));
+        check("x&[a*2&b*2]", Some("x;;;a*2;b*2"));
+        check("a*3", Some(";;;a*3"));
+        check("(a&b)*1", Some(";;;a&b*1"));
+        check("x&a*2&b*1", Some("x;;;a&b*2"));
+        for text in [
+            "a*0",
+            "a*",
+            "a*x",
+            "a*-1",
+            "a*99999999999",
+            "[a*1|b*1]",
+            "[a*1|b]",
+            "[a*1&b]",
+            "[a|b]*2",
+            "(a*2)",
+            "a|b*2",
+            "a*2|b",
+            "a*2&[b*1]",
+            "[a*1&b*1]&c*2",
+            "*2",
+            &format!("[{}]", ["a*1"; 9].join("&")),
+        ] {
+            check(text, None);
+        }
         check(&"(".repeat(100), None);
         check(&"(a|b)&".repeat(10), None);
     }
@@ -185,7 +256,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn any_text(text in "[ab()&|,\\[\\]* ]{0,40}") {
+        fn any_text(text in "[ab1()&|,\\[\\]* ]{0,40}") {
             if let Ok(f) = read(&text) {
                 prop_assert!(f.any.len() <= GROUPS && f.same.len() <= GROUPS);
             }

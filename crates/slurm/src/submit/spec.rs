@@ -187,6 +187,7 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         features: features.all,
         any_features: features.any,
         same_features: features.same,
+        counted_features: features.counted,
         require,
         avoid,
         ..ResourceRequest::default()
