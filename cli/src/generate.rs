@@ -7,6 +7,7 @@ use crate::{Context, arg, exit};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
 use clap_complete::Shell;
+use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +98,37 @@ fn manuals(dir: &Path) -> anyhow::Result<()> {
             write(&dir.join(format!("cosy-{}.1", e.name)), link.as_bytes())?;
         }
     }
-    Ok(())
+    write(&dir.join("cosy-slurm.1"), slurm().as_bytes())
+}
+
+/// One page for all commands with Slurm's names: pages of their own could take the place of
+/// another Slurm's.
+fn slurm() -> String {
+    let mut page = Roff::new();
+    page.control("TH", ["cosy-slurm", "1", "", env!("CARGO_PKG_VERSION")]);
+    page.control("SH", ["NAME"]);
+    page.text([roman("cosy-slurm - Slurm's commands, as Cosy has them")]);
+    page.control("SH", ["DESCRIPTION"]);
+    page.text([roman(
+        "Scripts and tools written for Slurm find these commands under the names they know. \
+         Each lists its options with --help. What is done differently is told in \
+         coming-from-slurm.md, which is installed with the other texts.",
+    )]);
+    page.control("SH", ["COMMANDS"]);
+    for e in &crate::slurm::ALL {
+        page.control("TP", []);
+        page.text([bold(e.name)]);
+        page.text([roman(e.about)]);
+    }
+    page.control("SH", ["OPTIONS OF SBATCH, SRUN AND SALLOC"]);
+    for (option, status) in cosy_slurm::submit::help::statuses() {
+        page.control("TP", []);
+        page.text([bold(option)]);
+        page.text([roman(status)]);
+    }
+    page.control("SH", ["SEE ALSO"]);
+    page.text([roman("cosy(1), csub(1), cstat(1), cresv(1)")]);
+    page.render()
 }
 
 /// What a command with commands of its own, like `cresv`, does has a page each.
@@ -157,6 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn slurms_commands_have_a_page() {
+        let page = slurm();
+        for e in &crate::slurm::ALL {
+            let entry = format!("\\fB{}\\fR\n{}\n", e.name, e.about);
+            assert!(page.contains(&entry), "{}", e.name);
+        }
+        assert!(page.contains("\\-\\-constraint=LIST"), "{page}");
+    }
+
+    #[test]
     fn pages_and_completions() {
         let dir = tempfile::tempdir().unwrap();
         manuals(dir.path()).unwrap();
@@ -165,6 +206,7 @@ mod tests {
             "cosy.1",
             "csub.1",
             "cosy-hold.1",
+            "cosy-slurm.1",
             "cresv.1",
             "cresv-quote.1",
             "bash/cresv.bash",

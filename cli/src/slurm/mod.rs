@@ -42,33 +42,75 @@ use std::io::Write;
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
     /// Runs it; gives the exit code.
     pub run: fn(&Context) -> u8,
 }
 
-const fn entry(name: &'static str, run: fn(&Context) -> u8) -> Entry {
-    Entry { name, run }
+const fn entry(name: &'static str, about: &'static str, run: fn(&Context) -> u8) -> Entry {
+    Entry { name, about, run }
 }
 
 /// All of them.
 pub static ALL: [Entry; 17] = [
-    entry("sacct", sacct::run),
-    entry("sacctmgr", sacctmgr::run),
-    entry("salloc", salloc::run),
-    entry("sattach", sattach::run),
-    entry("sbatch", sbatch::run),
-    entry("sbcast", sbcast::run),
-    entry("scancel", scancel::run),
-    entry("scontrol", scontrol::run),
-    entry("sdiag", sdiag::run),
-    entry("seff", seff::run),
-    entry("sinfo", sinfo::run),
-    entry("sprio", sprio::run),
-    entry("squeue", squeue::run),
-    entry("srun", srun::run),
-    entry("sshare", sshare::run),
-    entry("sstat", sstat::run),
-    entry("strigger", strigger::run),
+    entry(
+        "sacct",
+        "lists jobs and steps, also those that are over",
+        sacct::run,
+    ),
+    entry(
+        "sacctmgr",
+        "shows and changes accounts and their users",
+        sacctmgr::run,
+    ),
+    entry(
+        "salloc",
+        "gets an allocation and runs a command in it",
+        salloc::run,
+    ),
+    entry(
+        "sattach",
+        "shows the output of a running step",
+        sattach::run,
+    ),
+    entry("sbatch", "submits a script", sbatch::run),
+    entry("sbcast", "copies a file to all nodes of a job", sbcast::run),
+    entry(
+        "scancel",
+        "ends jobs and steps, or sends them a signal",
+        scancel::run,
+    ),
+    entry(
+        "scontrol",
+        "shows and changes jobs, nodes, partitions and reservations",
+        scontrol::run,
+    ),
+    entry("sdiag", "tells how the controller is doing", sdiag::run),
+    entry(
+        "seff",
+        "tells how well an ended job used what it had",
+        seff::run,
+    ),
+    entry("sinfo", "lists partitions and nodes", sinfo::run),
+    entry(
+        "sprio",
+        "tells what the order of waiting jobs is made of",
+        sprio::run,
+    ),
+    entry("squeue", "lists jobs that wait and run", squeue::run),
+    entry(
+        "srun",
+        "runs a program on the nodes of an allocation, or gets one for it",
+        srun::run,
+    ),
+    entry("sshare", "lists the shares of accounts", sshare::run),
+    entry("sstat", "tells what running steps use", sstat::run),
+    entry(
+        "strigger",
+        "sets, lists and removes triggers",
+        strigger::run,
+    ),
 ];
 
 /// The command of that name.

@@ -88,12 +88,7 @@ pub fn markdown() -> String {
             .short
             .map_or_else(String::new, |letter| format!("`-{}`, ", char::from(letter)));
         let value = entry.value.replace('|', "\\|");
-        let status = match entry.status {
-            Status::Done => format!("done: {}", entry.about),
-            Status::Accepted(why) => format!("accepted without effect: {why}"),
-            Status::Ignored(why) => format!("accepted with one line on standard error: {why}"),
-            Status::Refused(why) => format!("refused: {why}"),
-        };
+        let status = status(entry);
         let _ = writeln!(
             text,
             "| {short}`--{}{value}` | {} | {status} |",
@@ -102,6 +97,26 @@ pub fn markdown() -> String {
         );
     }
     text
+}
+
+/// What becomes of an option.
+fn status(entry: &Entry) -> String {
+    match entry.status {
+        Status::Done => format!("done: {}", entry.about),
+        Status::Accepted(why) => format!("accepted without effect: {why}"),
+        Status::Ignored(why) => format!("accepted with one line on standard error: {why}"),
+        Status::Refused(why) => format!("refused: {why}"),
+    }
+}
+
+/// Each option as it is spelled, with the commands that have it, and what becomes of it.
+pub fn statuses() -> impl Iterator<Item = (String, String)> {
+    table::TABLE.iter().map(|entry| {
+        let short = entry.opt.short;
+        let short = short.map_or_else(String::new, |letter| format!("-{}, ", char::from(letter)));
+        let option = format!("{short}--{}{}", entry.opt.long, entry.value);
+        (option, format!("{} ({})", status(entry), entry.of.names()))
+    })
 }
 
 #[cfg(test)]
