@@ -7,11 +7,12 @@
 
 pub mod bookings;
 mod flows;
+mod queues;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-use cosy_control::{JobRow, Loaded, Record, SubmissionRow};
+use cosy_control::{JobRow, Loaded, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
 use cosy_model::{Amounts, JobId, JobState, NodeState, OsText, QueueState, Time, Uid, limits};
 use rusqlite::types::Value;
@@ -80,6 +81,7 @@ const MIGRATIONS: &[&str] = &[
     steps::TABLES,
     steps::EXITS,
     flows::TABLES,
+    queues::TABLES,
 ];
 
 /// An open store.
@@ -235,6 +237,7 @@ impl Store {
             loaded.nodes.push((name, state, amounts, features));
         }
         loaded.queues = self.named::<QueueState>("queues")?;
+        loaded.own_queues = self.named::<OwnQueue>("own_queues")?;
         loaded.node_keys = self.sql(|c| {
             let mut query = c.prepare("SELECT name, key FROM node_keys")?;
             query
@@ -618,6 +621,7 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO queues (name, row) VALUES (?1, ?2)",
             params![name, encode(state)?],
         ),
+        Record::OwnQueue { name, row } => queues::write(t, name, row.as_deref()),
         Record::NodeKey { name, key } => run(
             "INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)",
             params![name, key],

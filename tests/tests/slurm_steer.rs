@@ -276,6 +276,55 @@ fn nodes_and_partitions() {
 }
 
 #[test]
+fn partitions_are_made_and_removed() {
+    let c = cluster();
+    let say = |line: &str, code, err: &str| {
+        let words: Vec<&str> = ["scontrol"].into_iter().chain(line.split(' ')).collect();
+        check(&c, &words, code, "", err);
+    };
+    let done = |line: &str| say(line, 0, "");
+    let bad = |line: &str, err: &str| say(line, 1, err);
+    done("create PartitionName=qa Nodes=n[1-2]");
+    bad(
+        "create PartitionName=qa Nodes=n1",
+        "Error creating the partition: Invalid partition name specified\n",
+    );
+    bad(
+        "create PartitionName=qb Nodes=nx",
+        "Error creating the partition: Invalid node name specified\n",
+    );
+    done("update PartitionName=qa MaxTime=1 AllowGroups=root Nodes=n2 Hidden=NO");
+    bad(
+        "update PartitionName=nope MaxTime=1",
+        "slurm_update error: Invalid partition name specified\n",
+    );
+    bad(
+        "update PartitionName=qa Hidden=YES",
+        "Update of this parameter is not supported: Hidden=YES\nRequest aborted\n",
+    );
+    let text = c.run(&["scontrol", "show", "partition", "qa"]).out;
+    for want in [
+        "AllowGroups=root ",
+        "MaxTime=00:01:00 ",
+        "Nodes=n2\n",
+        "TotalNodes=1 ",
+    ] {
+        assert!(text.contains(want), "{want} in {text}");
+    }
+    let job = held(&c, &["-p", "qa", "-t", "1"]);
+    bad(
+        "delete PartitionName=qa",
+        "delete_partition partitionname=qa: Partition is in use\n",
+    );
+    assert_eq!(c.run(&["scancel", &job.to_string()]).code, 0);
+    done("delete PartitionName=qa");
+    bad(
+        "delete PartitionName=qa",
+        "delete_partition partitionname=qa: Invalid partition name specified\n",
+    );
+}
+
+#[test]
 fn reservations_are_made_and_removed() {
     let c = cluster();
     let create = |line: &str| {

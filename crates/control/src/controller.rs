@@ -7,8 +7,9 @@ use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
 use crate::nodes::{Link, Node};
+use crate::own_queues::FileQueues;
 use crate::queues::Queue;
-use crate::record::Record;
+use crate::record::{OwnQueue, Record};
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use crate::reserve::Reservations;
 use cosy_model::api::{HistoryEvent, Reply};
@@ -45,6 +46,10 @@ pub struct Controller {
     pub(crate) nodes: Vec<Node>,
     pub(crate) node_ids: BTreeMap<String, NodeId>,
     pub(crate) queues: Vec<Queue>,
+    /// Queues of the configuration.
+    pub(crate) file_queues: FileQueues,
+    /// Queues that were made, changed or taken away at run time.
+    pub(crate) own_queues: BTreeMap<String, OwnQueue>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) groups: BTreeMap<JobId, Group>,
     pub(crate) ended: BTreeMap<JobId, Ended>,
@@ -113,6 +118,8 @@ impl Controller {
             nodes: Vec::new(),
             node_ids: BTreeMap::new(),
             queues: Vec::new(),
+            file_queues: FileQueues::default(),
+            own_queues: BTreeMap::new(),
             jobs: BTreeMap::new(),
             groups: BTreeMap::new(),
             ended: BTreeMap::new(),

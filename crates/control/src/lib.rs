@@ -40,6 +40,7 @@ mod licenses;
 mod lost;
 mod mail;
 mod nodes;
+mod own_queues;
 mod passage;
 mod pattern;
 mod queues;
@@ -66,6 +67,6 @@ pub use event::{
 };
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-pub use record::{JobRow, Loaded, Record, SubmissionRow};
+pub use record::{JobRow, Loaded, OwnQueue, Record, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use show::history_table;

@@ -10,8 +10,8 @@ use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
-    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueState,
-    ReservationId, Span, Su, Time, Uid,
+    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueSpec,
+    QueueState, ReservationId, Span, Su, Time, Uid,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -252,6 +252,14 @@ pub enum Record {
         name: String,
         /// Its state.
         state: QueueState,
+    },
+    /// What an administrator made of a queue beyond the configuration; `None`: the
+    /// configuration counts again.
+    OwnQueue {
+        /// Name.
+        name: String,
+        /// What it is.
+        row: Option<Box<OwnQueue>>,
     },
     /// The public key of a node that joined.
     NodeKey {
@@ -599,6 +607,16 @@ pub struct StepBatch {
     pub records: Vec<StepRecord>,
 }
 
+/// A queue as it was made, changed or taken away at run time.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct OwnQueue {
+    /// What it is; `None`: it was taken away.
+    pub spec: Option<QueueSpec>,
+    /// It is the default queue.
+    #[serde(default)]
+    pub default: bool,
+}
+
 /// Everything that the store has of what still lives.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -616,6 +634,8 @@ pub struct Loaded {
     pub facts: Vec<(cosy_model::api::JobRef, bool)>,
     /// Words about queues.
     pub queues: Vec<(String, QueueState)>,
+    /// Queues that were made, changed or taken away at run time.
+    pub own_queues: Vec<(String, OwnQueue)>,
     /// Keys of nodes that joined.
     pub node_keys: Vec<(String, String)>,
     /// Tokens: hash, node, expiry.

@@ -206,6 +206,10 @@ impl Controller {
             Request::QueueControl { queue, state } => {
                 self.queue_control(now, caller, &queue, state)?
             }
+            Request::SetQueue { spec, new, default } => {
+                self.set_queue(now, caller, *spec, new, default)?
+            }
+            Request::DeleteQueue { queue } => self.delete_queue(now, caller, &queue)?,
             Request::Reload => {
                 self.require_admin(caller, "reload the configuration")?;
                 self.effect(Effect::Reload { client });

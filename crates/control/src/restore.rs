@@ -5,8 +5,9 @@ use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
+use crate::own_queues::FileQueues;
 use crate::queues::Queue;
-use crate::record::{JobRow, Loaded, RunRow, StepUse, SubmissionRow};
+use crate::record::{JobRow, Loaded, OwnQueue, RunRow, StepUse, SubmissionRow};
 use crate::reserve::LoadedReservations;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
@@ -42,10 +43,14 @@ fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
 
 impl Controller {
     /// The controller as it was when the store was last written.
-    pub fn restore(config: ClusterConfig, loaded: Loaded, now: Time) -> Self {
+    pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: Time) -> Self {
+        let own_queues: BTreeMap<String, OwnQueue> = loaded.own_queues.into_iter().collect();
+        let file_queues = FileQueues::of(&config);
+        file_queues.lay(&own_queues, &mut config);
         let policy = policy(&config);
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
         let mut it = Self::empty(config, sched, now);
+        (it.file_queues, it.own_queues) = (file_queues, own_queues);
         let reservations = LoadedReservations {
             rows: loaded.reservations,
             next: loaded.next_reservation,
@@ -110,7 +115,13 @@ impl Controller {
         self.tell_planner();
     }
 
-    fn build_queues(&mut self, states: &BTreeMap<String, QueueState>) {
+    /// States that are not those of the configuration.
+    pub(crate) fn queue_states(&self) -> BTreeMap<String, QueueState> {
+        let own = self.queues.iter().filter(|q| q.state != q.spec.state);
+        own.map(|q| (q.spec.name.clone(), q.state)).collect()
+    }
+
+    pub(crate) fn build_queues(&mut self, states: &BTreeMap<String, QueueState>) {
         let queue = |spec: &cosy_model::QueueSpec| Queue {
             state: states.get(&spec.name).copied().unwrap_or(spec.state),
             nodes: self.queue_nodes(spec.nodes.as_deref()),
@@ -344,13 +355,9 @@ impl Controller {
 
     /// Takes a new configuration. Nodes keep their numbers; what has gone from it stays
     /// as a drained node as long as the daemon runs.
-    pub(crate) fn reconfigure(&mut self, now: Time, config: ClusterConfig) {
-        let states: BTreeMap<String, QueueState> = self
-            .queues
-            .iter()
-            .filter(|q| q.state != q.spec.state)
-            .map(|q| (q.spec.name.clone(), q.state))
-            .collect();
+    pub(crate) fn reconfigure(&mut self, now: Time, mut config: ClusterConfig) {
+        self.lay_own_queues(&mut config);
+        let states = self.queue_states();
         let mut kept = config.nodes.clone();
         kept.retain(|spec| self.node_ids.contains_key(&spec.name));
         for spec in kept {

@@ -1120,6 +1120,85 @@ fn mail_at_shares_of_the_limit() {
 }
 
 #[test]
+fn queues_are_made_at_run_time_and_kept() {
+    let mut world = World::new(config(2, 4));
+    let root = || user(0, "root");
+    let queue = |name: &str, nodes: &[&str], state| QueueSpec {
+        name: name.into(),
+        nodes: Some(nodes.iter().map(|n| (*n).to_owned()).collect()),
+        state,
+        ..QueueSpec::default()
+    };
+    let set = |spec, new, default| Request::SetQueue {
+        spec: Box::new(spec),
+        new,
+        default,
+    };
+    let code = |world: &mut World, who, request| match world.ask_as(who, None, request) {
+        Reply::Refused(refusal) => Some(refusal.code),
+        Reply::Done { .. } => None,
+        other => panic!("{other:?}"),
+    };
+    let own = |state| queue("own", &["n2"], state);
+    let make = || set(own(QueueState::Stopped), true, true);
+    let anna = user(1000, "anna");
+    assert_eq!(code(&mut world, anna, make()), Some(RefusalCode::Forbidden));
+    let nowhere = set(queue("own", &["n9"], QueueState::Open), true, false);
+    assert_eq!(
+        code(&mut world, root(), nowhere),
+        Some(RefusalCode::NotFound)
+    );
+    assert_eq!(code(&mut world, root(), make()), None);
+    assert_eq!(
+        code(&mut world, root(), make()),
+        Some(RefusalCode::WrongState),
+        "it is there already"
+    );
+
+    let job = world.submit(whole("x", 1, 60));
+    world.pass(5);
+    let waits = format!("{job}:waiting/queue_closed");
+    assert_eq!(
+        world.queue(),
+        waits,
+        "the new queue is the default, and stopped"
+    );
+    world.crash();
+    world.connect(0);
+    world.connect(1);
+    assert_eq!(world.queue(), waits, "also after a restart");
+    let delete = |name: &str| Request::DeleteQueue { queue: name.into() };
+    assert_eq!(
+        code(&mut world, root(), delete("own")),
+        Some(RefusalCode::WrongState),
+        "it has a job"
+    );
+    let open = set(own(QueueState::Open), false, false);
+    assert_eq!(code(&mut world, root(), open), None);
+    world.pass(5);
+    assert_eq!(world.queue(), format!("{job}:running"));
+
+    world.event(Event::Reconfigured(Box::new(config(2, 4))));
+    world.pass(90);
+    assert_eq!(
+        world.queue(),
+        "",
+        "a queue that is in no file outlives a reload"
+    );
+    assert_eq!(code(&mut world, root(), delete("own")), None);
+    assert_eq!(code(&mut world, root(), delete("main")), None);
+    assert_eq!(
+        refusal(&mut world, spec("y")).code,
+        RefusalCode::Invalid,
+        "there is no default queue any more"
+    );
+    world.crash();
+    assert_eq!(refusal(&mut world, spec("y")).code, RefusalCode::Invalid);
+    world.event(Event::Reconfigured(Box::new(config(2, 4))));
+    world.submit(spec("y"));
+}
+
+#[test]
 fn mail_says_what_was_asked_for() {
     let mut world = World::new(config(1, 4));
     let mail = MailRequest {

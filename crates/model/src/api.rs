@@ -11,7 +11,7 @@ use crate::reservation::{
 };
 use crate::workflow::{FlowFilter, FlowInfo, FlowPlan, FlowSpec};
 use crate::{
-    Amounts, ArraySpec, FlowId, JobId, JobSpec, JobState, OsText, QueueState, Refusal,
+    Amounts, ArraySpec, FlowId, JobId, JobSpec, JobState, OsText, QueueSpec, QueueState, Refusal,
     ReservationId, Span, Time,
 };
 use serde::{Deserialize, Serialize};
@@ -721,6 +721,20 @@ pub enum Request {
         /// Its new state.
         state: QueueState,
     },
+    /// Makes a queue at run time, or changes one (administrators). Answer: [`Reply::Done`].
+    SetQueue {
+        /// All of it, its state too.
+        spec: Box<QueueSpec>,
+        /// Whether it must be new, or must be there already.
+        new: bool,
+        /// Whether it becomes the default queue.
+        default: bool,
+    },
+    /// Takes a queue away at run time (administrators). Answer: [`Reply::Done`].
+    DeleteQueue {
+        /// Name.
+        queue: String,
+    },
     /// Reads the configuration again (administrators). Answer: [`Reply::Done`].
     Reload,
     /// A one-time token with which a host joins (administrators). Answer: [`Reply::Token`].
@@ -860,6 +874,8 @@ impl Request {
             | Self::Change { .. }
             | Self::NodeControl { .. }
             | Self::QueueControl { .. }
+            | Self::SetQueue { .. }
+            | Self::DeleteQueue { .. }
             | Self::Reload
             | Self::JoinToken { .. }
             | Self::Reserve { .. }

@@ -39,6 +39,8 @@ pub const RLIMITS: usize = 32;
 pub const GROUPS: usize = 65_536;
 /// Most cores of a node.
 pub const NODE_CORES: u32 = 8192;
+/// Most queues of a cluster.
+pub const QUEUES: usize = 10_000;
 /// Most nodes of a cluster.
 pub const NODES: usize = 100_000;
 /// Most jobs that wait or run at once.

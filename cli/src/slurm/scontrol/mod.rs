@@ -8,6 +8,7 @@ mod around;
 mod jobs;
 mod nodes;
 mod others;
+mod partition;
 mod reserve;
 mod show;
 mod steer;

@@ -1,4 +1,4 @@
-//! `scontrol update NodeName=...` and `PartitionName=...`.
+//! `scontrol update NodeName=...`.
 
 use super::Session;
 use super::update::mistaken;
@@ -49,7 +49,7 @@ impl Session<'_> {
         exit::FAILED
     }
 
-    fn carry_out(&self, request: Request, missing: &str) -> u8 {
+    pub(super) fn carry_out(&self, request: Request, missing: &str) -> u8 {
         let why = match self.context.ask(request) {
             Ok(_) => return exit::OK,
             Err(CallError::Refused(refusal)) => match refusal.code {
@@ -61,19 +61,6 @@ impl Session<'_> {
         };
         say(&format!("slurm_update error: {why}"));
         exit::FAILED
-    }
-
-    pub(super) fn update_partition(&self, given: &[String]) -> u8 {
-        match node::partition(given) {
-            Ok((queue, Some(state))) => {
-                self.carry_out(Request::QueueControl { queue, state }, says::NO_PARTITION)
-            }
-            Ok((_, None)) => {
-                say("No changes specified");
-                exit::FAILED
-            }
-            Err(mistake) => mistaken(&mistake),
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! `scontrol create`, `delete` and `update` of reservations.
 //!
-//! As in Slurm these are an administrator's; users book with `cresv`. Partitions are made
-//! and removed in `cosy.toml`.
+//! As in Slurm these are an administrator's; users book with `cresv`.
 
 use super::update::mistaken;
 use super::{Session, too_few};
@@ -20,11 +19,9 @@ use cosy_slurm::show::reservation as shown;
 const NOTE: &str = "Note, unless nodes are directly requested a reservation must exist in a \
                     single partition.\nIf no partition is requested the default partition is \
                     assumed.\n";
-/// Where partitions are made.
-const PARTITIONS: &str = "partitions are made in cosy.toml: then 'scontrol reconfigure'";
 
 impl Session<'_> {
-    fn is_admin(&self) -> bool {
+    pub(super) fn is_admin(&self) -> bool {
         self.settings().is_some_and(|s| s.you_are_admin)
     }
 
@@ -41,13 +38,7 @@ impl Session<'_> {
             return self.create_reservation(given);
         }
         if is_one(first, "PartitionName") || "partition".starts_with(&lower) {
-            let why = if self.is_admin() {
-                PARTITIONS
-            } else {
-                says::NOT_YOURS
-            };
-            say(&format!("Error creating the partition: {why}"));
-            return exit::FAILED;
+            return self.create_partition(given);
         }
         say("No valid entity in create command");
         say("Input line must include \"Reservation\" or \"Partition\"");
@@ -147,17 +138,6 @@ impl Session<'_> {
             "delete_reservation reservationname={}: {why}",
             pair.text()
         ));
-        exit::FAILED
-    }
-
-    fn delete_partition(&self, name: &str) -> u8 {
-        let known = self.queues().iter().any(|q| q.spec.name == name);
-        let why = match (self.is_admin(), known) {
-            (false, _) => says::NOT_YOURS,
-            (true, false) => says::NO_PARTITION,
-            (true, true) => PARTITIONS,
-        };
-        say(&format!("delete_partition partitionname={name}: {why}"));
         exit::FAILED
     }
 

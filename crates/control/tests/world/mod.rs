@@ -38,6 +38,7 @@ pub struct MemoryStore {
     pub jobs: BTreeMap<JobId, JobRow>,
     pub nodes: BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
     queues: BTreeMap<String, QueueState>,
+    own_queues: BTreeMap<String, OwnQueue>,
     answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
     /// What was said of ends, by object.
@@ -80,6 +81,7 @@ impl MemoryStore {
                     features,
                 } => drop(self.nodes.insert(name, (state, amounts, features))),
                 Record::Queue { name, state } => drop(self.queues.insert(name, state)),
+                Record::OwnQueue { name, row } => self.keep_queue(name, row),
                 Record::Answered {
                     uid,
                     key,
@@ -133,6 +135,16 @@ impl MemoryStore {
                 | Record::TokenGone { .. }
                 | Record::ForgetAnswers { .. } => {}
             }
+        }
+    }
+
+    fn keep_queue(&mut self, name: String, row: Option<Box<OwnQueue>>) {
+        if row.as_ref().is_some_and(|row| row.spec.is_none()) {
+            self.queues.remove(&name);
+        }
+        match row {
+            Some(row) => drop(self.own_queues.insert(name, *row)),
+            None => drop(self.own_queues.remove(&name)),
         }
     }
 
@@ -195,6 +207,7 @@ impl MemoryStore {
                 .map(|(n, (s, a, f))| (n.clone(), s.clone(), a.clone(), f.clone()))
                 .collect(),
             queues: self.queues.clone().into_iter().collect(),
+            own_queues: self.own_queues.clone().into_iter().collect(),
             facts,
             answers: self
                 .answers

@@ -6,6 +6,7 @@
 pub mod job;
 pub mod node;
 pub mod pairs;
+pub mod partition;
 pub mod reservation;
 
 use crate::getopt::{Opt, Takes};
@@ -74,8 +75,8 @@ words! {
     CancelReboot "cancel_reboot" 3 "refused: nodes are not rebooted",
     Cluster "cluster" 2 "another cluster (interactive)",
     Completing "completing" 3 "jobs that are being cleaned up",
-    Create "create" 3 "a reservation",
-    Delete "delete" 3 "a reservation",
+    Create "create" 3 "a reservation or a partition",
+    Delete "delete" 3 "a reservation or a partition",
     Details "details" 3 "more of each job from here on",
     Errnumstr "errnumstr" 4 "the sentence of an error number",
     Exit "exit" 1 "leave",

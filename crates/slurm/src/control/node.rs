@@ -1,9 +1,7 @@
-//! `scontrol update NodeName=...` and `PartitionName=...`. Source: scontrol(1), captures of
-//! 22.05.
+//! `scontrol update NodeName=...`. Source: scontrol(1), captures of 22.05.
 
 use super::job::Mistake;
 use super::pairs::Pair;
-use cosy_model::QueueState;
 
 /// What becomes of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,39 +67,6 @@ fn state(text: &str) -> Result<NodeChange, Mistake> {
     }
 }
 
-/// Reads the words of an update of a partition: its name, and its new state.
-///
-/// # Errors
-/// Anything but the state: the rest is set in the configuration.
-pub fn partition(words: &[String]) -> Result<(String, Option<QueueState>), Mistake> {
-    let (mut name, mut state) = (String::new(), None);
-    for word in words {
-        let pair = Pair::of(word);
-        match pair.key(&["PartitionName", "State"]) {
-            Some("PartitionName") => pair.text().clone_into(&mut name),
-            Some("State") => state = Some(partition_state(pair.text())?),
-            Some(_) | None => return Err(Mistake::unsupported(word)),
-        }
-    }
-    Ok((name, state))
-}
-
-fn partition_state(text: &str) -> Result<QueueState, Mistake> {
-    match text.to_ascii_uppercase().as_str() {
-        "UP" => Ok(QueueState::Open),
-        "DOWN" => Ok(QueueState::Stopped),
-        "DRAIN" => Ok(QueueState::Drained),
-        "INACTIVE" => Ok(QueueState::Closed),
-        _ => Err(Mistake(vec![
-            format!(
-                "Invalid input: State={}",
-                text.chars().take(200).collect::<String>()
-            ),
-            "Acceptable State values are UP, DOWN, DRAIN and INACTIVE".to_owned(),
-        ])),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,23 +103,5 @@ mod tests {
             "nodename=n3 weight=5",
             Err("Update of this parameter is not supported: weight=5"),
         );
-    }
-
-    #[test]
-    fn partition_updates() {
-        let check = |line: &str, want: Option<Option<QueueState>>| {
-            assert_eq!(partition(&words(line)).ok().map(|p| p.1), want, "{line}");
-        };
-        check(
-            "partitionname=short state=drain",
-            Some(Some(QueueState::Drained)),
-        );
-        check(
-            "partitionname=short State=DOWN",
-            Some(Some(QueueState::Stopped)),
-        );
-        check("partitionname=short", Some(None));
-        check("partitionname=short state=x", None);
-        check("partitionname=short maxtime=5", None);
     }
 }

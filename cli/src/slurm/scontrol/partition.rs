@@ -1,0 +1,121 @@
+//! `scontrol create`, `update` and `delete` of partitions.
+
+use super::Session;
+use super::update::mistaken;
+use crate::call::CallError;
+use crate::exit;
+use crate::slurm::{say, words};
+use cosy_model::api::Request;
+use cosy_model::{About, QueueSpec, RefusalCode};
+use cosy_slurm::control::partition::{self, PartitionUpdate};
+use cosy_slurm::says;
+use cosy_slurm::show::hosts;
+
+impl Session<'_> {
+    pub(super) fn create_partition(&self, given: &[String]) -> u8 {
+        let update = match partition::read(given) {
+            Ok(update) => update,
+            Err(mistake) => return mistaken(&mistake),
+        };
+        let mut spec = QueueSpec {
+            name: update.name.clone(),
+            nodes: Some(Vec::new()),
+            ..QueueSpec::default()
+        };
+        let why = match self.set_partition(&update, &mut spec, true) {
+            Ok(()) => return exit::OK,
+            Err(why) => why,
+        };
+        say(&format!("Error creating the partition: {why}"));
+        exit::FAILED
+    }
+
+    pub(super) fn update_partition(&self, given: &[String]) -> u8 {
+        let update = match partition::read(given) {
+            Ok(update) if update.changes => update,
+            Ok(_) => {
+                say("No changes specified");
+                return exit::FAILED;
+            }
+            Err(mistake) => return mistaken(&mistake),
+        };
+        if let Some(state) = update.only_state() {
+            let queue = update.name;
+            return self.carry_out(Request::QueueControl { queue, state }, says::NO_PARTITION);
+        }
+        let found = self
+            .queues()
+            .into_iter()
+            .find(|q| q.spec.name == update.name);
+        let done = match found {
+            None if self.is_admin() => Err(says::NO_PARTITION),
+            None => Err(says::NOT_YOURS),
+            Some(found) if found.default && update.default == Some(false) => {
+                Err("make another partition the default instead")
+            }
+            Some(mut found) => self.set_partition(&update, &mut found.spec, false),
+        };
+        match done {
+            Ok(()) => exit::OK,
+            Err(why) => {
+                say(&format!("slurm_update error: {why}"));
+                exit::FAILED
+            }
+        }
+    }
+
+    /// Makes or changes a queue.
+    fn set_partition(
+        &self,
+        update: &PartitionUpdate,
+        spec: &mut QueueSpec,
+        new: bool,
+    ) -> Result<(), &'static str> {
+        if let Some(nodes) = &update.nodes {
+            spec.nodes = nodes_of(nodes)?;
+        }
+        update.lay_over(spec);
+        let request = Request::SetQueue {
+            spec: Box::new(spec.clone()),
+            new,
+            default: update.default == Some(true),
+        };
+        self.asked(request, says::NO_PARTITION)
+    }
+
+    /// Asks for it; `wrong` is what is said where the queue is in no state for it.
+    fn asked(&self, request: Request, wrong: &'static str) -> Result<(), &'static str> {
+        match self.context.ask(request) {
+            Ok(_) => Ok(()),
+            Err(CallError::Refused(refusal)) => Err(match (refusal.code, refusal.about) {
+                (RefusalCode::Forbidden, _) => says::NOT_YOURS,
+                (_, Some(About::Node)) => says::NO_NODE,
+                (_, Some(About::TimeLimit)) => says::TIME_LIMIT,
+                (RefusalCode::NotFound | RefusalCode::Invalid, _) => says::NO_PARTITION,
+                (RefusalCode::WrongState, _) => wrong,
+                (code, _) => says::about_job(code),
+            }),
+            Err(e) => Err(words::of_call(&e)),
+        }
+    }
+
+    pub(super) fn delete_partition(&self, name: &str) -> u8 {
+        let queue = name.to_owned();
+        let request = Request::DeleteQueue { queue };
+        let why = match self.asked(request, says::PARTITION_IN_USE) {
+            Ok(()) => return exit::OK,
+            Err(why) => why,
+        };
+        say(&format!("delete_partition partitionname={name}: {why}"));
+        exit::FAILED
+    }
+}
+
+/// Names; `None`: all nodes.
+fn nodes_of(list: &str) -> Result<Option<Vec<String>>, &'static str> {
+    match list {
+        "ALL" => Ok(None),
+        "" => Ok(Some(Vec::new())),
+        list => hosts::names(list).map(Some).map_err(|_| says::NO_NODE),
+    }
+}

@@ -1,0 +1,31 @@
+//! Queues that were made, changed or taken away at run time: one row for each, beside what the
+//! configuration says.
+
+use super::encode;
+use cosy_control::OwnQueue;
+use rusqlite::{Transaction, params};
+
+/// Schema 6.
+pub(super) const TABLES: &str = "
+    CREATE TABLE own_queues (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// Keeps a queue, or forgets it. Of one that was taken away the state goes too.
+pub(super) fn write(
+    transaction: &Transaction<'_>,
+    name: &str,
+    row: Option<&OwnQueue>,
+) -> rusqlite::Result<()> {
+    let run = |sql| transaction.prepare_cached(sql)?.execute(params![name]);
+    let Some(row) = row else {
+        run("DELETE FROM own_queues WHERE name = ?1")?;
+        return Ok(());
+    };
+    if row.spec.is_none() {
+        run("DELETE FROM queues WHERE name = ?1")?;
+    }
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO own_queues (name, row) VALUES (?1, ?2)")?
+        .execute(params![name, encode(row)?])?;
+    Ok(())
+}
