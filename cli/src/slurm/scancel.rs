@@ -7,7 +7,7 @@ use super::{accounts, error, read, say, steps};
 use crate::call::CallError;
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
-use cosy_model::{Refusal, RefusalCode};
+use cosy_model::{JobState, Refusal, RefusalCode};
 use cosy_slurm::cancel::{OPTIONS, VARIABLES, Wanted};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::targets::{Step, Target};
@@ -54,7 +54,10 @@ fn variables() -> impl Iterator<Item = Found> {
 fn cancel(context: &Context, wanted: &Wanted) -> u8 {
     let filter = match filter(context, wanted) {
         Ok(Some(filter)) => filter,
-        Ok(None) => return exit::OK,
+        Ok(None) => {
+            none_matches(context, wanted);
+            return exit::OK;
+        }
         Err(code) => return code,
     };
     let mut code = exit::OK;
@@ -75,6 +78,15 @@ fn cancel(context: &Context, wanted: &Wanted) -> u8 {
         code = code.max(jobs.cancel(&whole));
     }
     code
+}
+
+/// Said only on request: no job has all that was asked for.
+fn none_matches(context: &Context, wanted: &Wanted) {
+    if wanted.verbose {
+        let conditions = wanted.conditions();
+        let text = format!("No active jobs match ALL job filters, including: {conditions}");
+        error(context, &text);
+    }
 }
 
 /// The conditions beside ids. `None`: nothing can pass.
@@ -181,16 +193,32 @@ impl Jobs<'_> {
 
     fn announce(&self, id: &str) {
         say(&match self.wanted.signal {
-            Some(signal) if !self.wanted.ends() => format!("scancel: Signal {signal} to job {id}"),
+            Some(signal) if !self.wanted.ends() => {
+                let what = if self.wanted.batch {
+                    "batch job"
+                } else {
+                    "job"
+                };
+                format!("scancel: Signal {signal} to {what} {id}")
+            }
             Some(_) | None => format!("scancel: Terminating job {id}"),
         });
     }
 
     fn ask_each(mut self) -> u8 {
-        let fields = vec![JobField::Ref, JobField::Name, JobField::Queue];
+        let fields = vec![
+            JobField::Ref,
+            JobField::Id,
+            JobField::ArrayId,
+            JobField::Name,
+            JobField::Queue,
+            JobField::State,
+        ];
         let Some(table) = list(self.context, self.filter.clone(), fields) else {
             return exit::FAILED;
         };
+        let live: Vec<usize> = (0..table.rows).filter(|r| is_live(&table, *r)).collect();
+        let unknown = self.say_what_is_over(&table, &live);
         let wanted = |row: &usize| {
             agreed(&format!(
                 "Cancel job_id={} name={} partition={}",
@@ -199,13 +227,37 @@ impl Jobs<'_> {
                 table.text(*row, JobField::Queue)
             ))
         };
-        let rows = (0..table.rows).filter(wanted);
+        let rows = live.into_iter().filter(wanted);
         let chosen = rows.filter_map(|row| table.text(row, JobField::Ref).parse().ok());
         self.filter.ids = chosen.collect();
         if self.filter.ids.is_empty() {
-            return exit::OK;
+            return unknown;
         }
-        self.send()
+        unknown.max(self.send())
+    }
+
+    /// Names the given jobs of which nothing waits or runs any more.
+    fn say_what_is_over(&self, table: &Table, live: &[usize]) -> u8 {
+        let is_there = |id: &JobRef| {
+            let base = i64::try_from(id.job.0).ok();
+            let own = id.to_string();
+            let ids = [JobField::Id, JobField::ArrayId];
+            let named = |row: usize| {
+                table.text(row, JobField::Ref) == own
+                    || (id.task.is_none() && ids.iter().any(|f| table.number(row, *f) == base))
+            };
+            live.iter().any(|row| named(*row))
+        };
+        let mut code = exit::OK;
+        for id in self.filter.ids.iter().filter(|id| !is_there(id)) {
+            let why = says::NO_JOB;
+            error(
+                self.context,
+                &format!("Kill job error on job id {id}: {why}"),
+            );
+            code = exit::FAILED;
+        }
+        code
     }
 
     fn send(&self) -> u8 {
@@ -215,11 +267,16 @@ impl Jobs<'_> {
         let request = Request::Cancel {
             filter: self.filter.clone(),
             signal,
-            script_only: signal.is_some() && wanted.batch,
+            script_only: signal.is_some() && wanted.batch && !wanted.full,
             steps_only: signal.is_some() && !wanted.batch && !wanted.full,
         };
         match self.context.ask(request) {
-            Ok(Reply::Done { refused, .. }) => self.complain(&refused),
+            Ok(Reply::Done { changed, refused }) => {
+                if changed == 0 && refused.is_empty() {
+                    none_matches(self.context, wanted);
+                }
+                self.complain(&refused)
+            }
             Ok(_) => self.failed(&CallError::Unexpected),
             Err(e) => self.failed(&e),
         }
@@ -258,6 +315,13 @@ impl Jobs<'_> {
         }
         code
     }
+}
+
+/// Whether the job waits or runs.
+fn is_live(table: &Table, row: usize) -> bool {
+    let word = table.text(row, JobField::State);
+    let over = |s: &JobState| s.word() == word && (s.is_end() || *s == JobState::Completing);
+    !JobState::ALL.iter().any(over)
 }
 
 /// Asks on the terminal.

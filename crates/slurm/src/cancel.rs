@@ -155,6 +155,28 @@ impl Wanted {
         self.states.iter().flat_map(of).collect()
     }
 
+    /// The conditions as they are told where no job meets them.
+    pub fn conditions(&self) -> String {
+        let states: Vec<&str> = self.states.iter().map(|s| s.name()).collect();
+        let states = (!states.is_empty()).then(|| states.join(","));
+        let qos = self.qos.as_ref().map(|qos| qos.to_lowercase());
+        let told = [
+            ("account", &self.account),
+            ("job_name", &self.name),
+            ("nodelist", &self.nodes),
+            ("partition", &self.partition),
+            ("qos", &qos),
+            ("reservation", &self.reservation),
+            ("state", &states),
+            ("user_name", &self.user),
+            ("wckey", &self.wckey),
+        ];
+        let told = told
+            .iter()
+            .filter_map(|(name, value)| Some(format!("{name}={} ", value.as_ref()?)));
+        told.collect()
+    }
+
     /// True when the jobs are to be ended as such, instead of being sent a signal.
     pub fn ends(&self) -> bool {
         !self.batch && self.signal.is_none_or(|s| s == signals::KILL)
@@ -263,6 +285,19 @@ mod tests {
         );
         assert!(read("--me").unwrap().chooses());
         assert!(!read("12").unwrap().chooses());
+    }
+
+    #[test]
+    fn conditions_are_told() {
+        let told = |line: &str| read(line).unwrap().conditions();
+        assert_eq!(
+            told("-n INVALID -q INVALID"),
+            "job_name=INVALID qos=invalid "
+        );
+        assert_eq!(
+            told("-n x -t PD -u root"),
+            "job_name=x state=PENDING user_name=root "
+        );
     }
 
     #[test]
