@@ -139,10 +139,25 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
             return other;
         }
     }
+    let all = parsed.found.iter().any(|found| found.name == "all");
+    let all_by_variable = variable("SINFO_ALL").is_some();
+    let named = parsed.found.iter().any(|found| found.name == "partition");
     match parsed.mistake {
+        None if all && named => Asked::Bad(conflict("-a", "-p")),
+        None if all_by_variable && !named && !query.partitions.is_empty() => {
+            Asked::Bad(conflict("SINFO_ALL", "SINFO_PARTITION"))
+        }
+        None if all => {
+            query.partitions.clear();
+            Asked::Report(Box::new(query))
+        }
         Some(mistake) => Asked::Mistake(mistake),
         None => Asked::Report(Box::new(query)),
     }
+}
+
+fn conflict(one: &str, other: &str) -> String {
+    format!("Conflicting options, {one} and {other}, specified. Please choose one or the other.")
 }
 
 fn take(query: &mut Query, found: &Found) -> Result<(), Asked> {
@@ -213,6 +228,29 @@ mod tests {
         assert_eq!(query("-t~foo"), Asked::BadState("foo".to_owned()));
         assert!(matches!(query("--nosuch"), Asked::Mistake(_)));
         assert_eq!(query("-V"), Asked::Version);
+    }
+
+    #[test]
+    fn all_partitions_or_some() {
+        let ask = |line: &str, all: bool| {
+            let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            let asked = read(&args, |name| match name {
+                "SINFO_PARTITION" => Some("a,b".to_owned()),
+                "SINFO_ALL" if all => Some("1".to_owned()),
+                _ => None,
+            });
+            match asked {
+                Asked::Report(query) => query.partitions.join(","),
+                Asked::Bad(text) => text.split(", sp").next().unwrap_or_default().to_owned(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(ask("-h", false), "a,b");
+        assert_eq!(ask("-p c", true), "c");
+        assert_eq!(ask("-a", false), "");
+        assert_eq!(ask("-p c -a", false), "Conflicting options, -a and -p");
+        let both = "Conflicting options, SINFO_ALL and SINFO_PARTITION";
+        assert_eq!(ask("-h", true), both);
     }
 
     #[test]
