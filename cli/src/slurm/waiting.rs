@@ -92,6 +92,12 @@ struct Waiting<'a> {
     told: bool,
 }
 
+/// Whether the job is beyond what its queue allows.
+fn is_limit(word: &str) -> bool {
+    let limits = [WaitReason::QueueTimeLimit, WaitReason::QueueNodeLimit];
+    limits.iter().any(|limit| limit.word() == word)
+}
+
 impl Waiting<'_> {
     fn wait(mut self) -> Result<(Attendant, Allocated), u8> {
         let Ok(mut intake) = Intake::new(&[SIGINT, SIGTERM, SIGHUP]) else {
@@ -141,8 +147,10 @@ impl Waiting<'_> {
     /// Says that it waits, and before that why, where it waits for the queue's limits.
     fn tell(&self) {
         let job = self.attendant.job();
-        if self.is_beyond_its_queue() {
-            self.say(says::PARTITION_LIMIT);
+        match self.reason().as_str() {
+            word if is_limit(word) => self.say(says::PARTITION_LIMIT),
+            word if word == WaitReason::QueueClosed.word() => self.say(says::PARTITION_IS_DOWN),
+            _ => {}
         }
         if self.program == Program::Salloc {
             self.say(&format!("Pending job allocation {job}"));
@@ -150,19 +158,18 @@ impl Waiting<'_> {
         self.say(&format!("job {job} queued and waiting for resources"));
     }
 
-    fn is_beyond_its_queue(&self) -> bool {
+    /// Why it waits.
+    fn reason(&self) -> String {
         let request = Request::Jobs {
             filter: only(self.attendant.job()),
             fields: vec![JobField::Reason],
             fold_arrays: false,
         };
         match self.caller().ask(request) {
-            Ok(Reply::Jobs(table)) => {
-                let reason = table.text(0, JobField::Reason);
-                let limits = [WaitReason::QueueTimeLimit, WaitReason::QueueNodeLimit];
-                limits.iter().any(|limit| limit.word() == reason)
+            Ok(Reply::Jobs(table)) if table.is_sound() => {
+                table.text(0, JobField::Reason).to_owned()
             }
-            _ => false,
+            _ => String::new(),
         }
     }
 

@@ -13,6 +13,8 @@ pub const NOT_YOURS: &str = "Invalid user id";
 pub const DENIED: &str = "Access/permission denied";
 /// A queue that does not exist.
 pub const NO_PARTITION: &str = "Invalid partition name specified";
+/// A job waits in a partition that starts none.
+pub const PARTITION_IS_DOWN: &str = "Partition in DOWN state";
 /// A partition with jobs is to be deleted.
 pub const PARTITION_IN_USE: &str = "Partition is in use";
 /// A node that does not exist.
