@@ -90,6 +90,67 @@ fn scancel_says_what_slurm_says() {
 }
 
 #[test]
+fn what_finds_no_jobs_says_so() {
+    let c = cluster();
+    let say = |words: &[&str], code, err: &str| check(&c, words, code, "", err);
+    say(
+        &["scancel", "-v", "-n", "INVALID", "-q", "X"],
+        0,
+        "scancel: error: No active jobs match ALL job filters, including: \
+         job_name=INVALID qos=x \n",
+    );
+    say(
+        &["scancel", "-i", "77"],
+        1,
+        "scancel: error: Kill job error on job id 77: Invalid job id specified\n",
+    );
+    let update = ["scontrol", "update", "JobName=nope", "Priority=5"];
+    say(&update, 1, "scontrol: error: No jobs with name 'nope'\n");
+    let [a, b, d] = [0, 1, 2].map(|_| held(&c, &["-J", "x", "--begin=now+1hour"]));
+    for job in [a, b, d] {
+        say(&["scontrol", "release", &job.to_string()], 0, "");
+    }
+    say(&["scontrol", "top", &format!("{d},{b}")], 0, "");
+    let order = c.run(&["squeue", "-h", "-o", "%i"]).out;
+    let want: String = [d, b, a].map(|job| format!("{job}\n")).concat();
+    assert_eq!(order, want, "the first that is named is the highest");
+    say(&["scontrol", "update", "JobName=x", "Comment=new"], 0, "");
+    assert!(show(&c, a).contains("Comment=new"));
+    let text = c.run(&["scontrol", "-v", "show", "PartitionName=main"]).out;
+    assert!(text.starts_with("last_update_time="), "{text}");
+    assert!(text.contains(", records=2\nPartitionName=main\n"), "{text}");
+}
+
+#[test]
+fn processes_tell_their_job() {
+    let c = cluster();
+    let text = "scontrol pidinfo $$; scontrol listpids $SLURM_JOB_ID.9; \
+                scontrol listpids $SLURM_JOB_ID";
+    let words = [
+        "sbatch",
+        "-W",
+        "-t",
+        "5",
+        "-o",
+        "%j.out",
+        "--parsable",
+        "--wrap",
+        text,
+    ];
+    let got = c.run(&words);
+    let job = got.out.trim().to_owned();
+    let out = std::fs::read_to_string(c.work().join(format!("{job}.out"))).unwrap();
+    for want in [
+        format!("Slurm JobId={job} ends at "),
+        "Job remaining time is ".to_owned(),
+        format!("StepId={job}.9 does not exist on this node.\n"),
+        format!(" {job:<8} batch    0       0       \n"),
+    ] {
+        assert!(out.contains(&want), "{want} in {out}");
+    }
+}
+
+#[test]
 fn scancel_chooses() {
     let c = cluster();
     let (a, b) = (

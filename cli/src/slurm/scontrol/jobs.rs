@@ -108,6 +108,7 @@ impl Session<'_> {
 
     /// All rows: of an array first what still waits, then its tasks, the last first.
     fn records(&self, table: &Table) -> String {
+        self.head(table.rows);
         let around = self.around(table);
         let views = (0..table.rows).map(|row| JobView::new(table, row, &around));
         let mut views: Vec<JobView<'_>> = views.collect();

@@ -9,6 +9,7 @@ mod jobs;
 mod nodes;
 mod others;
 mod partition;
+mod pids;
 mod reserve;
 mod show;
 mod steer;
@@ -36,6 +37,8 @@ pub(crate) struct Session<'a> {
     pub details: bool,
     /// Only errors.
     pub quiet: bool,
+    /// How many records there are, and of when.
+    pub verbose: bool,
 }
 
 /// Runs `scontrol`; gives its exit code.
@@ -46,6 +49,7 @@ pub fn run(context: &Context) -> u8 {
         one_line: false,
         details: false,
         quiet: false,
+        verbose: false,
     };
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, context.args());
     for found in &parsed.found {
@@ -86,6 +90,7 @@ impl Session<'_> {
             "oneliner" => self.one_line = true,
             "details" => self.details = true,
             "quiet" => self.quiet = true,
+            "verbose" => self.verbose = true,
             _ => {}
         }
     }
@@ -132,7 +137,8 @@ impl Session<'_> {
             Command::Oneliner => self.set(|s| s.one_line = true),
             Command::Details => self.set(|s| s.details = true),
             Command::Quiet => self.set(|s| s.quiet = true),
-            Command::All | Command::Hide | Command::Verbose => exit::OK,
+            Command::All | Command::Hide => exit::OK,
+            Command::Verbose => self.set(|s| s.verbose = true),
             Command::Help => self.told(&control::help()),
             Command::Version => self.told(&format!("{VERSION}\n")),
             Command::Show => self.show(first, rest),
@@ -161,9 +167,9 @@ impl Session<'_> {
             Command::Reboot | Command::CancelReboot => self.reboot(),
             Command::Takeover => self.takeover(),
             Command::Errnumstr => self.number(first, rest),
-            Command::Listpids | Command::Notify | Command::Pidinfo | Command::Token => {
-                self.unavailable(first)
-            }
+            Command::Listpids => self.list_pids(rest),
+            Command::Pidinfo => self.pid_info(first, rest),
+            Command::Notify | Command::Token => self.unavailable(first),
         };
         Some(code)
     }

@@ -3,8 +3,9 @@
 use super::{Session, too_few};
 use crate::call::CallError;
 use crate::slurm::{clusters, error, say, words};
-use crate::{exit, output};
+use crate::{exit, output, when};
 use cosy_model::api::{NodeInfo, Reply, Request};
+use cosy_slurm::clock;
 use cosy_slurm::control::Entity;
 use cosy_slurm::show::{self, config, hosts, node, partition, reservation};
 
@@ -18,7 +19,7 @@ impl Session<'_> {
             None => (first.as_str(), None),
         };
         let ids: Vec<String> = given.into_iter().chain(more.iter().cloned()).collect();
-        let Some(entity) = Entity::of(word) else {
+        let Some(entity) = Entity::named(word) else {
             say(&format!("invalid entity:{first} for keyword:{keyword} "));
             return exit::FAILED;
         };
@@ -53,6 +54,14 @@ impl Session<'_> {
         }
     }
 
+    /// `last_update_time=..., records=2`: what is told is of this very moment.
+    pub(super) fn head(&self, records: usize) {
+        if self.verbose {
+            let at = clock::stamp(when::time_of(&when::now()), &self.zone);
+            output::print(&format!("last_update_time={at}, records={records}\n"));
+        }
+    }
+
     /// A request of a whole list failed.
     fn no_list(&self, what: &str, e: &CallError) -> u8 {
         say(&format!("{what} error: {}", words::of_call(e)));
@@ -72,6 +81,7 @@ impl Session<'_> {
             Ok(all) => all,
             Err(code) => return code,
         };
+        self.head(all.len());
         let sheet = |n: &NodeInfo| node::sheet(n, &self.zone).text(self.one_line);
         let Some(list) = id else {
             return self.told(&all.iter().map(sheet).collect::<String>());
@@ -100,6 +110,7 @@ impl Session<'_> {
             Err(e) => return self.no_list("slurm_load_partitions", &e),
         };
         let nodes = self.nodes();
+        self.head(queues.len());
         let common = partition::common_memory(&queues);
         let chosen = queues
             .iter()
@@ -118,6 +129,7 @@ impl Session<'_> {
 
     fn show_reservations(&self, id: Option<&str>) -> u8 {
         let all = clusters::reservations(self.context);
+        self.head(all.len());
         let chosen = all
             .iter()
             .filter(|r| id.is_none_or(|id| reservation::name(r) == id));

@@ -30,7 +30,11 @@ impl Session<'_> {
         }
         let twice = matches!(act, Act::Hold | Act::HoldAsUser | Act::Release);
         let mut code = exit::OK;
-        for word in rest.iter().flat_map(|w| targets::words(w)) {
+        let mut given: Vec<&str> = rest.iter().flat_map(|w| targets::words(w)).collect();
+        if act == Act::Top {
+            given.reverse(); // each goes above the one before it: the first is to be the highest
+        }
+        for word in given {
             if word.is_empty() || is_option(act, word) {
                 continue;
             }

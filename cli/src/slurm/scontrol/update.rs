@@ -1,7 +1,7 @@
 //! `scontrol update`: of what, the words themselves tell.
 
 use super::{Session, too_few_for_update};
-use crate::slurm::{clusters, say, words};
+use crate::slurm::{clusters, error, say, users, words};
 use crate::{exit, when};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode, Span};
@@ -41,17 +41,15 @@ impl Session<'_> {
             Ok(update) => update,
             Err(mistake) => return mistaken(&mistake),
         };
-        if update.ids.is_empty() {
-            let filter = JobFilter {
-                names: update.named.clone().into_iter().collect(),
-                users: update.user.clone().into_iter().collect(),
-                ..JobFilter::default()
-            };
-            let name = update.named.clone().unwrap_or_default();
-            return self.update_those(&update, &name, filter);
-        }
+        let ids = match self.ids_of(&update) {
+            Ok(ids) => ids,
+            Err(why) => {
+                error(self.context, &why);
+                return exit::FAILED;
+            }
+        };
         let mut code = exit::OK;
-        for word in targets::words(&update.ids) {
+        for word in targets::words(&ids) {
             code = code.max(match targets::parse(word).filter(|t| t.step.is_none()) {
                 Some(target) => {
                     let filter = JobFilter {
@@ -64,6 +62,50 @@ impl Session<'_> {
             });
         }
         code
+    }
+
+    /// The jobs as given, or those of that name.
+    fn ids_of(&self, update: &Update) -> Result<String, String> {
+        if !update.ids.is_empty() {
+            return Ok(update.ids.clone());
+        }
+        let filter = JobFilter {
+            names: update.named.clone().into_iter().collect(),
+            users: update.user.clone().into_iter().collect(),
+            ..JobFilter::default()
+        };
+        let request = Request::Jobs {
+            filter,
+            fields: vec![JobField::Id, JobField::ArrayId, JobField::State],
+            fold_arrays: true,
+        };
+        let table = match self.context.ask(request) {
+            Ok(Reply::Jobs(table)) if table.is_sound() => table,
+            Ok(_) => return Err(says::UNSPECIFIED.to_owned()),
+            Err(e) => return Err(words::of_call(&e).to_owned()),
+        };
+        let is_over = |row: &usize| {
+            let word = table.text(*row, JobField::State);
+            JobState::ALL.iter().any(|s| s.word() == word && s.is_end())
+        };
+        let live = (0..table.rows).filter(|row| !is_over(row));
+        let mut ids: Vec<i64> = live
+            .filter_map(|row| {
+                let array = table.number(row, JobField::ArrayId);
+                array.or(table.number(row, JobField::Id))
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            let name = update.named.clone().unwrap_or_default();
+            return Err(match &update.user {
+                Some(user) => format!("No jobs with user ID {} and name '{name}'", uid_of(user)),
+                None => format!("No jobs with name '{name}'"),
+            });
+        }
+        let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+        Ok(ids.join(","))
     }
 
     /// One request for what one word names.
@@ -222,6 +264,11 @@ impl Session<'_> {
         }
         exit::FAILED
     }
+}
+
+/// A user's number, given as number or name.
+fn uid_of(user: &str) -> String {
+    users::number(user).map_or_else(|| user.to_owned(), |uid| uid.to_string())
 }
 
 fn refused(why: &str, word: &str) -> u8 {

@@ -37,7 +37,7 @@ pub const OPTIONS: &[Row] = &[
         "refused: a request is always one's own",
     ),
     Row::long_flag("usage", "say what there is, and exit"),
-    Row::flag(b'v', "verbose", "accepted"),
+    Row::flag(b'v', "verbose", "how many records there are"),
     Row::flag(b'V', "version", "say the version, and exit"),
 ];
 
@@ -85,10 +85,10 @@ words! {
     Hide "hide" 2 "accepted",
     Hold "hold" 4 "keep waiting jobs from starting",
     Holdu "holdu" 5 "the same as their user",
-    Listpids "listpids" 2 "refused: ask the node itself",
+    Listpids "listpids" 2 "processes of jobs on this host",
     Notify "notify" 1 "refused: jobs take no messages",
     Oneliner "oneliner" 1 "each record on one line from here on",
-    Pidinfo "pidinfo" 3 "refused: ask the node itself",
+    Pidinfo "pidinfo" 3 "the job of a process of this host",
     Ping "ping" 3 "whether the controller is there",
     Quiet "quiet" 4 "say nothing but errors",
     Quit "quit" 4 "leave",
@@ -109,7 +109,7 @@ words! {
     Top "top" 3 "put jobs before the others of their user",
     Uhold "uhold" 5 "hold as the user would",
     Update "update" 1 "change jobs, nodes, partitions, reservations",
-    Verbose "verbose" 4 "accepted",
+    Verbose "verbose" 4 "how many records there are, from here on",
     Version "version" 4 "say the version",
     WaitJob "wait_job" 3 "wait until a job has its nodes",
     Write "write" 5 "the script of a job, or the configuration",
@@ -138,6 +138,23 @@ words! {
     Slurmd "slurmd" 2 "refused: ask the node itself",
     Steps "steps" 2 "steps of a job",
     Topology "topology" 1 "nothing: nodes are all alike near",
+}
+
+/// Other words for entities: those of `update`.
+const ENTITY_NAMES: &[(&str, Entity)] = &[
+    ("jobid", Entity::Jobs),
+    ("nodename", Entity::Nodes),
+    ("partitionname", Entity::Partitions),
+    ("reservationname", Entity::Reservations),
+];
+
+impl Entity {
+    /// The one that is meant, also by its word in `update`.
+    pub fn named(text: &str) -> Option<Self> {
+        let is = |(word, _): &&(&str, Self)| word.eq_ignore_ascii_case(text);
+        let other = || ENTITY_NAMES.iter().find(is).map(|(_, entity)| *entity);
+        Self::of(text).or_else(other)
+    }
 }
 
 /// The text of `--help`.
@@ -202,7 +219,9 @@ mod tests {
 
     #[test]
     fn entities() {
-        let check = |text: &str, want| assert_eq!(Entity::of(text), want, "{text}");
+        let check = |text: &str, want| assert_eq!(Entity::named(text), want, "{text}");
+        check("PartitionName", Some(Entity::Partitions));
+        check("reservationname", Some(Entity::Reservations));
         check("job", Some(Entity::Jobs));
         check("jobs", Some(Entity::Jobs));
         check("hostname", Some(Entity::Hostnames));
