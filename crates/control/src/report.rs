@@ -487,21 +487,23 @@ impl Controller {
         let Some(bases) = self.names.get_mut(&key) else {
             return;
         };
+        let was_first = bases.first() == Some(&base);
         bases.remove(&base);
-        let next: Vec<JobId> = bases.iter().copied().collect();
-        if next.is_empty() {
+        let Some(next) = bases.first() else {
             self.names.remove(&key);
+            return;
+        };
+        if !was_first {
+            return;
         }
-        for base in next.into_iter().take(1) {
-            let ids: Vec<JobId> = self
-                .groups
-                .get(&base)
-                .into_iter()
-                .flat_map(Group::ids)
-                .collect();
-            for id in ids {
-                self.review(now, id);
-            }
+        let ids: Vec<JobId> = self
+            .groups
+            .get(next)
+            .into_iter()
+            .flat_map(Group::ids)
+            .collect();
+        for id in ids {
+            self.review(now, id);
         }
     }
 
