@@ -82,7 +82,17 @@ const MIGRATIONS: &[&str] = &[
     steps::EXITS,
     flows::TABLES,
     queues::TABLES,
+    LIVE,
 ];
+
+/// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
+/// variables the end of each took a page of several kilobytes to be read and written anew.
+/// The column `submissions.live` means nothing any more.
+const LIVE: &str = "
+    CREATE TABLE live_submissions (base INTEGER PRIMARY KEY) STRICT;
+    INSERT INTO live_submissions SELECT base FROM submissions WHERE live = 1;
+    DROP INDEX submissions_live;
+";
 
 /// An open store.
 pub struct Store {
@@ -215,7 +225,7 @@ impl Store {
     pub fn load(&self) -> Result<Loaded, StoreError> {
         let submissions: Vec<SubmissionRow> = self.blobs(
             "submissions",
-            "SELECT row FROM submissions WHERE live = 1 ORDER BY base",
+            "SELECT s.row FROM live_submissions l JOIN submissions s ON s.base = l.base ORDER BY l.base",
         )?;
         let mut jobs: Vec<JobRow> = Vec::new();
         for s in &submissions {
@@ -311,9 +321,13 @@ impl Store {
 
     fn submission_of(&self, job: JobId) -> Result<Option<(SubmissionRow, bool)>, StoreError> {
         let found: Option<(Vec<u8>, bool)> = self.sql(|c| {
-            c.prepare_cached("SELECT row, live FROM submissions WHERE base <= ?1 AND base + ids > ?1 ORDER BY base DESC LIMIT 1")?
-                .query_row([job.0], |r| Ok((r.get(0)?, r.get(1)?)))
-                .optional()
+            c.prepare_cached(
+                "SELECT row, EXISTS (SELECT 1 FROM live_submissions l WHERE l.base = s.base)
+                 FROM submissions s WHERE s.base <= ?1 AND s.base + s.ids > ?1
+                 ORDER BY s.base DESC LIMIT 1",
+            )?
+            .query_row([job.0], |r| Ok((r.get(0)?, r.get(1)?)))
+            .optional()
         })?;
         found
             .map(|(blob, live)| Ok((decode("submissions", &blob)?, live)))
@@ -571,20 +585,29 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
         t.prepare_cached(sql)?.execute(values).map(drop)
     };
+    let lives = |base: JobId| {
+        run(
+            "INSERT OR IGNORE INTO live_submissions (base) VALUES (?1)",
+            params![base.0],
+        )
+    };
     match record {
         Record::Submitted {
             row,
             script,
             environment,
-        } => run(
-            "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script, flow)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11, ?12)",
-            params![
-                row.base.0, row.ids(), row.uid.0, row.user, row.queue, row.spec.name,
-                row.spec.account.as_deref().unwrap_or(""), row.submit.0, encode(row)?,
-                environment.0, script.0, row.flow.map(|of| of.flow.0)
-            ],
-        ),
+        } => {
+            run(
+                "INSERT INTO submissions (base, ids, uid, user, queue, name, account, submit, live, row, environment, script, flow)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12)",
+                params![
+                    row.base.0, row.ids(), row.uid.0, row.user, row.queue, row.spec.name,
+                    row.spec.account.as_deref().unwrap_or(""), row.submit.0, encode(row)?,
+                    environment.0, script.0, row.flow.map(|of| of.flow.0)
+                ],
+            )?;
+            lives(row.base)
+        }
         Record::Changed(row) => run(
             "UPDATE submissions SET row = ?2 WHERE base = ?1",
             params![row.base.0, encode(row)?],
@@ -597,17 +620,20 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             run(
                 "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
-                    row.id.0, row.base.0, row.state.word(), start.map(|t| t.0),
-                    end.map(|e| e.end.0), encode(row)?
+                    row.id.0,
+                    row.base.0,
+                    row.state.word(),
+                    start.map(|t| t.0),
+                    end.map(|e| e.end.0),
+                    encode(row)?
                 ],
             )
         }
-        Record::SubmissionLives(base) => {
-            run("UPDATE submissions SET live = 1 WHERE base = ?1", params![base.0])
-        }
-        Record::SubmissionDone(base) => {
-            run("UPDATE submissions SET live = 0 WHERE base = ?1", params![base.0])
-        }
+        Record::SubmissionLives(base) => lives(*base),
+        Record::SubmissionDone(base) => run(
+            "DELETE FROM live_submissions WHERE base = ?1",
+            params![base.0],
+        ),
         Record::Node {
             name,
             state,

@@ -375,13 +375,13 @@ fn a_database_of_the_first_schema_is_migrated() {
             .pragma_query_value(None, "user_version", |r| r.get(0));
         found.unwrap()
     };
-    assert_eq!(version(&store), 5);
+    assert_eq!(version(&store), 7);
     store
         .connection
-        .pragma_update(None, "user_version", 6)
+        .pragma_update(None, "user_version", 8)
         .unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
-    assert!(newer.to_string().contains("schema 6"), "{newer}");
+    assert!(newer.to_string().contains("schema 8"), "{newer}");
 }
 
 // --- steps
@@ -526,7 +526,7 @@ fn a_database_of_the_third_schema_is_migrated() {
     let mut records = running(1, 1000, None);
     records.push(steps(key(1, 2), 0, 4));
     drop(bench.saved(&records));
-    // As the third schema had it: without the columns of the fourth.
+    // As the third schema had it: without the columns of the fourth and what came later.
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     old.execute_batch(
         "ALTER TABLE steps DROP COLUMN exit_code;
@@ -534,6 +534,9 @@ fn a_database_of_the_third_schema_is_migrated() {
          ALTER TABLE submissions DROP COLUMN flow;
          DROP TABLE flows;
          DROP TABLE flow_tasks;
+         UPDATE submissions SET live = 1;
+         DROP TABLE live_submissions;
+         CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
     .unwrap();
@@ -558,6 +561,26 @@ fn a_submission_that_was_done_lives_again() {
     assert!(bench.saved(&records).load().unwrap().submissions.is_empty());
     let store = bench.saved(&[Record::SubmissionLives(JobId(1))]);
     assert_eq!(store.load().unwrap().submissions.len(), 1);
+}
+
+#[test]
+fn what_lived_in_the_fifth_schema_lives_on() {
+    let bench = Bench::new();
+    let mut records = running(1, 1000, None);
+    records.extend(running(2, 1000, None));
+    drop(bench.saved(&records));
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    old.execute_batch(
+        "UPDATE submissions SET live = base = 2;
+         DROP TABLE live_submissions;
+         CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
+         PRAGMA user_version = 5;",
+    )
+    .unwrap();
+    drop(old);
+    let loaded = bench.saved(&[]).load().unwrap();
+    let bases: Vec<JobId> = loaded.submissions.iter().map(|s| s.base).collect();
+    assert_eq!(bases, [JobId(2)]);
 }
 
 // --- workflows
@@ -685,6 +708,8 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE flows;
          DROP TABLE flow_tasks;
          INSERT INTO submissions VALUES (7, 1, 0, 'u', 'q', 'n', '', 1, 0, x'00', x'41', x'42');
+         DROP TABLE live_submissions;
+         CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
     .unwrap();
