@@ -323,11 +323,7 @@ mod tests {
             (F::UserCpu, Column::Numbers(vec![1_500_000, NO_NUMBER])),
         ];
         let (fields, columns) = columns.into_iter().unzip();
-        let table = Table {
-            fields,
-            columns,
-            rows: 2,
-        };
+        let table = Table::of(fields, columns, 2);
         assert!(table.is_sound());
         table
     }
@@ -358,11 +354,8 @@ mod tests {
         use JobField as F;
         let check = |state: &str, reason: &str, want: &str| {
             let texts = |t: &str| Column::Texts(vec![t.to_owned()]);
-            let table = Table {
-                fields: vec![F::Nodes, F::Reason, F::State],
-                columns: vec![texts("n[1-2]"), texts(reason), texts(state)],
-                rows: 1,
-            };
+            let columns = vec![texts("n[1-2]"), texts(reason), texts(state)];
+            let table = Table::of(vec![F::Nodes, F::Reason, F::State], columns, 1);
             assert_eq!(nodes(&table, 0), want);
         };
         let why = "node n2 was lost";

@@ -4,7 +4,7 @@
 
 use crate::job::{Run, Submitted};
 use crate::record::RunRow;
-use crate::show::{Cell, number, text};
+use crate::table::{Cell, number, text};
 use cosy_model::api::JobField;
 use cosy_model::job::{
     CountedFeatures, MailRequest, MemoryRequest, OpenMode, ResourceRequest, WarnSignal,
@@ -51,7 +51,7 @@ pub(crate) fn held_of_run<'a>(run: &'a Run, name: impl Fn(NodeId) -> &'a str) ->
 }
 
 /// Fields of what an attempt holds.
-pub(crate) fn held_cell(held: &[Held<'_>], field: JobField) -> Cell {
+pub(crate) fn held_cell<'a>(held: &[Held<'a>], field: JobField) -> Cell<'a> {
     match field {
         JobField::BatchHost => text(held.first().map_or("", |p| p.node)),
         JobField::TasksByNode => text(repeats(held.iter().map(|p| p.tasks))),
@@ -63,17 +63,16 @@ pub(crate) fn held_cell(held: &[Held<'_>], field: JobField) -> Cell {
 }
 
 /// Fields of what was asked for.
-pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell {
+pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell<'_> {
     let (spec, request) = (&job.spec, &job.spec.request);
     let maybe = |n: Option<u32>| n.map_or(Cell::None, |n| number(u64::from(n)));
     let time = |t: Option<Time>| t.map_or(Cell::None, |t| Cell::Number(t.0));
-    let word = |t: &Option<String>| text(t.clone().unwrap_or_default());
     let flag = |yes: bool| number(u64::from(yes));
     match field {
-        JobField::Qos => word(&spec.qos),
-        JobField::Wckey => word(&spec.wckey),
-        JobField::SubmitHost => word(&spec.submit_host),
-        JobField::Mpi => word(&spec.mpi),
+        JobField::Qos => word(spec.qos.as_ref()),
+        JobField::Wckey => word(spec.wckey.as_ref()),
+        JobField::SubmitHost => word(spec.submit_host.as_ref()),
+        JobField::Mpi => word(spec.mpi.as_ref()),
         JobField::Licenses => text(counted(&spec.licenses)),
         JobField::Deadline => time(spec.deadline),
         JobField::Begin => time(spec.begin),
@@ -126,7 +125,11 @@ pub(crate) fn nice(spec: &JobSpec, base: JobId) -> i64 {
     spec.nice.saturating_sub(ahead)
 }
 
-fn memory(request: MemoryRequest, field: JobField) -> Cell {
+fn word(text: Option<&String>) -> Cell<'_> {
+    crate::table::text(text.map_or("", String::as_str))
+}
+
+fn memory(request: MemoryRequest, field: JobField) -> Cell<'static> {
     match (request, field) {
         (MemoryRequest::PerCore(m), JobField::MemoryPerCore)
         | (MemoryRequest::PerNode(m), JobField::MinMemoryPerNode) => number(m.0),

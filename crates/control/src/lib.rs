@@ -54,6 +54,7 @@ mod steer;
 mod steps;
 mod submit;
 mod suspend;
+mod table;
 mod variables;
 mod widen;
 

@@ -7,7 +7,8 @@ use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::record::{HeldBy, JobRow};
 use crate::request::{PendingPlan, no_job};
-use cosy_model::api::{Column, JobField, JobFilter, JobRef, NO_NUMBER, Reply, Table};
+use crate::table::{Cell, Rows, number, text};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Table};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
 use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
 use cosy_sched::Prediction;
@@ -21,13 +22,6 @@ enum Row<'a> {
     Ended(&'a JobRow, &'a Submitted),
     /// Waiting tasks of one array that look alike.
     Fold(&'a Job, Vec<u32>, Option<u32>),
-}
-
-/// A value of a row.
-pub(crate) enum Cell {
-    Number(i64),
-    Text(String),
-    None,
 }
 
 impl Controller {
@@ -95,17 +89,17 @@ impl Controller {
         let live = self.chosen_live(caller, filter, ids.as_deref());
         let ended = self.chosen_ended(caller, filter, ids.as_deref());
         let mut rows = if fold {
-            fold_arrays(&live, &self.array_limits())
+            self.fold_arrays(&live)
         } else {
             live.into_iter().map(Row::Live).collect()
         };
         rows.extend(ended.into_iter().map(|e| Row::Ended(&e.row, &e.submitted)));
         let places = self.places(fields);
-        let mut table = Table::new(fields);
+        let mut table = Rows::new(fields, rows.len());
         for row in &rows {
-            self.push(&mut table, now, row, starts, &places);
+            table.push(|field| self.cell(now, row, field, starts, &places));
         }
-        table
+        table.done()
     }
 
     fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
@@ -146,8 +140,27 @@ impl Controller {
         }
     }
 
-    fn array_limits(&self) -> BTreeMap<JobId, Option<u32>> {
-        self.groups.iter().map(|(b, g)| (*b, g.at_once)).collect()
+    /// One row for the waiting tasks of an array that look alike.
+    fn fold_arrays<'a>(&self, live: &[&'a Job]) -> Vec<Row<'a>> {
+        let mut rows: Vec<Row<'a>> = Vec::with_capacity(live.len());
+        let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
+        for job in live {
+            let Some(member) = job.member.filter(|_| job.is_waiting() && !job.own) else {
+                rows.push(Row::Live(job));
+                continue;
+            };
+            let base = job.submitted.base;
+            let key = (base, job.held.is_some());
+            match open.get(&key).and_then(|at| rows.get_mut(*at)) {
+                Some(Row::Fold(_, tasks, _)) => tasks.push(member.index),
+                _ => {
+                    open.insert(key, rows.len());
+                    let at_once = self.groups.get(&base).and_then(|g| g.at_once);
+                    rows.push(Row::Fold(job, vec![member.index], at_once));
+                }
+            }
+        }
+        rows
     }
 
     /// Places in the order of the queue, from 1, when asked for.
@@ -162,30 +175,14 @@ impl Controller {
             .collect()
     }
 
-    fn push(
-        &self,
-        table: &mut Table,
+    fn cell<'a>(
+        &'a self,
         now: Time,
-        row: &Row<'_>,
-        starts: &Starts,
-        places: &BTreeMap<JobId, i64>,
-    ) {
-        for at in 0..table.fields.len() {
-            let field = table.fields[at];
-            let cell = self.cell(now, row, field, starts, places);
-            put(&mut table.columns[at], cell);
-        }
-        table.rows += 1;
-    }
-
-    fn cell(
-        &self,
-        now: Time,
-        row: &Row<'_>,
+        row: &'a Row<'_>,
         field: JobField,
         starts: &Starts,
         places: &BTreeMap<JobId, i64>,
-    ) -> Cell {
+    ) -> Cell<'a> {
         let (id, base, index, submitted, attempt, eligible) = match row {
             Row::Live(j) | Row::Fold(j, ..) => (
                 j.id,
@@ -209,7 +206,7 @@ impl Controller {
             JobField::User => text(&submitted.user),
             JobField::Uid => number(u64::from(submitted.uid.0)),
             JobField::Gid => number(u64::from(submitted.gid.0)),
-            JobField::Account => text(spec.account.clone().unwrap_or_default()),
+            JobField::Account => text(spec.account.as_deref().unwrap_or_default()),
             JobField::Queue => text(&submitted.queue),
             JobField::Submit => Cell::Number(submitted.submit.0),
             JobField::Eligible => eligible.map_or(Cell::None, |t| Cell::Number(t.0)),
@@ -310,7 +307,7 @@ impl Controller {
         }
     }
 
-    fn live_cell(&self, now: Time, job: &Job, field: JobField) -> Cell {
+    fn live_cell<'a>(&'a self, now: Time, job: &'a Job, field: JobField) -> Cell<'a> {
         let run = job.run();
         let started = run.and_then(|r| r.started);
         match field {
@@ -623,27 +620,6 @@ fn passes_common(filter: &JobFilter, job: &Submitted) -> bool {
 }
 
 /// Waiting tasks of one array, held alike and for one reason, become one row.
-fn fold_arrays<'a>(live: &[&'a Job], limits: &BTreeMap<JobId, Option<u32>>) -> Vec<Row<'a>> {
-    let mut rows: Vec<Row<'a>> = Vec::new();
-    let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
-    for job in live {
-        let Some(member) = job.member.filter(|_| job.is_waiting() && !job.own) else {
-            rows.push(Row::Live(job));
-            continue;
-        };
-        let key = (job.submitted.base, job.held.is_some());
-        match open.get(&key).and_then(|at| rows.get_mut(*at)) {
-            Some(Row::Fold(_, tasks, _)) => tasks.push(member.index),
-            _ => {
-                open.insert(key, rows.len());
-                let at_once = limits.get(&job.submitted.base).copied().flatten();
-                rows.push(Row::Fold(job, vec![member.index], at_once));
-            }
-        }
-    }
-    rows
-}
-
 /// How often a job was begun anew; one that waits to be is counted as begun.
 fn restarts(row: &Row<'_>, attempt: Attempt) -> u64 {
     let again = matches!(row, Row::Live(j) | Row::Fold(j, ..) if j.is_waiting());
@@ -668,7 +644,7 @@ fn index_ranges(tasks: &[u32]) -> String {
 }
 
 /// Fields of a job that has ended, out of its row.
-fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
+fn ended_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) -> Cell<'a> {
     let end = row.end.as_ref();
     let run = row.run.as_ref();
     let start = end.and_then(|e| e.start).or(run.and_then(|r| r.started));
@@ -727,7 +703,7 @@ fn ended_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
 fn file_cell(
     field: JobField,
     files: (cosy_model::OsText, cosy_model::OsText, cosy_model::OsText),
-) -> Cell {
+) -> Cell<'static> {
     match field {
         JobField::Stdout => text(files.0.lossy()),
         JobField::Stderr => text(files.1.lossy()),
@@ -804,21 +780,6 @@ fn command(program: &Program) -> String {
     words.join(" ")
 }
 
-/// Adds a value to a column of its kind.
-fn put(column: &mut Column, cell: Cell) {
-    match (column, cell) {
-        (Column::Numbers(v), Cell::Number(n)) => v.push(n),
-        (Column::Numbers(v), Cell::Text(_) | Cell::None) => v.push(NO_NUMBER),
-        (Column::Texts(v), Cell::Text(t)) => v.push(t),
-        (Column::Texts(v), Cell::Number(_) | Cell::None) => v.push(String::new()),
-        (Column::Words { .. }, _) => {}
-    }
-}
-
-pub(crate) fn number(n: u64) -> Cell {
-    Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
 fn held_word(held: Option<HeldBy>) -> &'static str {
     match held {
         Some(HeldBy::User) => "user",
@@ -828,28 +789,20 @@ fn held_word(held: Option<HeldBy>) -> &'static str {
     }
 }
 
-pub(crate) fn text(t: impl Into<String>) -> Cell {
-    Cell::Text(t.into())
-}
-
 /// A row of history as a table row: for the store, which has rows and submissions.
 pub fn history_table(
     fields: &[JobField],
     rows: &[(JobRow, crate::record::SubmissionRow)],
 ) -> Table {
-    let mut table = Table::new(fields);
+    let mut table = Rows::new(fields, rows.len());
     for (row, submission) in rows {
         let submitted = crate::restore::of_row(submission, row);
-        for at in 0..table.fields.len() {
-            let cell = history_cell(row, &submitted, table.fields[at]);
-            put(&mut table.columns[at], cell);
-        }
-        table.rows += 1;
+        table.push(|field| history_cell(row, &submitted, field));
     }
-    table
+    table.done()
 }
 
-fn history_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
+fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) -> Cell<'a> {
     let spec = &submitted.spec;
     match field {
         JobField::Id => number(row.id.0),
@@ -863,7 +816,7 @@ fn history_cell(row: &JobRow, submitted: &Submitted, field: JobField) -> Cell {
         JobField::User => text(&submitted.user),
         JobField::Uid => number(u64::from(submitted.uid.0)),
         JobField::Gid => number(u64::from(submitted.gid.0)),
-        JobField::Account => text(spec.account.clone().unwrap_or_default()),
+        JobField::Account => text(spec.account.as_deref().unwrap_or_default()),
         JobField::Queue => text(&submitted.queue),
         JobField::Submit => Cell::Number(submitted.submit.0),
         JobField::Eligible => row.eligible.map_or(Cell::None, |t| Cell::Number(t.0)),

@@ -367,6 +367,7 @@ pub enum Column {
 
 /// Rows of jobs, by column.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "SentTable")]
 pub struct Table {
     /// The fields, one for each column.
     pub fields: Vec<JobField>,
@@ -374,6 +375,23 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Number of rows.
     pub rows: usize,
+    /// The column of each field, by the field's number: values are looked up by the million.
+    #[serde(skip)]
+    places: Vec<Option<u16>>,
+}
+
+/// A table as it is sent.
+#[derive(Deserialize)]
+struct SentTable {
+    fields: Vec<JobField>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl From<SentTable> for Table {
+    fn from(sent: SentTable) -> Self {
+        Self::of(sent.fields, sent.columns, sent.rows)
+    }
 }
 
 /// One value of a table.
@@ -396,17 +414,29 @@ impl Table {
                 Column::Numbers(Vec::new())
             }
         };
+        let columns = fields.iter().map(column).collect();
+        Self::of(fields.to_vec(), columns, 0)
+    }
+
+    /// A table of `columns`, one for each of `fields`, with so many rows.
+    pub fn of(fields: Vec<JobField>, columns: Vec<Column>, rows: usize) -> Self {
+        let mut places = vec![None; JobField::ALL.len()];
+        for (at, field) in fields.iter().enumerate() {
+            let place = &mut places[*field as usize];
+            *place = place.or(u16::try_from(at).ok());
+        }
         Self {
-            fields: fields.to_vec(),
-            columns: fields.iter().map(column).collect(),
-            rows: 0,
+            fields,
+            columns,
+            rows,
+            places,
         }
     }
 
     /// The value of `field` in `row`; [`Value::Nothing`] when it was not asked for.
     pub fn get(&self, row: usize, field: JobField) -> Value<'_> {
-        let at = self.fields.iter().position(|f| *f == field);
-        match at.and_then(|at| self.columns.get(at)) {
+        let at = self.places.get(field as usize).copied().flatten();
+        match at.and_then(|at| self.columns.get(usize::from(at))) {
             Some(Column::Numbers(v)) => match v.get(row) {
                 Some(&n) if n != NO_NUMBER => Value::Number(n),
                 _ => Value::Nothing,
