@@ -61,7 +61,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
     match query.spelling {
         Some(spelling) => {
             let list = jobs.iter().map(|rows| tree::of_job(rows));
-            output::print(&data::answer(spelling, looking::release(), "jobs", list));
+            data::answer(spelling, looking::release(), "jobs", list, output::print);
         }
         None => print(query, &jobs, now),
     }

@@ -70,7 +70,7 @@ fn once(context: &Context, query: &Query) -> Result<(), Failed> {
         let list = nodes
             .iter()
             .map(|(n, kept)| tree::of_node(n, *kept, release));
-        output::print(&data::answer(spelling, release, "nodes", list));
+        data::answer(spelling, release, "nodes", list, output::print);
         return Ok(());
     }
     if query.long || query.iterate.is_some() {

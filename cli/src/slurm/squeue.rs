@@ -71,8 +71,7 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
             let around = looking::surroundings(context, wanted, &table);
             let rows = chosen.rows(&table, &around);
             let list = rows.iter().map(tree::of_job);
-            let text = data::answer(spelling, looking::release(), "jobs", list);
-            output::print(&text);
+            data::answer(spelling, looking::release(), "jobs", list, output::print);
             Ok(exit::OK)
         }
         (None, Some(which)) => listed_steps(context, query, chosen, which, &look),

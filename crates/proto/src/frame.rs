@@ -171,11 +171,17 @@ pub fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
     limit: usize,
 ) -> Result<Option<T>, FrameError> {
+    // Most messages are short. A long one is read in larger pieces.
+    const SHORT: usize = 16 << 10;
+    const LONG: usize = 256 << 10;
     let mut decoder = Decoder::new(limit);
-    let mut chunk = [0u8; 16 << 10];
+    let mut chunk = vec![0u8; SHORT];
     loop {
         if let Some(body) = decoder.next_frame()? {
             return decode(body).map(Some);
+        }
+        if decoder.buffered() >= SHORT && chunk.len() < LONG {
+            chunk.resize(LONG, 0);
         }
         let n = match stream.read(&mut chunk) {
             Ok(n) => n,

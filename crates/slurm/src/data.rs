@@ -100,16 +100,26 @@ pub fn meta(release: &str) -> Data {
     ])
 }
 
+/// A long answer is handed on in pieces of about so many bytes.
+const PIECE: usize = 64 << 10;
+
 /// A whole answer: what stands above it, no errors, and `list` under `name`. The list is
-/// written one by one: it may be long.
+/// written one by one and given to `print` piece by piece: it may be long.
 pub fn answer(
     spelling: Spelling,
     release: &str,
     name: &'static str,
     list: impl Iterator<Item = Data>,
-) -> String {
+    mut print: impl FnMut(&str),
+) {
     let mut list = list.peekable();
-    let mut out = String::new();
+    let mut out = String::with_capacity(2 * PIECE);
+    let mut hand_on = |out: &mut String, least: usize| {
+        if out.len() >= least {
+            print(out);
+            out.clear();
+        }
+    };
     match spelling {
         Spelling::Json => {
             out.push_str("{\n  \"meta\": ");
@@ -121,6 +131,7 @@ pub fn answer(
                 out.push_str(if first { "\n    " } else { ",\n    " });
                 first = false;
                 json(&mut out, &item, 2);
+                hand_on(&mut out, PIECE);
             }
             out.push_str("\n  ]\n}");
         }
@@ -133,11 +144,12 @@ pub fn answer(
             for item in list {
                 out.push('-');
                 yaml(&mut out, &item, 2);
+                hand_on(&mut out, PIECE);
             }
             out.push_str("...\n");
         }
     }
-    out
+    hand_on(&mut out, 0);
 }
 
 /// One value in one spelling, with the line feed that Slurm gives it.
@@ -155,8 +167,12 @@ pub fn whole(spelling: Spelling, data: &Data) -> String {
 }
 
 fn indent(out: &mut String, depth: usize) {
+    const BLANKS: &str = "                                ";
     out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth));
+    match BLANKS.get(..2 * depth) {
+        Some(blanks) => out.push_str(blanks),
+        None => out.extend(std::iter::repeat_n("  ", depth)),
+    }
 }
 
 fn json(out: &mut String, data: &Data, depth: usize) {
@@ -203,23 +219,32 @@ fn json(out: &mut String, data: &Data, depth: usize) {
 
 fn json_text(out: &mut String, text: &str) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '/' => out.push_str("\\/"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
+    // What needs no escape is copied as a whole.
+    let special = |b: u8| b < b' ' || matches!(b, b'"' | b'\\' | b'/');
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(special) {
+        out.push_str(&rest[..at]);
+        json_escape(out, rest.as_bytes()[at]);
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+fn json_escape(out: &mut String, byte: u8) {
+    match byte {
+        b'"' => out.push_str("\\\""),
+        b'\\' => out.push_str("\\\\"),
+        b'/' => out.push_str("\\/"),
+        b'\n' => out.push_str("\\n"),
+        b'\r' => out.push_str("\\r"),
+        b'\t' => out.push_str("\\t"),
+        0x8 => out.push_str("\\b"),
+        0xc => out.push_str("\\f"),
+        other => {
+            let _ = write!(out, "\\u{other:04x}");
         }
     }
-    out.push('"');
 }
 
 /// A value after its key or dash, with the line feed behind it; `depth` is where what it
@@ -325,6 +350,29 @@ mod tests {
             ("show", Data::List(vec!["ALL".into(), 3.into()])),
             ("nodes", Data::List(vec![map([("name", "n1".into())])])),
         ])
+    }
+
+    fn answer(
+        spelling: Spelling,
+        release: &str,
+        name: &'static str,
+        list: impl Iterator<Item = Data>,
+    ) -> String {
+        let mut whole = String::new();
+        super::answer(spelling, release, name, list, |piece| whole.push_str(piece));
+        whole
+    }
+
+    #[test]
+    fn long_answers_come_in_pieces() {
+        let list = || (0..5000).map(|_| sample());
+        let whole = answer(Spelling::Json, "1.2.3", "jobs", list());
+        let read: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        assert_eq!(read["jobs"].as_array().map(Vec::len), Some(5000));
+        let mut longest = 0;
+        let longer = |piece: &str| longest = longest.max(piece.len());
+        super::answer(Spelling::Yaml, "1.2.3", "jobs", list(), longer);
+        assert!((PIECE..PIECE + 1000).contains(&longest), "{longest}");
     }
 
     #[test]

@@ -139,10 +139,19 @@ impl<F> Column<F> {
             let cut = text.char_indices().nth(width).map_or(text.len(), |c| c.0);
             out.truncate(start + cut);
         } else if self.right {
-            out.insert_str(start, &" ".repeat(width - length));
+            fill_left(out, start, width - length);
         } else {
             out.extend(std::iter::repeat_n(' ', width - length));
         }
+    }
+}
+
+/// Puts so many blanks before what stands in `out` from `start` on.
+fn fill_left(out: &mut String, start: usize, blanks: usize) {
+    const BLANKS: &str = "                                ";
+    match BLANKS.get(..blanks) {
+        Some(blanks) => out.insert_str(start, blanks),
+        None => out.insert_str(start, &" ".repeat(blanks)),
     }
 }
 

@@ -159,7 +159,10 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
 
 /// Adds a text. What a user has written cannot be taken for a line or drive a terminal.
 fn put(out: &mut String, text: &str) {
-    if text.contains(char::is_control) {
+    let plain = |b: u8| (b' '..=b'~').contains(&b);
+    if text.bytes().all(plain) {
+        out.push_str(text);
+    } else if text.contains(char::is_control) {
         out.extend(text.chars().map(|c| if c.is_control() { '?' } else { c }));
     } else {
         out.push_str(text);
