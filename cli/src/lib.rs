@@ -43,6 +43,7 @@ pub mod table;
 pub mod wait;
 pub mod when;
 pub mod words;
+pub mod zone;
 
 use call::{CallError, Caller, Patience};
 use cosy_model::api::{Reply, Request};

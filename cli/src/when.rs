@@ -20,7 +20,7 @@ const HELP: &str = "no point in time: use now+2h, 16:30, tomorrow, 2026-11-21, \
 
 /// The present in the user's zone.
 pub fn now() -> Zoned {
-    Zoned::now()
+    Timestamp::now().to_zoned(crate::zone::local())
 }
 
 /// The same point as the rest of Cosy counts it.

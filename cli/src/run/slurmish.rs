@@ -86,7 +86,7 @@ pub fn pass_on(line: &str) {
 
 /// The present as Slurm prints times.
 fn now() -> String {
-    let zone = jiff::tz::TimeZone::system();
+    let zone = crate::zone::local();
     let now = jiff::Timestamp::now();
     cosy_slurm::clock::stamp(Time(now.as_millisecond()), &zone)
 }

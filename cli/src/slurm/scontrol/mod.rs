@@ -45,7 +45,7 @@ pub(crate) struct Session<'a> {
 pub fn run(context: &Context) -> u8 {
     let mut session = Session {
         context,
-        zone: TimeZone::system(),
+        zone: crate::zone::local(),
         one_line: false,
         details: false,
         quiet: false,
