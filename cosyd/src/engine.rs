@@ -377,6 +377,7 @@ impl Writer {
                     .order(link, &NodeOrder::Passage { number, passage });
             }
             Effect::ResolveUser(_)
+            | Effect::TellDurable
             | Effect::Plan { .. }
             | Effect::Appraise { .. }
             | Effect::PlanFlow { .. }

@@ -135,6 +135,7 @@ impl Outside {
                     let _ = core.blocking_send(Input::Event(Box::new(event)));
                 });
             }
+            Effect::TellDurable => self.tell(Event::BecameDurable),
             Effect::Plan {
                 plan,
                 scheduler,
@@ -167,11 +168,7 @@ impl Outside {
             Effect::Reload { client } => {
                 let reply = match self.reload() {
                     Ok(config) => {
-                        let core = self.core.clone();
-                        let event = Event::Reconfigured(Box::new(config));
-                        self.runtime.spawn(async move {
-                            let _ = core.send(Input::Event(Box::new(event))).await;
-                        });
+                        self.tell(Event::Reconfigured(Box::new(config)));
                         Reply::Done {
                             changed: 1,
                             refused: Vec::new(),
@@ -184,6 +181,14 @@ impl Outside {
             Effect::Mail { to, subject } => self.mail(to, subject),
             _ => {}
         }
+    }
+
+    /// Puts an event into the core's mailbox, without waiting for room in it.
+    fn tell(&self, event: Event) {
+        let core = self.core.clone();
+        self.runtime.spawn(async move {
+            let _ = core.send(Input::Event(Box::new(event))).await;
+        });
     }
 
     fn reload(&self) -> Result<ClusterConfig, String> {

@@ -6,6 +6,7 @@ use crate::event::{Batch, ClientId, Effect, Event, LinkId};
 use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
+use crate::many::Cancelling;
 use crate::nodes::{Link, Node};
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
@@ -69,6 +70,8 @@ pub struct Controller {
     pub(crate) tokens: BTreeMap<String, (String, Time)>,
     pub(crate) answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     pub(crate) waits: Vec<Wait>,
+    /// Requests that cancel many jobs, the one whose turn is next first.
+    pub(crate) cancelling: VecDeque<Cancelling>,
     pub(crate) plans: BTreeMap<u64, PendingPlan>,
     pub(crate) last_plan: LastPlan,
     pub(crate) next_plan: u64,
@@ -136,6 +139,7 @@ impl Controller {
             tokens: BTreeMap::new(),
             answers: BTreeMap::new(),
             waits: Vec::new(),
+            cancelling: VecDeque::new(),
             plans: BTreeMap::new(),
             last_plan: LastPlan::default(),
             next_plan: 1,
@@ -188,6 +192,7 @@ impl Controller {
             Event::Appraised { appraisal, result } => self.appraised(now, appraisal, *result),
             Event::FlowPlanned { plan, result } => self.flow_planned(now, plan, *result),
             Event::Reconfigured(config) => self.reconfigure(now, *config),
+            Event::BecameDurable => self.cancel_next(now),
             Event::Ticked => {}
         }
     }

@@ -171,6 +171,8 @@ pub enum Event {
     },
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
+    /// The batch with [`Effect::TellDurable`] is on disk.
+    BecameDurable,
     /// Time has passed.
     Ticked,
 }
@@ -237,6 +239,8 @@ pub enum Effect {
         /// Until when the ticket is good.
         expiry: Time,
     },
+    /// Say that this batch is durable: [`Event::BecameDurable`].
+    TellDurable,
     /// Look a user up: [`Event::UserResolved`].
     ResolveUser(Uid),
     /// Compute a plan on another thread: [`Event::Planned`].

@@ -39,6 +39,7 @@ mod launch;
 mod licenses;
 mod lost;
 mod mail;
+mod many;
 mod nodes;
 mod own_queues;
 mod passage;

@@ -94,6 +94,9 @@ impl Controller {
                 _ => self.reply(client, reply),
             };
         }
+        if key.is_some_and(|key| self.joins_cancelling(client, caller.user.uid, key)) {
+            return;
+        }
         let changes = request.changes();
         let answer = self.answer(now, client, caller, key, request, facts);
         let Some(reply) = answer.unwrap_or_else(|refusal| Some(Reply::Refused(refusal))) else {
@@ -179,7 +182,7 @@ impl Controller {
                 steps_only,
             } => {
                 let whom = Recipients::new(script_only, steps_only)?;
-                self.cancel(now, caller, &filter, signal, whom)?
+                return self.cancel(now, (client, key), caller, &filter, signal, whom);
             }
             Request::Hold { filter, as_user } => self.hold(now, caller, &filter, as_user)?,
             Request::Release { filter } => self.release(now, caller, &filter)?,

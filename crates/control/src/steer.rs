@@ -1,8 +1,9 @@
 //! Cancel, hold, release, requeue, change.
 
 use crate::controller::Controller;
-use crate::event::{Caller, Facts};
+use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase, Place, Submitted};
+use crate::many::{Cancelling, PIECE, UNDER_WAY};
 use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::job::CancelNote;
@@ -102,39 +103,51 @@ impl Controller {
         Ok(job)
     }
 
+    /// The answer, `None` when it comes later: see [`crate::many`].
     pub(crate) fn cancel(
         &mut self,
         now: Time,
+        (client, key): (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
         signal: Option<i32>,
         whom: Recipients,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         if let Some(signal) = signal
             && !(1..=64).contains(&signal)
         {
             return Err(Refusal::invalid(format!("there is no signal {signal}")));
         }
-        let Chosen { ids, mut refused } = self.choose(caller, filter)?;
-        let mut changed = 0;
-        for id in ids {
-            let done = match signal {
-                Some(signal) => self.signal_job(id, signal, whom),
-                None => {
-                    self.cancel_job(now, id, &caller.user.name);
-                    Ok(())
-                }
-            };
-            match done {
-                Ok(()) => changed += 1,
-                Err(_) if filter.ids.is_empty() => {}
-                Err(refusal) => refused.push((self.name_of(id), refusal)),
-            }
+        let Chosen { ids, refused } = self.choose(caller, filter)?;
+        let mut cancelling = Cancelling {
+            clients: vec![client],
+            uid: caller.user.uid,
+            who: caller.user.name.clone(),
+            key,
+            signal: signal.map(|signal| (signal, whom)),
+            named: !filter.ids.is_empty(),
+            left: ids,
+            changed: 0,
+            refused,
+        };
+        if cancelling.left.len() > PIECE && self.cancelling.len() < UNDER_WAY {
+            self.order_of_ends(&mut cancelling.left);
+            self.cancelling.push_back(cancelling);
+            self.cancel_next(now);
+            return Ok(None);
         }
-        Ok(Reply::Done { changed, refused })
+        cancelling.left.reverse();
+        let all = cancelling.left.len();
+        self.cancel_some(now, &mut cancelling, all);
+        Ok(Some(cancelling.answer()))
     }
 
-    fn signal_job(&mut self, id: JobId, signal: i32, whom: Recipients) -> Result<(), Refusal> {
+    pub(crate) fn signal_job(
+        &mut self,
+        id: JobId,
+        signal: i32,
+        whom: Recipients,
+    ) -> Result<(), Refusal> {
         let running = self.jobs.get(&id).and_then(|j| {
             // Where nothing was launched, the signal is for all steps.
             let most = if j.submitted.is_held() { usize::MAX } else { 1 };

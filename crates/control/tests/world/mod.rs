@@ -498,6 +498,7 @@ impl World {
             Effect::Launch { link, launch, .. } => {
                 self.orders.push_back((link, NodeOrder::Launch(launch)));
             }
+            Effect::TellDurable => again.push(Event::BecameDurable),
             Effect::ResolveUser(uid) => {
                 let result = if self.directory_down {
                     Err(LookupFailure::Down)

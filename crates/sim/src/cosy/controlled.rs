@@ -271,6 +271,7 @@ impl<'a> Controlled<'a> {
                 let planned = Event::FlowPlanned { plan, result };
                 self.controller.handle(now, planned);
             }
+            Effect::TellDurable => self.controller.handle(now, Event::BecameDurable),
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for plans or new configurations.
             Effect::Order { .. }
