@@ -536,6 +536,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE flow_tasks;
          UPDATE submissions SET live = 1;
          DROP TABLE live_submissions;
+         DROP TABLE own_queues;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -573,6 +574,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
     old.execute_batch(
         "UPDATE submissions SET live = base = 2;
          DROP TABLE live_submissions;
+         DROP TABLE own_queues;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -709,6 +711,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE flow_tasks;
          INSERT INTO submissions VALUES (7, 1, 0, 'u', 'q', 'n', '', 1, 0, x'00', x'41', x'42');
          DROP TABLE live_submissions;
+         DROP TABLE own_queues;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
