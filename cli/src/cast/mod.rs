@@ -98,6 +98,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         looks_on: false,
         raw: false,
         quiet,
+        verbose: false,
         dialect: Dialect::Cosy,
         interrupts: Rule::default(),
         wait: None,

@@ -264,6 +264,11 @@ impl Ends {
         lines
     }
 
+    /// Where the tasks are.
+    pub const fn layout(&self) -> &StepLayout {
+        &self.layout
+    }
+
     /// What supervisors said of tasks: whole lines, as they are.
     pub fn take_said(&mut self) -> Vec<String> {
         std::mem::take(&mut self.said)

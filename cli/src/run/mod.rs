@@ -25,6 +25,7 @@ pub mod slurmish;
 pub mod spec;
 pub mod talk;
 pub mod tty;
+pub mod verbose;
 
 use crate::alloc::attend::{Allocated, Attendant};
 use crate::{Context, alloc, exit, output, signals};
@@ -178,6 +179,7 @@ pub(crate) fn go(
         raw,
         quiet: options.job.quiet,
         dialect: wanted.spec.dialect,
+        verbose: options.verbose && !options.job.quiet,
         interrupts: options.interrupts,
         wait: options.wait,
     };
@@ -190,6 +192,10 @@ pub(crate) fn go(
         &mut intake,
         manner.quiet,
     )?;
+    if manner.verbose {
+        let lines = verbose::launching(step.key, &step.layout);
+        lines.iter().for_each(|line| say(program, line));
+    }
     let sinks = sinks(options, &wanted, &step)?;
     let means = Means {
         sinks,
@@ -295,6 +301,7 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
         looks_on: true,
         raw: false,
         quiet: false,
+        verbose: false,
         dialect: Dialect::Cosy,
         interrupts: Rule::default(),
         wait: None,

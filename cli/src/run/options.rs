@@ -102,6 +102,8 @@ pub struct RunOptions {
     pub interrupts: Rule,
     /// After the first end of a task, the others have so long; only in `srun`.
     pub wait: Option<Duration>,
+    /// Say how it goes along; only in `srun`.
+    pub verbose: bool,
 }
 
 /// The command line of `cosy run`.
@@ -264,6 +266,7 @@ impl RunOptions {
             command: crate::arg::list(m, "words"),
             interrupts: Rule::default(),
             wait: None,
+            verbose: false,
         };
         options.check()?;
         Ok(options)

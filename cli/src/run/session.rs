@@ -13,11 +13,11 @@ use super::interrupt::Rule;
 use super::keeper::{Keeper, Seen, Shared};
 use super::progress::Progress;
 use super::sink::{SinkError, Sinks};
-use super::{say, slurmish, tty};
+use super::{say, slurmish, tty, verbose};
 use crate::alloc::attend::Attendant;
 use crate::exit;
 use cosy_model::node::KillCause;
-use cosy_model::step::{StepLayout, Stream, Up};
+use cosy_model::step::{StepLayout, Stream, TaskEnd, Up};
 use cosy_model::{Dialect, StepKey};
 use cosy_proto::frame::FrameError;
 use cosy_proto::step::{self, StepFrame};
@@ -59,6 +59,8 @@ pub struct Manner {
     pub raw: bool,
     /// Say nothing but what went wrong.
     pub quiet: bool,
+    /// Say how the step goes along.
+    pub verbose: bool,
     /// In whose words.
     pub dialect: Dialect,
     /// What is done with an interrupt.
@@ -263,8 +265,12 @@ impl Session {
                     slurmish::ending(&self.manner.program, self.key, &self.node, cause);
                 }
             }
-            Up::Started { .. } => self.with_progress(Progress::started),
+            Up::Started { node, .. } => {
+                self.with_progress(Progress::started);
+                self.tell_start(node);
+            }
             Up::TaskEnded { rank, end } => {
+                self.tell_end(rank, &end);
                 self.with_progress(|p| p.ended(rank));
                 let wait = self.manner.wait.filter(|_| self.waited.is_none());
                 if let Some(wait) = wait {
@@ -286,6 +292,22 @@ impl Session {
             }
             Up::StdinTaken { bytes } => self.shared.taken(bytes),
             Up::Abort { rank, code, reason } => self.aborted(rank, code, &reason),
+        }
+    }
+
+    fn tell_start(&self, node: u32) {
+        if self.manner.verbose
+            && let Some(line) = verbose::started(self.ends.layout(), node)
+        {
+            self.say(&line);
+        }
+    }
+
+    fn tell_end(&mut self, rank: u32, end: &TaskEnd) {
+        if self.manner.verbose {
+            let node = self.ends.node_of(rank);
+            let lines = verbose::finished(self.key, &node, rank, end);
+            lines.iter().for_each(|line| self.say(line));
         }
     }
 

@@ -146,6 +146,7 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
         looks_on: true,
         raw: false,
         quiet: false,
+        verbose: false,
         dialect: Dialect::Slurm,
         interrupts: Rule::default(),
         wait: None,

@@ -1,6 +1,6 @@
 //! A step in a job that is there.
 
-use super::{Asked, SRUN, Stop, refused, step, unreachable};
+use super::{Asked, SRUN, Stop, refused, step, tell_job, unreachable};
 use crate::call::CallError;
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
@@ -30,6 +30,9 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
         Err(e) => return Err(no_way(job, &e)),
     };
     let facts = facts(context, job);
+    if let Some(facts) = &facts {
+        tell_job(asked, facts);
+    }
     let layout = layout(asked, facts.as_ref())?;
     let name = asked.wishes.name.clone().unwrap_or_default();
     let environment = variables(asked, facts.as_ref(), &layout, &name)?;

@@ -14,6 +14,7 @@ use super::{say, words};
 use crate::run::talk::StepRefused;
 use crate::{Context, exit, output};
 use cosy_model::RefusalCode;
+use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::wishes::Wishes;
 use cosy_slurm::submit::{Fault, Program};
@@ -67,7 +68,7 @@ fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
     }
     check_mpi(own.mpi.as_deref())?;
     if wishes.verbose > 0 {
-        submit::describe(SRUN, line);
+        submit::describe(SRUN, &all);
     }
     submit::remarks(SRUN, &line_wishes);
     Ok(Read::Asked(Box::new(Asked {
@@ -135,6 +136,25 @@ fn start(context: &Context, asked: &Asked) -> u8 {
     code
 }
 
+/// Says where the job is, for those who want to hear more.
+fn tell_job(asked: &Asked, facts: &Facts) {
+    if asked.wishes.verbose > 0 && !asked.wishes.quiet {
+        let nodes = facts.cores.len();
+        let cores = cpu_counts(&facts.cores);
+        let (job, list) = (&facts.job, &facts.nodes);
+        say(&format!(
+            "srun: jobid {job}: nodes({nodes}):`{list}', cpu counts: {cores}"
+        ));
+    }
+}
+
+/// `4(x2),3(x1)`: each number with how often it comes.
+fn cpu_counts(cores: &[u32]) -> String {
+    let parts = cores.chunk_by(|a, b| a == b);
+    let words = parts.map(|same| format!("{}(x{})", same[0], same.len()));
+    words.collect::<Vec<_>>().join(",")
+}
+
 /// Why there is no step.
 enum Stop {
     /// In the original's words.
@@ -193,6 +213,12 @@ fn unreachable(error: &anyhow::Error) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_cores() {
+        assert_eq!(cpu_counts(&[4, 4, 3]), "4(x2),3(x1)");
+        assert_eq!(cpu_counts(&[]), "");
+    }
 
     #[test]
     fn kinds_of_mpi() {

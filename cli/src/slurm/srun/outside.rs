@@ -1,7 +1,7 @@
 //! A step in a job of its own, which is asked for first and given back at the end.
 
 use super::inside::{launched, program_name};
-use super::{Asked, SRUN, Stop, refused, step};
+use super::{Asked, SRUN, Stop, refused, step, tell_job};
 use crate::alloc::{self, attend::Allocated};
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
@@ -46,6 +46,9 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     let (attendant, allocated) = got.map_err(Stop::Code)?;
     let job = attendant.job();
     let there = attendant.presence();
+    if let Some(facts) = Facts::read(&allocated.variables.0) {
+        tell_job(asked, &facts);
+    }
     let mut wanted = step::wanted(
         asked,
         &options,

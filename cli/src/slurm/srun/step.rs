@@ -82,6 +82,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         } else {
             asked.command.clone()
         },
+        verbose: wishes.verbose > 0,
         interrupts: rule(own),
         wait: own.wait,
         ..RunOptions::default()
