@@ -1,13 +1,23 @@
-//! The help texts of `sbatch`, `srun` and `salloc`, made from the table of options.
+//! The help texts of `sbatch`, `srun` and `salloc`, made from the table of options; the short
+//! form has the words that the original's has ([`super::synopsis`]).
 
 use super::Program;
+use super::synopsis;
 use super::table::{self, Entry, Status};
 use std::fmt::Write as _;
 
 /// Where the explanations begin, as in the original.
 const COLUMN: usize = 30;
-/// Widest line of the short form.
-const WIDTH: usize = 84;
+/// Headings of the list, and the option that each begins with. Clients look for some of them.
+const SECTIONS: [(&str, &str); 7] = [
+    ("account", "Parallel run options:"),
+    ("cluster-constraint", "Constraint options:"),
+    ("exact", "Consumable resources related options:"),
+    ("sockets-per-node", "Affinity/Multi-core options:"),
+    ("cpus-per-gpu", "GPU scheduling options:"),
+    ("help", "Help options:"),
+    ("version", "Other options:"),
+];
 
 fn what_follows(program: Program) -> &'static str {
     match program {
@@ -20,11 +30,16 @@ fn what_follows(program: Program) -> &'static str {
 /// What `--help` prints.
 pub fn help(program: Program) -> String {
     let mut text = format!(
-        "Usage: {} [OPTIONS...] {}\n\nOptions:\n",
+        "Usage: {} [OPTIONS...] {}\n",
         program.name(),
         what_follows(program)
     );
-    for entry in table::entries(program) {
+    let mut last = "";
+    for (entry, section) in sections().filter(|(entry, _)| entry.of.has(program)) {
+        if section != last {
+            let _ = writeln!(text, "\n{section}");
+            last = section;
+        }
         let spelled = spelling(entry);
         let gap = if spelled.len() < COLUMN {
             COLUMN - spelled.len()
@@ -40,6 +55,16 @@ pub fn help(program: Program) -> String {
         );
     }
     text
+}
+
+/// All options, each with the heading that it stands under.
+fn sections() -> impl Iterator<Item = (&'static Entry, &'static str)> {
+    let mut section = SECTIONS[0].1;
+    table::TABLE.iter().map(move |entry| {
+        let begins = SECTIONS.iter().find(|(first, _)| *first == entry.opt.long);
+        section = begins.map_or(section, |(_, heading)| heading);
+        (entry, section)
+    })
 }
 
 fn spelling(entry: &Entry) -> String {
@@ -61,22 +86,8 @@ fn remark(status: Status) -> &'static str {
 /// What `--usage` prints.
 pub fn usage(program: Program) -> String {
     let start = format!("Usage: {}", program.name());
-    let indent = start.len();
-    let mut text = String::new();
-    let mut line = start;
-    let words = table::entries(program)
-        .map(|e| format!("[--{}{}]", e.opt.long, e.value))
-        .chain([what_follows(program).to_owned()]);
-    for word in words {
-        if line.len() + 1 + word.len() > WIDTH {
-            text.push_str(&line);
-            text.push('\n');
-            line = " ".repeat(indent);
-        }
-        line.push(' ');
-        line.push_str(&word);
-    }
-    text + &line + "\n"
+    let indent = format!("\n{:1$}", "", start.len() + 1);
+    format!("{start} {}\n", synopsis::lines(program).join(&indent))
 }
 
 /// The options as a table in Markdown, for the documentation.
@@ -126,15 +137,35 @@ mod tests {
     #[test]
     fn every_option_is_listed() {
         for program in [Program::Sbatch, Program::Srun, Program::Salloc] {
-            let (help, usage) = (help(program), usage(program));
+            let help = help(program);
             for entry in table::entries(program) {
                 let spelled = format!("--{}{}", entry.opt.long, entry.value);
                 assert!(help.contains(&spelled), "{spelled}");
-                assert!(usage.contains(&format!("[{spelled}]")), "{spelled}");
             }
             assert!(help.starts_with(&format!("Usage: {} ", program.name())));
-            assert!(usage.lines().all(|l| l.len() <= WIDTH), "{usage}");
+            for (_, heading) in SECTIONS {
+                assert_eq!(help.matches(heading).count(), 1, "{heading}");
+            }
         }
+    }
+
+    #[test]
+    fn headings_begin_with_options_that_there_are() {
+        for (first, _) in SECTIONS {
+            assert!(table::TABLE.iter().any(|e| e.opt.long == first), "{first}");
+        }
+    }
+
+    #[test]
+    fn usages() {
+        let text = usage(Program::Sbatch);
+        assert!(
+            text.starts_with("Usage: sbatch [-N nnodes] [-n ntasks]\n              [-c ncpus]")
+        );
+        assert!(
+            text.ends_with("\n              executable [args...]\n"),
+            "{text}"
+        );
     }
 
     #[test]

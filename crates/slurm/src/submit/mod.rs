@@ -18,6 +18,7 @@ pub mod help;
 pub mod mail;
 pub mod signal;
 pub mod spec;
+mod synopsis;
 pub mod table;
 pub mod variables;
 pub mod when;
