@@ -558,6 +558,8 @@ fn lists_and_ends_steps() {
         nodes: "n[1-2]".into(),
         tasks: 4,
         start: None,
+        time_limit: None,
+        memory: None,
     };
     let daemon = serve(&bench, move |mut stream, ask| {
         assert_eq!(ask, StepAsk::List { job: JobId(12) });

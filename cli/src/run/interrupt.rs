@@ -16,7 +16,7 @@ pub enum Rule {
     Tell,
     /// The first already ends the step (`srun --quit-on-interrupt`).
     End,
-    /// Each is passed on to the tasks at once (`srun --disable-status`).
+    /// The first is passed on to the tasks instead of that (`srun --disable-status`).
     PassOn,
 }
 

@@ -291,9 +291,7 @@ impl State {
 
     fn signal(&mut self, signal: i32) {
         match signal {
-            SIGINT if self.keeper.rule == Rule::PassOn => {
-                self.outbox.push(Down::Signal { signal });
-            }
+            SIGINT if self.keeper.rule == Rule::PassOn => self.pass_on(signal),
             SIGINT if self.keeper.rule == Rule::End => {
                 let act = self.interrupts.asked(Instant::now());
                 self.act(act, signal);
@@ -312,6 +310,17 @@ impl State {
             SIGCONT => self.go_on(),
             other => self.outbox.push(Down::Signal { signal: other }),
         }
+    }
+
+    /// Each goes to the tasks; a second one within a second ends the step.
+    fn pass_on(&mut self, signal: i32) {
+        let act = self.interrupts.pressed(Instant::now());
+        if act != Act::Tell {
+            return self.act(act, signal);
+        }
+        let text = format!("sending Ctrl-C to StepId={}", self.keeper.key);
+        say(&self.keeper.program, &text);
+        self.outbox.push(Down::Signal { signal });
     }
 
     /// In Slurm's words: an interrupt reaches the tasks before they are killed.

@@ -219,18 +219,19 @@ pub fn start(
     quiet: bool,
 ) -> anyhow::Result<Step> {
     let dialect = spec.dialect;
+    let silent = quiet || dialect == Dialect::Slurm && spec.patience.is_some();
     let spec = Box::new(spec.clone());
     let ask = StepAsk::Start { job, spec };
     let mut waited = false;
     let mut on_wait = |reason: &str| {
         waited = true;
-        if !quiet {
+        if !silent {
             output::complain(program, &step_waits(dialect, job, reason));
         }
     };
     match talk::ask(stream, &ask, Some(intake), &mut on_wait)? {
         Answered::Step(step) => {
-            if waited && !quiet && dialect == Dialect::Slurm {
+            if waited && !silent && dialect == Dialect::Slurm {
                 output::complain(program, &format!("Step created for job {job}"));
             }
             Ok(*step)
@@ -258,10 +259,7 @@ fn sinks(options: &RunOptions, wanted: &Wanted, step: &Step) -> anyhow::Result<S
         (false, true) => Style::Raw,
         (false, false) => Style::Whole,
     };
-    let user = std::env::var("USER").unwrap_or_else(|_| {
-        let uid = rustix::process::getuid();
-        uid.as_raw().to_string()
-    });
+    let user = std::env::var("USER").unwrap_or_else(|_| own_name());
     let facts = files::Facts {
         key: step.key,
         name: &wanted.spec.name,
@@ -273,6 +271,15 @@ fn sinks(options: &RunOptions, wanted: &Wanted, step: &Step) -> anyhow::Result<S
     };
     let ways = [&wanted.output, &wanted.error];
     Ok(Sinks::open(ways, style, &place, &facts)?)
+}
+
+/// The login name of who runs this, else the number.
+fn own_name() -> String {
+    let uid = nix::unistd::getuid();
+    match nix::unistd::User::from_uid(uid) {
+        Ok(Some(user)) => user.name,
+        Ok(None) | Err(_) => uid.to_string(),
+    }
 }
 
 fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {

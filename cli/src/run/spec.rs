@@ -79,6 +79,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
         wireup,
         dialect: Dialect::Cosy,
         warn: None,
+        keep_counts: false,
     };
     let input = open_input(&from, &spec.workdir)?;
     Ok(Wanted {

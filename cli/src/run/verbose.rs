@@ -34,7 +34,10 @@ pub fn finished(key: StepKey, node: &str, rank: u32, end: &TaskEnd) -> Vec<Strin
         "{WHO}: Received task exit notification for 1 task of StepId={key} (status=0x{status:04x})."
     )];
     if status == 0 && end.failure.is_none() {
-        lines.push(format!("{WHO}: {node}: {}: Completed", tasks_words(&[rank])));
+        lines.push(format!(
+            "{WHO}: {node}: {}: Completed",
+            tasks_words(&[rank])
+        ));
     }
     lines
 }
@@ -51,8 +54,8 @@ fn ranks_words(ranks: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::step::RankRun;
     use cosy_model::node::AttemptKey;
+    use cosy_model::step::RankRun;
     use cosy_model::{Attempt, JobId, StepId};
 
     fn key() -> StepKey {

@@ -250,6 +250,9 @@ pub struct StepSpec {
     /// Signal before its limit; the job's for its steps without.
     #[serde(default)]
     pub warn: Option<crate::job::WarnSignal>,
+    /// Slurm's variables about numbers of nodes and tasks stay those of the job.
+    #[serde(default)]
+    pub keep_counts: bool,
 }
 
 impl StepSpec {
@@ -290,6 +293,7 @@ impl StepSpec {
             wireup: Wireup::default(),
             dialect: crate::Dialect::default(),
             warn: None,
+            keep_counts: false,
         }
     }
 }
@@ -449,6 +453,12 @@ pub struct StepInfo {
     pub tasks: u32,
     /// Since when; `None` while it waits.
     pub start: Option<Time>,
+    /// Its own limit.
+    #[serde(default)]
+    pub time_limit: Option<Span>,
+    /// Its own memory on each node.
+    #[serde(default)]
+    pub memory: Option<MiB>,
 }
 
 /// What something that runs has used so far on one node.

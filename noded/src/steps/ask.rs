@@ -233,6 +233,8 @@ impl Steps {
             nodes: cosy_model::fold(running.task.order.layout.nodes_with_tasks()),
             tasks: running.task.order.layout.tasks,
             start: Some(running.since),
+            time_limit: running.task.order.spec.time_limit,
+            memory: running.task.order.spec.memory,
         });
         let waiting = job.first.iter().flat_map(|first| first.ledger.waiting());
         let waiting = waiting.map(|waiter| StepInfo {
@@ -244,6 +246,8 @@ impl Steps {
             nodes: String::new(),
             tasks: waiter.spec.tasks.unwrap_or(0),
             start: None,
+            time_limit: waiter.spec.time_limit,
+            memory: waiter.spec.memory,
         });
         running.chain(waiting).collect()
     }

@@ -223,6 +223,7 @@ impl Session<'_> {
                 id: format!("{job}.batch"),
                 uid,
                 start: table.number(row, JobField::Start).map(Time),
+                time_limit: None,
                 state: "RUNNING",
                 queue: queue.clone(),
                 nodes: table.text(row, JobField::BatchHost).to_owned(),
@@ -238,10 +239,13 @@ impl Session<'_> {
         for step in steps::running(self.context, id) {
             let nodes = cosy_model::expand(&step.nodes).map_or(0, |n| n.len());
             let node_count = u32::try_from(nodes).unwrap_or(u32::MAX);
+            let each = step.memory.map(|m| m.0.saturating_mul(node_count.into()));
+            let memory = each.map_or_else(String::new, |mib| format!("mem={mib}M,"));
             all.push(Shown {
                 id: format!("{job}.{}", step.key.step.0),
                 uid,
                 start: step.start,
+                time_limit: step.time_limit,
                 state: if step.start.is_some() {
                     "RUNNING"
                 } else {
@@ -253,7 +257,7 @@ impl Session<'_> {
                 cores: step.tasks,
                 tasks: step.tasks,
                 name: step.name,
-                tres: format!("cpu={},node={node_count}", step.tasks),
+                tres: format!("cpu={},{memory}node={node_count}", step.tasks),
             });
         }
         all

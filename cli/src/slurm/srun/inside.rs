@@ -12,7 +12,9 @@ use cosy_slurm::environment::{Facts, counts};
 use cosy_slurm::geometry::{self, Layout};
 use cosy_slurm::submit::Fault;
 use std::ffi::OsString;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::OnceLock;
 
 /// Says that a job speaks to its programs in Slurm's words.
 const DIALECT: &str = "COSY_DIALECT";
@@ -36,7 +38,11 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
     let layout = layout(asked, facts.as_ref())?;
     let name = asked.wishes.name.clone().unwrap_or_default();
     let environment = variables(asked, facts.as_ref(), &layout, &name)?;
-    let options = step::options(asked, &Some(layout), true)?;
+    let nodes = relative(asked, facts.as_ref(), &layout)?;
+    let mut options = step::options(asked, &Some(layout), true)?;
+    if let Some(nodes) = nodes {
+        options.job.require = nodes;
+    }
     let wanted = step::wanted(asked, &options, environment)?;
     let outcome = run::go(SRUN.name(), &options, wanted, job, stream, None);
     match outcome {
@@ -178,6 +184,41 @@ fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Stop> {
     Ok(layout)
 }
 
+/// The nodes of the step when it begins at a certain one of the job.
+fn relative(
+    asked: &Asked,
+    facts: Option<&Facts>,
+    layout: &Layout,
+) -> Result<Option<Vec<String>>, Fault> {
+    let Some(first) = asked.own.relative else {
+        return Ok(None);
+    };
+    let line = &asked.line;
+    if line.nodelist.is_some() || line.exclude.is_some() {
+        let text = "-r,--relative not allowed with -w,--nodelist or -x,--exclude.";
+        return Err(Fault::error(text));
+    }
+    let own = facts.map_or("", |f| &f.nodes);
+    let all = cosy_model::expand(own).unwrap_or_default();
+    let place = first as usize..(first as usize).saturating_add(layout.nodes as usize);
+    if let Some(nodes) = all.get(place) {
+        return Ok(Some(nodes.to_vec()));
+    }
+    let chosen = line.nodes.is_some() || (layout.nodes as usize) < all.len();
+    let chosen = chosen || !layout.warnings.is_empty();
+    let option = if chosen {
+        "--nodes"
+    } else {
+        "SLURM_JOB_NUM_NODES"
+    };
+    Err(Fault::error(format!(
+        "--relative and {option} option incompatible with count of allocated nodes \
+         ({first}+{}>{})",
+        layout.nodes,
+        all.len()
+    )))
+}
+
 /// The variables of a step: those here, what the job has where that is missing, and what
 /// `srun` adds.
 fn variables(
@@ -189,6 +230,10 @@ fn variables(
     let host = surroundings::host();
     let mut told = surroundings::asked(SRUN, &asked.wishes, name, &host);
     told.distribution = Some(dealt(asked, layout));
+    if asked.own.preserve {
+        // Those that are there stay.
+        told.tasks = None;
+    }
     let wishes = &asked.wishes;
     let mut environment = surroundings::environment(wishes, &told)?;
     if let Some(facts) = facts {
@@ -217,14 +262,25 @@ fn dealt(asked: &Asked, layout: &Layout) -> String {
         .unwrap_or_else(|| usual.to_owned())
 }
 
-/// Where this command is. It listens on no port: nothing connects to it.
+/// Where this command is. Nothing connects to its port, which is only kept from others:
+/// programs derive numbers from it that no other step on this host has.
 pub fn launched(host: &str) -> OsText {
     let address = if host.is_empty() { "localhost" } else { host };
     let here = address_of(address);
+    let port = own_port();
     OsText::from(format!(
         "SLURM_LAUNCH_NODE_IPADDR={here}\0SLURM_SRUN_COMM_HOST={here}\0\
-         SLURM_SRUN_COMM_PORT=0\0SLURM_STEP_LAUNCHER_PORT=0"
+         SLURM_SRUN_COMM_PORT={port}\0SLURM_STEP_LAUNCHER_PORT={port}"
     ))
+}
+
+/// A port (of UDP, which nobody can connect to) that is bound as long as this process lives; 0
+/// where there is none.
+fn own_port() -> u16 {
+    static PORT: OnceLock<Option<UdpSocket>> = OnceLock::new();
+    let bound = PORT.get_or_init(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok());
+    let address = bound.as_ref().and_then(|socket| socket.local_addr().ok());
+    address.map_or(0, |a| a.port())
 }
 
 /// The address in `/etc/hosts`, which answers at once; else the name.

@@ -16,6 +16,10 @@ use cosy_slurm::submit::wishes::Wishes;
 
 /// Runs it; gives the exit code.
 pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
+    if asked.own.relative.is_some() {
+        say("srun: fatal: --relative option invalid for job allocation request");
+        return Err(Stop::Code(exit::FAILED));
+    }
     let mut wishes = asked.wishes.clone();
     honour_tasks_per_node(&mut wishes);
     let name = program_name(&asked.command);
@@ -55,6 +59,10 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
         variables(&environment, &allocated, &wishes),
     )?;
     wanted.spec.cores_per_task = wishes.cores_per_task;
+    if let Some(tasks) = filling(&wishes, &allocated) {
+        wanted.spec.tasks = Some(tasks);
+        wanted.spec.nodes = Some(allocated_nodes(&allocated));
+    }
     let done = place::outside(&allocated.entry).and_then(|(stream, _)| {
         run::go(SRUN.name(), &options, wanted, job, stream, Some(attendant))
     });
@@ -70,10 +78,28 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     }
 }
 
+/// Whole nodes that were asked for by the cores of a task are filled with tasks.
+fn filling(wishes: &Wishes, allocated: &Allocated) -> Option<u32> {
+    let given = wishes.tasks.is_some() || wishes.tasks_per_node.is_some();
+    let each = wishes.cores_per_task.filter(|c| !given && *c > 0)?;
+    let facts = Facts::read(&allocated.variables.0).filter(|_| wishes.exclusive == Some(true))?;
+    let tasks = facts.cores.iter().map(|cores| cores / each);
+    Some(tasks.fold(0, u32::saturating_add)).filter(|n| *n > 0)
+}
+
+fn allocated_nodes(allocated: &Allocated) -> u32 {
+    let facts = Facts::read(&allocated.variables.0).unwrap_or_default();
+    u32::try_from(facts.cores.len()).unwrap_or(u32::MAX)
+}
+
 /// The job around the step.
 fn job(context: &Context, wishes: &Wishes, name: &str) -> Result<JobSpec, Fault> {
     let mut around = wishes.clone();
     (around.output, around.error, around.input) = (None, None, None);
+    if around.cores_per_node.is_some() && around.tasks_per_node.is_none() {
+        // More cores of a node are no more tasks.
+        around.tasks = around.tasks.or(Some(around.nodes.map_or(1, |n| n.least)));
+    }
     let (spec, _) = submit::job(context, SRUN, around, Program::Allocation, name)?;
     Ok(JobSpec {
         attended: true,

@@ -31,6 +31,10 @@ pub struct Own {
     pub job: Option<JobId>,
     /// `--immediate`, at most so long.
     pub immediate: Option<Duration>,
+    /// `--relative`.
+    pub relative: Option<u32>,
+    /// `--preserve-env`.
+    pub preserve: bool,
     /// `--quit-on-interrupt`.
     pub quit_on_interrupt: bool,
     /// `--disable-status`.
@@ -76,6 +80,8 @@ impl Own {
             "cpu-bind" => self.cpu_bind = Some(text()),
             "jobid" => self.job = Some(JobId(number(&text(), "jobid")?)),
             "immediate" => self.immediate = Some(immediate(found)?),
+            "relative" => self.relative = Some(relative(&text())?),
+            "preserve-env" => self.preserve = true,
             "quit-on-interrupt" => self.quit_on_interrupt = true,
             "disable-status" => self.disable_status = true,
             "prolog" => self.prolog = program(),
@@ -95,6 +101,11 @@ fn number(text: &str, option: &str) -> Result<u64, Fault> {
         let text: String = text.chars().take(200).collect();
         Fault::error(format!("Invalid numeric value \"{text}\" for --{option}."))
     })
+}
+
+fn relative(text: &str) -> Result<u32, Fault> {
+    let number = number(text, "relative")?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 /// `--immediate[=SECONDS]`: at most so long; a moment without a number.
@@ -130,7 +141,12 @@ mod tests {
         );
         assert_eq!(read("jobid", "12").unwrap().job, Some(JobId(12)));
         assert_eq!(read("prolog", "none").unwrap().prolog, None);
-        for (name, value) in [("wait", "x"), ("jobid", ""), ("immediate", "-1")] {
+        for (name, value) in [
+            ("wait", "x"),
+            ("jobid", ""),
+            ("immediate", "-1"),
+            ("relative", "-1"),
+        ] {
             assert!(read(name, value).is_err(), "{name}={value}");
         }
     }

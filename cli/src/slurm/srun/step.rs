@@ -9,13 +9,14 @@ use crate::submit::options::Options;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
 use cosy_model::step::{Bind, Distribution, StepCommand};
-use cosy_model::{Dialect, OsText, expand};
+use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::wishes::{Memory, Wishes};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The shape of a step; `None`: that of the whole job.
 pub type Shape = Option<Layout>;
@@ -65,7 +66,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         bind: bind(own.cpu_bind.as_deref()),
         overlap: own.overlap,
         overcommit: wishes.overcommit,
-        patience: None,
+        patience: own.immediate.filter(|_| inside).map(span),
         label: own.label,
         unbuffered: own.unbuffered,
         kill_on_bad_exit: own.kill_on_bad_exit,
@@ -89,6 +90,10 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
     })
 }
 
+fn span(length: Duration) -> Span {
+    Span::from_secs(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
+}
+
 fn rule(own: &super::Own) -> Rule {
     match (own.quit_on_interrupt, own.disable_status) {
         (true, _) => Rule::End,
@@ -108,6 +113,7 @@ pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Resul
     spec.dialect = Dialect::Slurm;
     spec.environment = environment;
     spec.warn = asked.line.signal;
+    spec.keep_counts = asked.own.preserve;
     let keeps = |limit: &(String, u64, u64)| asked.wishes.propagate.takes(&limit.0);
     spec.rlimits.retain(keeps);
     if let (Some(prolog), _) | (None, Some(prolog)) =
@@ -119,39 +125,17 @@ pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Resul
     Ok(wanted)
 }
 
-/// Programs of the user before and after each task: a shell runs them, takes what the
-/// first says (`export NAME=value`, `unset NAME`, `print TEXT`), and gives the task's end.
+/// The shell around each task: it runs the user's programs before and after it, takes what
+/// the first says (`export NAME=value`, `unset NAME`, `print TEXT`), and gives the task's
+/// end. The second has a few seconds. Texts: capture of `srun --task-prolog`.
+const AROUND_TASKS: &str = include_str!("around_tasks.sh");
+
+/// Programs of the user before and after each task.
 fn wrap<'a>(asked: &Asked, commands: impl Iterator<Item = &'a mut StepCommand>) {
-    const SCRIPT: &str = r#"
-p=$1; e=$2; shift 2
-if [ -n "$p" ]; then
-  case $p in
-    /*) ;;
-    *) echo "slurmstepd: error: run_command: user task_prolog is not fully qualified pathname ($p)" >&2
-       echo "slurmstepd: error: user task_prolog did not exit normally. reason: Run command failed - configuration error" >&2
-       echo "slurmstepd: error: --task-prolog failed status=1" >&2
-       exit 1 ;;
-  esac
-  said=$("$p") || exit 1
-  while IFS= read -r line; do
-    case $line in
-      "export "*) export "${line#export }" ;;
-      "unset "*) unset "${line#unset }" ;;
-      "print "*) printf '%s\n' "${line#print }" ;;
-    esac
-  done <<END
-$said
-END
-fi
-[ -n "$e" ] || exec "$@"
-"$@"; code=$?
-"$e"
-exit $code
-"#;
     let text = |program: &Option<String>| OsText::from(program.clone().unwrap_or_default());
     for command in commands {
         if let StepCommand::Run { argv, .. } = command {
-            let before = ["/bin/sh", "-c", SCRIPT, "srun"].map(OsText::from);
+            let before = ["/bin/sh", "-c", AROUND_TASKS, "srun"].map(OsText::from);
             let own = [text(&asked.own.task_prolog), text(&asked.own.task_epilog)];
             let rest = std::mem::take(argv);
             *argv = before.into_iter().chain(own).chain(rest).collect();

@@ -8,6 +8,7 @@ use crate::call::CallError;
 use crate::slurm::{clusters, words};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
+use cosy_model::limits::NODE_CORES;
 use cosy_model::{About, ArraySpec, JobSpec, Refusal, RefusalCode, ReservationId};
 use cosy_slurm::says;
 use cosy_slurm::submit::{Fault, Line, array, depend, gres};
@@ -36,6 +37,9 @@ pub fn explain(
     match refusal.code {
         RefusalCode::NotFound => missing(context, spec),
         RefusalCode::NeverFits => Cluster::of(context, spec).never_fits(&spec.request),
+        RefusalCode::Invalid if cores(&spec.request) > NODE_CORES.into() => {
+            Cluster::of(context, spec).never_fits(&spec.request)
+        }
         RefusalCode::TooMany if array.is_some() => Fault::refusal(array::INVALID),
         RefusalCode::Forbidden if spec.nice < 0 => Fault::refusal("Invalid --nice value"),
         RefusalCode::AccessDenied => {

@@ -41,7 +41,7 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
         gpus_per_task: wishes.gpus_per_task.clone(),
         submit_dir: here.to_string_lossy().into_owned(),
         submit_host: host.to_owned(),
-        export: wishes.export.as_ref().map(|e| e.text.clone()),
+        export: exported(program, wishes),
         user_env: wishes.login || named.is_some(),
         process_nice: match program {
             Program::Sbatch | Program::Srun => rustix::process::getpriority_process(None).ok(),
@@ -53,6 +53,12 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
             Program::Sbatch | Program::Salloc => None,
         },
     }
+}
+
+/// What the job's steps are to take along; `srun` starts no others.
+fn exported(program: Program, wishes: &Wishes) -> Option<String> {
+    let export = wishes.export.as_ref()?;
+    (program != Program::Srun).then(|| export.text.clone())
 }
 
 fn memory(program: Program, wishes: &Wishes) -> Option<Memory> {

@@ -2,7 +2,7 @@
 
 use super::{Sheet, clean, or_null};
 use crate::clock;
-use cosy_model::{Time, Uid};
+use cosy_model::{Span, Time, Uid};
 use jiff::tz::TimeZone;
 
 /// A step as it is shown.
@@ -14,6 +14,8 @@ pub struct Step {
     pub uid: Uid,
     /// Start.
     pub start: Option<Time>,
+    /// Its own limit.
+    pub time_limit: Option<Span>,
     /// Slurm's state word.
     pub state: &'static str,
     /// Queue.
@@ -38,10 +40,11 @@ impl Step {
         let mut sheet = Sheet::new();
         sheet
             .line(format!(
-                "StepId={} UserId={} StartTime={} TimeLimit=UNLIMITED",
+                "StepId={} UserId={} StartTime={} TimeLimit={}",
                 self.id,
                 self.uid.0,
-                clock::stamp_or(self.start, zone, "Unknown")
+                clock::stamp_or(self.start, zone, "Unknown"),
+                clock::span(self.time_limit.unwrap_or(Span::UNLIMITED))
             ))
             .line(format!(
                 "State={} Partition={} NodeList={}",
@@ -74,6 +77,7 @@ mod tests {
             id: "101.batch".into(),
             uid: Uid(33),
             start: Some(Time::from_secs(1_795_227_628)),
+            time_limit: None,
             state: "RUNNING",
             queue: "main".into(),
             nodes: "n5".into(),

@@ -310,8 +310,8 @@ pub static TABLE: [Entry; 146] = [
         "preserve-env",
         Nothing,
         "",
-        Ignored("the command line goes over variables"),
-        "variables decide numbers of nodes and tasks",
+        Done,
+        "tasks keep the job's SLURM_NNODES and SLURM_NTASKS",
     ),
     long(
         SBATCH,
@@ -680,7 +680,7 @@ pub static TABLE: [Entry; 146] = [
         "relative",
         Value,
         "=N",
-        Refused("name the nodes with -w"),
+        Done,
         "begin at this node of the job",
     ),
     long(

@@ -67,10 +67,22 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
         ranks: layout.ranks_of(node),
         gpus: allocation.gpus.clone(),
     };
+    let keeps = task.order.spec.keep_counts;
     for (name, value) in step.variables().0 {
+        if keeps && COUNTS.contains(&name) && all.contains_key(name.as_bytes()) {
+            continue;
+        }
         all.insert(name.into(), value.into_bytes());
     }
 }
+
+/// The job's numbers where a step keeps them; its own are in `SLURM_STEP_*` all the same.
+const COUNTS: [&str; 4] = [
+    "SLURM_NNODES",
+    "SLURM_NTASKS",
+    "SLURM_NPROCS",
+    "SLURM_TASKS_PER_NODE",
+];
 
 const OWN: [&str; 2] = ["COSY_TASK_RANK", "COSY_TASK_LOCAL_RANK"];
 

@@ -1,0 +1,173 @@
+//! What `srun` does with a step: where it begins, how many tasks it has, what it says of it.
+//! The texts are those that the original prints.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::JobId;
+use cosy_tests::run::{Output, run};
+use cosy_tests::{Cluster, Options};
+use std::fs;
+use std::process::Command;
+
+fn cluster(nodes: usize) -> Cluster {
+    Cluster::start(nodes, Options::default())
+}
+
+/// A whole line as a shell has it, with nothing on standard input.
+#[track_caller]
+fn shell(c: &Cluster, line: &str) -> Output {
+    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", line])
+        .current_dir(c.work())
+        .env("PATH", path)
+        .env("COSY_SOCKET", c.socket());
+    run(&mut command)
+}
+
+/// Runs `line` and compares exit code, standard output and standard error.
+#[track_caller]
+fn check(c: &Cluster, line: &str, code: i32, stdout: &str, stderr: &str) {
+    let output = shell(c, line);
+    let got = (output.code, output.out.as_str(), output.err.as_str());
+    assert_eq!(got, (code, stdout, stderr), "{line}");
+}
+
+/// Submits a script's text and gives its output when it has ended.
+#[track_caller]
+fn batch(c: &Cluster, options: &str, text: &str) -> (JobId, String) {
+    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
+    let text = format!("#!/bin/sh\nPATH={path}\n{text}\n");
+    fs::write(c.work().join("script.sh"), text).unwrap();
+    let output = shell(c, &format!("sbatch --parsable {options} script.sh"));
+    let id = output.out.trim().parse();
+    let job = JobId(id.unwrap_or_else(|_| panic!("{options}: {}", output.err)));
+    c.until_end(job);
+    let out = fs::read_to_string(c.work().join(format!("slurm-{job}.out")));
+    (job, out.unwrap_or_default())
+}
+
+#[test]
+fn verbose_tells_where_the_tasks_are() {
+    let c = cluster(2);
+    let said = shell(&c, "srun -v -t1 -N2 -n3 true").err;
+    let line = |begin: &str| {
+        let found = said.lines().find_map(|l| l.strip_prefix(begin));
+        found.unwrap_or_else(|| panic!("no {begin} in\n{said}"))
+    };
+    assert_eq!(line("srun: time                : "), "00:01:00");
+    let (job, nodes) = line("srun: jobid ").split_once(": ").unwrap();
+    assert_eq!(nodes, "nodes(2):`n[1-2]', cpu counts: 2(x1),1(x1)");
+    let step = format!("{job}.0");
+    for (node, tasks) in [("n1", "2 tasks: [0-1]"), ("n2", "1 tasks: 2")] {
+        let begin = format!("srun: launching StepId={step} on host {node}, ");
+        assert_eq!(line(&begin), tasks);
+    }
+    line("srun: launch/slurm: _task_start: Node n1, 2 tasks started");
+    line("srun: launch/slurm: _task_finish: n2: task 2: Completed");
+    let by_variable = shell(&c, "SLURM_DEBUG=1 srun true").err;
+    assert!(by_variable.contains("srun: jobid "), "{by_variable}");
+}
+
+#[test]
+fn relative_to_a_node_of_the_job() {
+    let c = cluster(3);
+    let text = "for r in 0 1; do srun -N2 -n2 -r$r -l printenv SLURMD_NODENAME | sort; done
+        srun -n1 -r2 -Q printenv SLURMD_NODENAME
+        srun -N2 -n2 -r2 true; srun -r1 true; srun -r1 -n1 -Q -w n1 true; srun -r x true";
+    let (_, out) = batch(&c, "-N3", text);
+    assert_eq!(
+        out,
+        "0: n1\n1: n2\n0: n2\n1: n3\nn3\n\
+         srun: error: --relative and --nodes option incompatible with count of allocated nodes (2+2>3)\n\
+         srun: error: --relative and SLURM_JOB_NUM_NODES option incompatible with count of \
+         allocated nodes (1+3>3)\n\
+         srun: error: -r,--relative not allowed with -w,--nodelist or -x,--exclude.\n\
+         srun: error: Invalid numeric value \"x\" for --relative.\n"
+    );
+    let fatal = "srun: fatal: --relative option invalid for job allocation request\n";
+    check(&c, "srun -r1 true", 1, "", fatal);
+}
+
+#[test]
+fn numbers_of_tasks_and_cores() {
+    let c = cluster(2);
+    let counts = "sh -c 'echo $SLURM_NNODES $SLURM_NTASKS $SLURM_STEP_NUM_TASKS'";
+    let text = format!("srun -E -N1 -n1 {counts}; srun -N1 -n1 {counts}");
+    let (_, out) = batch(&c, "-N2 -n4", &text);
+    assert_eq!(out, "2 4 1\n1 1 1\n");
+    // Whole nodes are filled with tasks.
+    let line = "srun --exclusive -c1 sh -c 'test $SLURM_NTASKS = $SLURM_CPUS_ON_NODE' && echo full";
+    check(&c, line, 0, "full\n", "");
+    let line = "srun --mincpus=2 printenv SLURM_CPUS_ON_NODE";
+    check(&c, line, 0, "2\n", "");
+    for number in ["8000", "999999"] {
+        let line = format!("srun --mincpus={number} true");
+        let why = "srun: error: CPU count per node can not be satisfied\n\
+            srun: error: Unable to allocate resources: Requested node configuration is not available\n";
+        check(&c, &line, 1, "", why);
+    }
+}
+
+#[test]
+fn limits_of_steps() {
+    let c = cluster(1);
+    let text = "srun -t7 --mem=20 scontrol show step $SLURM_JOB_ID | grep -oE '(TimeLimit|TRES)=.*'
+        srun --exact -n1 sh -c 'touch up; exec sleep 1000' & first=$!
+        while [ ! -e up ]; do sleep 0.05; done
+        srun --exact -n1 --immediate=1 echo never; echo $?
+        kill $first; wait $first 2>/dev/null";
+    let (job, out) = batch(&c, "-n1 --mem=50", text);
+    let want = format!(
+        "TimeLimit=UNLIMITED\nTRES=(null)\nTimeLimit=00:07:00\nTRES=cpu=1,mem=20M,node=1\n\
+         srun: error: Unable to create step for job {job}: Requested nodes are busy\n1\n"
+    );
+    assert!(out.starts_with(&want), "{out}");
+    let too_long = "srun: error: Unable to allocate resources: Invalid time-min specification \
+                    (exceeds job's time or other limits)\n";
+    let line = "srun --deadline now+1hour --time-min 120 true";
+    check(&c, line, 1, "", too_long);
+}
+
+#[test]
+fn programs_around_tasks() {
+    let c = cluster(1);
+    let script = "#!/bin/sh\nexit 3\n";
+    fs::write(c.work().join("three.sh"), script).unwrap();
+    shell(&c, "chmod +x three.sh");
+    check(
+        &c,
+        "srun --task-epilog=$PWD/three.sh echo ran",
+        0,
+        "ran\n",
+        "slurmstepd: error: TaskEpilog failed status=768\n",
+    );
+    check(
+        &c,
+        "srun --task-epilog=/nonexist echo ran",
+        0,
+        "ran\n",
+        "slurmstepd: error: Could not run user task_epilog [/nonexist]: access denied\n\
+         slurmstepd: error: TaskEpilog failed status=-1\n",
+    );
+    let before = shell(&c, "srun --task-prolog=$PWD/three.sh echo ran");
+    assert_eq!((before.code, before.out.as_str()), (3, ""));
+    let why = "slurmstepd: error: --task-prolog failed status=3\n";
+    assert!(before.err.contains(why), "{}", before.err);
+}
+
+#[test]
+fn variables_that_srun_sets() {
+    let c = cluster(1);
+    let port = shell(&c, "srun printenv SLURM_SRUN_COMM_PORT").out;
+    assert!(port.trim().parse::<u16>().is_ok_and(|p| p > 0), "{port}");
+    let named = "A=1 srun --export=A,B=2 /usr/bin/env | grep -c 'B=2'";
+    check(&c, named, 0, "1\n", "");
+    let user = "unset USER; srun -o u.%u true; ls u.*";
+    let name = nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap();
+    let name = name.unwrap().name;
+    check(&c, user, 0, &format!("u.{name}\n"), "");
+    let account = "sbatch -H -Q --parsable -A MyAcct --wrap true >/dev/null; squeue -h -o %a";
+    check(&c, account, 0, "myacct\n", "");
+}
