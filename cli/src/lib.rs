@@ -40,6 +40,7 @@ pub mod stat;
 pub mod steps;
 pub mod submit;
 pub mod table;
+pub mod users;
 pub mod wait;
 pub mod when;
 pub mod words;

@@ -275,11 +275,7 @@ fn sinks(options: &RunOptions, wanted: &Wanted, step: &Step) -> anyhow::Result<S
 
 /// The login name of who runs this, else the number.
 fn own_name() -> String {
-    let uid = nix::unistd::getuid();
-    match nix::unistd::User::from_uid(uid) {
-        Ok(Some(user)) => user.name,
-        Ok(None) | Err(_) => uid.to_string(),
-    }
+    crate::users::me().unwrap_or_else(|| nix::unistd::getuid().to_string())
 }
 
 fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {

@@ -1,8 +1,9 @@
 //! What `squeue`, `sinfo`, `sacct` and the small reports share: what the cluster says of
 //! its jobs, how values are to look here and now, and the ends of a command that shows.
 
-use super::{clusters, say, users, words};
+use super::{clusters, say, words};
 use crate::call::CallError;
+use crate::users;
 use crate::{Context, exit, output, when};
 use cosy_model::Span;
 use cosy_model::api::{JobField, Reply, Request, Table};

@@ -28,7 +28,6 @@ pub mod sstat;
 pub mod steps;
 pub mod strigger;
 pub mod submit;
-pub mod users;
 pub mod waiting;
 pub mod words;
 

@@ -2,9 +2,10 @@
 //! controller's memory, ended ones and their steps out of its store, steps that run from
 //! their nodes.
 
-use super::{looking, steps, users};
+use super::{looking, steps};
 use crate::Context;
 use crate::call::CallError;
+use crate::users;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
 use cosy_model::job::CancelNote;
 use cosy_model::step::StepInfo;

@@ -4,7 +4,8 @@
 
 use super::looking;
 use super::records::{self, Records};
-use super::{accounts, clusters, error, say, users};
+use super::{accounts, clusters, error, say};
+use crate::users;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::hostlist;

@@ -107,7 +107,7 @@ fn filter(context: &Context, wanted: &Wanted) -> Result<Option<JobFilter>, u8> {
         filter.users = vec![rustix::process::getuid().as_raw().to_string()];
     }
     if let Some(user) = &wanted.user
-        && !super::users::exists(user)
+        && !crate::users::exists(user)
     {
         error(context, &format!("Invalid user name: {user}"));
         return Err(exit::FAILED);

@@ -5,8 +5,9 @@
 //! the cluster only where a column needs it.
 
 use super::looking::{self, Wanted};
-use super::{accounts, clusters, error, say, steps, users};
+use super::{accounts, clusters, error, say, steps};
 use crate::call::CallError;
+use crate::users;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};

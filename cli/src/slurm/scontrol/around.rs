@@ -2,7 +2,8 @@
 //! shown need it.
 
 use super::Session;
-use crate::slurm::{clusters, users};
+use crate::slurm::clusters;
+use crate::users;
 use cosy_model::Settings;
 use cosy_model::api::{JobField, NodeInfo, QueueInfo, Reply, Request, Table};
 use cosy_slurm::job::Surroundings;

@@ -1,7 +1,8 @@
 //! `scontrol update`: of what, the words themselves tell.
 
 use super::{Session, too_few_for_update};
-use crate::slurm::{clusters, error, say, users, words};
+use crate::slurm::{clusters, error, say, words};
+use crate::users;
 use crate::{exit, when};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode, Span};
