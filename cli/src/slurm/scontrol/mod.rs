@@ -139,7 +139,7 @@ impl Session<'_> {
             Command::Quiet => self.set(|s| s.quiet = true),
             Command::All | Command::Hide => exit::OK,
             Command::Verbose => self.set(|s| s.verbose = true),
-            Command::Help => self.told(&control::help()),
+            Command::Help => self.told(&control::commands()),
             Command::Version => self.told(&format!("{VERSION}\n")),
             Command::Show => self.show(first, rest),
             Command::Hold => self.steer(Act::Hold, first, rest),

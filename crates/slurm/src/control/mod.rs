@@ -159,19 +159,25 @@ impl Entity {
 
 /// The text of `--help`.
 pub fn help() -> String {
-    let mut text = crate::table::help("scontrol [OPTIONS] [COMMAND ...]", OPTIONS);
+    let options = crate::table::help("scontrol [OPTIONS] [COMMAND ...]", OPTIONS);
+    format!("{options}\n{}", commands())
+}
+
+/// What the command `help` says: the commands, and what `show` knows.
+pub fn commands() -> String {
+    let mut text = String::new();
     let mut list = |title: &str, words: &mut dyn Iterator<Item = (&str, &str)>| {
-        text.push_str(&format!("\n{title}\n"));
+        text.push_str(&format!("{title}\n"));
         for (word, about) in words {
             text.push_str(&format!("  {word:<18}{about}\n"));
         }
     };
     list(
-        "Commands:",
+        "Valid <COMMAND> values are:",
         &mut Command::ALL.iter().map(|(_, w, a)| (*w, *a)),
     );
     list(
-        "show ENTITY [ID]:",
+        "\nshow ENTITY [ID]:",
         &mut Entity::ALL.iter().map(|(_, w, a)| (*w, *a)),
     );
     text
@@ -200,6 +206,18 @@ pub fn words_of(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn help_lists_what_there_is() {
+        let listed = super::commands();
+        for (_, word, about) in Command::ALL.iter() {
+            let line = format!("  {word:<18}{about}\n");
+            assert!(listed.contains(&line), "{word}");
+        }
+        assert!(!listed.contains("--"), "{listed}");
+        let help = super::help();
+        assert!(help.contains("--oneliner") && help.ends_with(&listed));
+    }
 
     #[test]
     fn commands() {
