@@ -23,6 +23,7 @@ pub mod programs;
 pub mod python;
 pub mod resv;
 pub mod run;
+pub mod shell;
 pub mod system;
 pub mod wait;
 

@@ -5,64 +5,18 @@
 
 use cosy_model::{JobId, JobState};
 use cosy_tests::mpi::Mpi;
-use cosy_tests::run::{Output, finish, run, spawn};
+use cosy_tests::run::{finish, spawn};
+use cosy_tests::shell::{batch, check, read, shell, shell_command, submit_text as submit};
 use cosy_tests::{Cluster, Options, system, wait};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 
 fn cluster(nodes: usize) -> Cluster {
     Cluster::start(nodes, Options::default())
-}
-
-fn shell_command(c: &Cluster, line: &str) -> Command {
-    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", line])
-        .current_dir(c.work())
-        .env("PATH", path)
-        .env("COSY_SOCKET", c.socket());
-    command
-}
-
-/// A whole line as a shell has it, with nothing on standard input.
-#[track_caller]
-fn shell(c: &Cluster, line: &str) -> Output {
-    run(&mut shell_command(c, line))
-}
-
-/// Runs `line` and compares exit code, standard output and standard error.
-#[track_caller]
-fn check(c: &Cluster, line: &str, code: i32, stdout: &str, stderr: &str) {
-    let output = shell(c, line);
-    let got = (output.code, output.out.as_str(), output.err.as_str());
-    assert_eq!(got, (code, stdout, stderr), "{line}");
-}
-
-/// Submits a script's text and gives its output when it has ended.
-#[track_caller]
-fn batch(c: &Cluster, options: &str, text: &str) -> (JobId, String) {
-    let job = submit(c, options, text);
-    c.until_end(job);
-    (job, read(c, &format!("slurm-{job}.out")))
-}
-
-#[track_caller]
-fn submit(c: &Cluster, options: &str, text: &str) -> JobId {
-    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
-    let text = format!("#!/bin/sh\nPATH={path}\n{text}\n");
-    fs::write(c.work().join("script.sh"), text).unwrap();
-    let output = shell(c, &format!("sbatch --parsable {options} script.sh"));
-    let id = output.out.trim().parse();
-    JobId(id.unwrap_or_else(|_| panic!("{options}: {}", output.err)))
-}
-
-fn read(c: &Cluster, name: &str) -> String {
-    fs::read_to_string(c.work().join(name)).unwrap_or_default()
 }
 
 /// The value of a variable in the output of `env`.

@@ -3,49 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_model::JobId;
-use cosy_tests::run::{Output, run};
+use cosy_tests::shell::{batch, check, shell};
 use cosy_tests::{Cluster, Options};
 use std::fs;
-use std::process::Command;
 
 fn cluster(nodes: usize) -> Cluster {
     Cluster::start(nodes, Options::default())
-}
-
-/// A whole line as a shell has it, with nothing on standard input.
-#[track_caller]
-fn shell(c: &Cluster, line: &str) -> Output {
-    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", line])
-        .current_dir(c.work())
-        .env("PATH", path)
-        .env("COSY_SOCKET", c.socket());
-    run(&mut command)
-}
-
-/// Runs `line` and compares exit code, standard output and standard error.
-#[track_caller]
-fn check(c: &Cluster, line: &str, code: i32, stdout: &str, stderr: &str) {
-    let output = shell(c, line);
-    let got = (output.code, output.out.as_str(), output.err.as_str());
-    assert_eq!(got, (code, stdout, stderr), "{line}");
-}
-
-/// Submits a script's text and gives its output when it has ended.
-#[track_caller]
-fn batch(c: &Cluster, options: &str, text: &str) -> (JobId, String) {
-    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
-    let text = format!("#!/bin/sh\nPATH={path}\n{text}\n");
-    fs::write(c.work().join("script.sh"), text).unwrap();
-    let output = shell(c, &format!("sbatch --parsable {options} script.sh"));
-    let id = output.out.trim().parse();
-    let job = JobId(id.unwrap_or_else(|_| panic!("{options}: {}", output.err)));
-    c.until_end(job);
-    let out = fs::read_to_string(c.work().join(format!("slurm-{job}.out")));
-    (job, out.unwrap_or_default())
 }
 
 #[test]

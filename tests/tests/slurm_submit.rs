@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
-use cosy_tests::run::{Output, run};
+use cosy_tests::shell::{check, read, shell, submit};
 use cosy_tests::{Cluster, Options};
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 fn cluster(nodes: usize) -> Cluster {
     let c = Cluster::start(nodes, Options::default());
@@ -23,38 +23,6 @@ fn cluster(nodes: usize) -> Cluster {
         fs::write(c.work().join(name), text).unwrap();
     }
     c
-}
-
-/// A whole line as a shell has it, with nothing on standard input.
-#[track_caller]
-fn shell(c: &Cluster, line: &str) -> Output {
-    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
-    let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", line])
-        .current_dir(c.work())
-        .env("PATH", path);
-    run(command.env("COSY_SOCKET", c.socket()))
-}
-
-/// Runs `line` and compares exit code, standard output and standard error.
-#[track_caller]
-fn check(c: &Cluster, line: &str, code: i32, stdout: &str, stderr: &str) {
-    let output = shell(c, line);
-    let got = (output.code, output.out.as_str(), output.err.as_str());
-    assert_eq!(got, (code, stdout, stderr), "{line}");
-}
-
-/// The id that `sbatch --parsable` with these options prints.
-#[track_caller]
-fn submit(c: &Cluster, options: &str) -> JobId {
-    let output = shell(c, &format!("sbatch --parsable {options}"));
-    let id = output.out.trim().parse();
-    JobId(id.unwrap_or_else(|_| panic!("{options}: {}", output.err)))
-}
-
-fn read(c: &Cluster, name: &str) -> String {
-    fs::read_to_string(c.work().join(name)).unwrap_or_default()
 }
 
 const HINT: &str = "Try \"sbatch --help\" for more information\n";

@@ -319,9 +319,8 @@ impl Jobs<'_> {
 
 /// Whether the job waits or runs.
 fn is_live(table: &Table, row: usize) -> bool {
-    let word = table.text(row, JobField::State);
-    let over = |s: &JobState| s.word() == word && (s.is_end() || *s == JobState::Completing);
-    !JobState::ALL.iter().any(over)
+    let state = table.text(row, JobField::State).parse::<JobState>();
+    !state.is_ok_and(|s| s.is_end() || s == JobState::Completing)
 }
 
 /// Asks on the terminal.

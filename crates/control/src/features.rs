@@ -1,9 +1,9 @@
 //! Features that are alternatives: which nodes a job may have, given that each node must
 //! have one of several groups, or that all nodes must have the same one.
 //!
-//! The planner gets one set of nodes, and numbers of nodes by set. Of groups of which all nodes must have the same one,
-//! that group is chosen which has most idle nodes when the job is placed; a job that waits
-//! is placed anew about once a second.
+//! The planner gets one set of nodes, and numbers of nodes by set. Of groups of which all
+//! nodes must have the same one, that group is chosen which has most idle nodes when the job
+//! is placed; a job that waits is placed anew about once a second.
 //! Source: sbatch(1), `--constraint`.
 
 use crate::controller::Controller;

@@ -23,14 +23,13 @@ impl Controller {
         let (wanted, what) = match news {
             News::Began => (mail.begin, "began".to_owned()),
             News::Requeued => (mail.requeue, "was requeued".to_owned()),
-            News::Share(WHOLE) => (
-                mail.limit_shares.contains(&WHOLE),
-                "has reached its time limit".to_owned(),
-            ),
-            News::Share(share) => (
-                mail.limit_shares.contains(share),
-                format!("has reached {share} % of its time limit"),
-            ),
+            News::Share(share) => {
+                let what = match *share {
+                    WHOLE => "has reached its time limit".to_owned(),
+                    share => format!("has reached {share} % of its time limit"),
+                };
+                (mail.limit_shares.contains(share), what)
+            }
             News::Ended(end) => {
                 let state = end.state();
                 let failed = state != cosy_model::JobState::Completed;

@@ -140,7 +140,7 @@ impl Controller {
         }
     }
 
-    /// One row for the waiting tasks of an array that look alike.
+    /// Waiting tasks of one array, held alike, become one row.
     fn fold_arrays<'a>(&self, live: &[&'a Job]) -> Vec<Row<'a>> {
         let mut rows: Vec<Row<'a>> = Vec::with_capacity(live.len());
         let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
@@ -619,7 +619,6 @@ fn passes_common(filter: &JobFilter, job: &Submitted) -> bool {
         && has(&filter.accounts, job.spec.account.as_deref().unwrap_or(""))
 }
 
-/// Waiting tasks of one array, held alike and for one reason, become one row.
 /// How often a job was begun anew; one that waits to be is counted as begun.
 fn restarts(row: &Row<'_>, attempt: Attempt) -> u64 {
     let again = matches!(row, Row::Live(j) | Row::Fold(j, ..) if j.is_waiting());

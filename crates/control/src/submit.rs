@@ -481,12 +481,12 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many features there are in groups, counting each group once more.
-/// Names in groups whose nodes are counted.
+/// The same of all groups whose nodes are counted.
 pub(crate) fn in_counted(all: &[CountedFeatures]) -> usize {
     all.iter().map(|counted| features_in(&counted.any)).sum()
 }
 
+/// How many features there are in groups, counting each group once more.
 fn features_in(groups: &[Vec<String>]) -> usize {
     groups
         .iter()

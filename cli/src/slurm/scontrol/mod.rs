@@ -19,6 +19,8 @@ mod wait;
 use self::steer::Act;
 use super::{VERSION, say};
 use crate::{Context, exit, output};
+use cosy_model::JobState;
+use cosy_model::api::{JobField, Table};
 use cosy_slurm::control::{self, Command, OPTIONS};
 use cosy_slurm::getopt::{self, Order};
 use cosy_slurm::table;
@@ -82,6 +84,12 @@ pub fn run(context: &Context) -> u8 {
         [] => session.interactive(),
         words => session.command(words).unwrap_or(exit::OK),
     }
+}
+
+/// Whether nothing more happens to the job.
+fn has_ended(table: &Table, row: usize) -> bool {
+    let state = table.text(row, JobField::State).parse();
+    state.is_ok_and(JobState::is_end)
 }
 
 impl Session<'_> {

@@ -3,7 +3,7 @@
 //! Each word on the command line is one request, so that what is said of it stands where
 //! Slurm has it. Holding and releasing say their sentence twice when it is a refusal.
 
-use super::{Session, too_few};
+use super::{Session, has_ended, too_few};
 use crate::exit;
 use crate::slurm::{say, words};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
@@ -131,11 +131,7 @@ impl Session<'_> {
         let Ok(table) = self.table(ids.to_vec(), &[JobField::State], true) else {
             return false;
         };
-        let over = |row| {
-            let word = table.text(row, JobField::State);
-            JobState::ALL.iter().any(|s| s.word() == word && s.is_end())
-        };
-        (0..table.rows).all(over)
+        (0..table.rows).all(|row| has_ended(&table, row))
     }
 }
 

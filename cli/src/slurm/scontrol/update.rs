@@ -1,11 +1,11 @@
 //! `scontrol update`: of what, the words themselves tell.
 
-use super::{Session, too_few_for_update};
+use super::{Session, has_ended, too_few_for_update};
 use crate::slurm::{clusters, error, say, words};
 use crate::users;
 use crate::{exit, when};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::{JobState, Refusal, RefusalCode, Span};
+use cosy_model::{Refusal, RefusalCode, Span};
 use cosy_slurm::control::job::{self, Limit, Mistake, Update};
 use cosy_slurm::control::pairs::{Subject, subject};
 use cosy_slurm::{says, targets};
@@ -85,11 +85,7 @@ impl Session<'_> {
             Ok(_) => return Err(says::UNSPECIFIED.to_owned()),
             Err(e) => return Err(words::of_call(&e).to_owned()),
         };
-        let is_over = |row: &usize| {
-            let word = table.text(*row, JobField::State);
-            JobState::ALL.iter().any(|s| s.word() == word && s.is_end())
-        };
-        let live = (0..table.rows).filter(|row| !is_over(row));
+        let live = (0..table.rows).filter(|row| !has_ended(&table, *row));
         let mut ids: Vec<i64> = live
             .filter_map(|row| {
                 let array = table.number(row, JobField::ArrayId);
@@ -243,11 +239,7 @@ impl Session<'_> {
             let Some(task) = task.and_then(|t| u64::try_from(t).ok()) else {
                 continue;
             };
-            let state = table.text(row, JobField::State);
-            let ended = JobState::ALL
-                .iter()
-                .any(|s| s.word() == state && s.is_end());
-            match (ended, table.text(row, JobField::Nodes)) {
+            match (has_ended(&table, row), table.text(row, JobField::Nodes)) {
                 (false, _) => live.push(task),
                 (true, "") => {} // ended before it was a job of its own
                 (true, _) => over.push(task),

@@ -126,7 +126,7 @@ fn one_of(word: &str) -> Option<JobRef> {
 }
 
 fn state_of(word: &str) -> Option<JobState> {
-    JobState::ALL.into_iter().find(|s| s.word() == word)
+    word.parse().ok()
 }
 
 /// To a file, or to standard output for `-`.

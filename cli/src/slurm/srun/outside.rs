@@ -50,8 +50,9 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     let (attendant, allocated) = got.map_err(Stop::Code)?;
     let job = attendant.job();
     let there = attendant.presence();
-    if let Some(facts) = Facts::read(&allocated.variables.0) {
-        tell_job(asked, &facts);
+    let facts = Facts::read(&allocated.variables.0);
+    if let Some(facts) = &facts {
+        tell_job(asked, facts);
     }
     let mut wanted = step::wanted(
         asked,
@@ -59,9 +60,8 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
         variables(&environment, &allocated, &wishes),
     )?;
     wanted.spec.cores_per_task = wishes.cores_per_task;
-    if let Some(tasks) = filling(&wishes, &allocated) {
-        wanted.spec.tasks = Some(tasks);
-        wanted.spec.nodes = Some(allocated_nodes(&allocated));
+    if let Some((nodes, tasks)) = facts.and_then(|facts| filling(&wishes, &facts.cores)) {
+        (wanted.spec.nodes, wanted.spec.tasks) = (Some(nodes), Some(tasks));
     }
     let done = place::outside(&allocated.entry).and_then(|(stream, _)| {
         run::go(SRUN.name(), &options, wanted, job, stream, Some(attendant))
@@ -78,18 +78,15 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     }
 }
 
-/// Whole nodes that were asked for by the cores of a task are filled with tasks.
-fn filling(wishes: &Wishes, allocated: &Allocated) -> Option<u32> {
+/// Whole nodes that were asked for by the cores of a task are filled with tasks: how many
+/// nodes, and how many tasks, given the cores of each node.
+fn filling(wishes: &Wishes, cores: &[u32]) -> Option<(u32, u32)> {
     let given = wishes.tasks.is_some() || wishes.tasks_per_node.is_some();
     let each = wishes.cores_per_task.filter(|c| !given && *c > 0)?;
-    let facts = Facts::read(&allocated.variables.0).filter(|_| wishes.exclusive == Some(true))?;
-    let tasks = facts.cores.iter().map(|cores| cores / each);
-    Some(tasks.fold(0, u32::saturating_add)).filter(|n| *n > 0)
-}
-
-fn allocated_nodes(allocated: &Allocated) -> u32 {
-    let facts = Facts::read(&allocated.variables.0).unwrap_or_default();
-    u32::try_from(facts.cores.len()).unwrap_or(u32::MAX)
+    let tasks = cores.iter().map(|cores| cores / each);
+    let tasks = tasks.fold(0, u32::saturating_add);
+    let nodes = u32::try_from(cores.len()).unwrap_or(u32::MAX);
+    (wishes.exclusive == Some(true) && tasks > 0).then_some((nodes, tasks))
 }
 
 /// The job around the step.

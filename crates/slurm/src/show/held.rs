@@ -5,7 +5,7 @@ use crate::job::JobView;
 use cosy_model::api::JobField;
 use std::collections::BTreeMap;
 
-/// Adds the lines.
+/// Adds the lines: nodes that hold the same cores and GPUs together.
 pub fn details(sheet: &mut Sheet, job: &JobView<'_>) {
     let memory = job.count(JobField::MemoryPerNode);
     let gpus: BTreeMap<&str, &str> = parts(job.text(JobField::GpuIds)).collect();

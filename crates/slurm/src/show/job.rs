@@ -313,7 +313,6 @@ fn short_size(mib: u64) -> String {
     }
 }
 
-/// Which cores of which nodes; nodes that hold the same ones together.
 fn program(sheet: &mut Sheet, job: &JobView<'_>) {
     let features = match job.text(JobField::Constraint) {
         "" => job.text(JobField::Features),
