@@ -25,8 +25,8 @@ use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -46,8 +46,8 @@ const PROBE: Duration = Duration::from_millis(500);
 pub enum Input {
     /// Something happened.
     Event(Box<Event>),
-    /// A commit of that generation failed, and why.
-    CommitFailed(u64, String),
+    /// Nothing but a reason to look for a failed commit.
+    Wake,
     /// Finish what is under way and stop.
     Stop,
 }
@@ -63,6 +63,44 @@ enum ToWriter {
         generation: u64,
         done: SyncSender<()>,
     },
+}
+
+/// A commit that failed, on its way from the writer to the core.
+///
+/// The writer never waits for the core, since the core may be waiting for the writer: it
+/// leaves word here, and the core looks here in every turn. A full mailbox wakes the core
+/// as well as a message would.
+#[derive(Clone, Debug)]
+struct Failure {
+    /// Generation, and why.
+    last: Arc<Mutex<Option<(u64, String)>>>,
+    core: mpsc::Sender<Input>,
+}
+
+impl Failure {
+    fn new(core: mpsc::Sender<Input>) -> Self {
+        Self {
+            last: Arc::default(),
+            core,
+        }
+    }
+
+    /// Leaves word; never waits.
+    fn tell(&self, generation: u64, why: String) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, why));
+        let _ = self.core.try_send(Input::Wake);
+    }
+
+    /// Why that generation's commit failed, told once.
+    fn of(&self, generation: u64) -> Option<String> {
+        let last = self
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        last.filter(|(failed, _)| *failed == generation)
+            .map(|(_, why)| why)
+    }
 }
 
 /// Handles of the two threads.
@@ -88,7 +126,7 @@ pub struct Parts {
     /// The controller as loaded.
     pub controller: Controller,
     /// The present configuration, to rebuild with.
-    pub config: Arc<std::sync::Mutex<ClusterConfig>>,
+    pub config: Arc<Mutex<ClusterConfig>>,
     /// Connections.
     pub hub: Arc<Hub>,
     /// Everything else that effects ask for.
@@ -108,13 +146,14 @@ pub struct Parts {
 pub fn start(parts: Parts) -> std::io::Result<Engine> {
     let (to_writer, from_core) = sync_channel(BATCHES);
     let (input, inbox) = parts.inputs;
+    let failure = Failure::new(input);
     let writer = Writer {
         store: parts.store,
         hub: parts.hub.clone(),
         outside: parts.outside,
         key: parts.key,
         payloads: Payloads::default(),
-        core: input,
+        failure: failure.clone(),
         failed: None,
     };
     let core = Core {
@@ -124,6 +163,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         config: parts.config,
         hub: parts.hub,
         inbox,
+        failure,
         writer: to_writer,
         wakeup: parts.wakeup,
     };
@@ -142,9 +182,10 @@ struct Core {
     controller: Controller,
     generation: u64,
     database: PathBuf,
-    config: Arc<std::sync::Mutex<ClusterConfig>>,
+    config: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
     inbox: mpsc::Receiver<Input>,
+    failure: Failure,
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Time>,
 }
@@ -155,14 +196,14 @@ impl Core {
             let mut next = Some(first);
             let mut stop = false;
             let mut taken = 0;
+            if let Some(why) = self.failure.of(self.generation) {
+                self.rebuild(&why);
+            }
             let now = clock::now();
             while let Some(input) = next {
                 match input {
                     Input::Event(event) => self.controller.handle(now, *event),
-                    Input::CommitFailed(generation, why) if generation == self.generation => {
-                        self.rebuild(&why);
-                    }
-                    Input::CommitFailed(..) => {}
+                    Input::Wake => {}
                     Input::Stop => stop = true,
                 }
                 taken += 1;
@@ -235,7 +276,7 @@ impl Core {
                     _ => {}
                 },
                 Input::Stop => std::process::exit(0),
-                Input::CommitFailed(..) => {}
+                Input::Wake => {}
             }
         }
         if dropped > 0 {
@@ -259,7 +300,7 @@ struct Writer {
     outside: Outside,
     key: KeyPair,
     payloads: Payloads,
-    core: mpsc::Sender<Input>,
+    failure: Failure,
     /// The generation whose commit failed: its batches are refused.
     failed: Option<u64>,
 }
@@ -308,10 +349,7 @@ impl Writer {
             let why = short(&e);
             self.failed = Some(generation);
             self.refuse(batches, &why);
-            let _ = self
-                .core
-                .blocking_send(Input::CommitFailed(generation, why));
-            return;
+            return self.failure.tell(generation, why);
         }
         self.payloads.learn(&records);
         for effect in batches.into_iter().flat_map(|b| b.effects) {
@@ -499,4 +537,33 @@ impl Payloads {
 
 fn size(payload: &Payload) -> usize {
     payload.script.0.len() + payload.environment.0.len() + 64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_commit_is_told_without_waiting() {
+        let (core, mut inbox) = mpsc::channel(1);
+        let failure = Failure::new(core);
+        failure.tell(3, "full".into());
+        assert!(matches!(inbox.try_recv(), Ok(Input::Wake)));
+        assert_eq!(failure.of(3).as_deref(), Some("full"));
+        assert_eq!(failure.of(3), None);
+        // With a full mailbox it would hang here; what is in the mailbox wakes the core.
+        for _ in 0..3 {
+            failure.tell(4, "full again".into());
+        }
+        assert!(matches!(inbox.try_recv(), Ok(Input::Wake)));
+        assert_eq!(failure.of(4).as_deref(), Some("full again"));
+    }
+
+    #[test]
+    fn a_commit_of_an_earlier_generation_is_past() {
+        let (core, _inbox) = mpsc::channel(1);
+        let failure = Failure::new(core);
+        failure.tell(3, "full".into());
+        assert_eq!(failure.of(4), None);
+    }
 }
