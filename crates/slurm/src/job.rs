@@ -170,9 +170,11 @@ impl<'t> JobView<'t> {
 
     /// The number that the row is known by alone; of a row of waiting tasks the array's.
     pub fn raw_id(&self) -> i64 {
+        let several = |tasks: &str| tasks.contains(['-', ',']);
         let id = match (self.folded(), self.task) {
-            (Some(_), _) | (None, Some(_)) => self.number(JobField::ArrayId),
-            (None, None) => None,
+            (Some(tasks), _) if several(tasks) => self.number(JobField::ArrayId),
+            (None, Some(_)) => self.number(JobField::ArrayId),
+            (Some(_) | None, None) | (Some(_), Some(_)) => None,
         };
         id.unwrap_or_else(|| self.count(JobField::Id))
     }
@@ -488,6 +490,20 @@ pub(crate) mod tests {
             .collect();
         assert_eq!(whole, [(Some(4), 11)]);
         assert_eq!(view(0).folded(), Some("1-3,8%2"));
+        assert_eq!(view(0).raw_id(), 7);
+    }
+
+    #[test]
+    fn a_row_of_one_waiting_task_has_that_tasks_number() {
+        use JobField as F;
+        let row = |tasks, id| {
+            let table = table(&[&[(F::Ref, tasks), (F::ArrayId, "7"), (F::Id, id)]]);
+            JobView::new(&table, 0, &Surroundings::default()).raw_id()
+        };
+        assert_eq!(row("7_[2]", "9"), 9);
+        assert_eq!(row("7_[2%1]", "9"), 9);
+        assert_eq!(row("7_[2,5]", "9"), 7);
+        assert_eq!(row("7_[5]", "7"), 7, "the last task has the array's");
     }
 
     #[test]
