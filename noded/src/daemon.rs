@@ -469,6 +469,7 @@ impl Daemon {
         };
         let nodes = self.describe();
         self.say(&NodeReport::Register { nodes, inventory });
+        self.say(&NodeReport::Figures(detect::figures()));
         self.real(Node::repeat_reports);
         if self.problem.is_some() {
             self.say_health();
@@ -614,7 +615,7 @@ impl Daemon {
         timers.heartbeat = timers.heartbeat.min(now + self.heartbeat);
         if now >= timers.heartbeat {
             timers.heartbeat = now + self.heartbeat;
-            self.say(&NodeReport::Heartbeat);
+            self.say(&NodeReport::Figures(detect::figures()));
         }
         if now >= timers.sync {
             timers.sync = now + SYNC_INTERVAL;

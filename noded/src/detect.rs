@@ -1,7 +1,7 @@
 //! What this machine has: processors, memory, disk, and since when it runs.
 
 use crate::config::Config;
-use cosy_model::node::Machine;
+use cosy_model::node::{Figures, Machine};
 use cosy_model::{Amounts, MiB, Time};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -26,14 +26,36 @@ pub fn processors() -> Vec<u32> {
 /// All memory of the machine.
 pub fn memory() -> MiB {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    MiB(memory_in(&text).unwrap_or(0) / 1024)
+    MiB(memory_in(&text, "MemTotal:").unwrap_or(0) / 1024)
 }
 
-fn memory_in(meminfo: &str) -> Option<u64> {
+/// So many kB stand beside `name` in `/proc/meminfo`.
+fn memory_in(meminfo: &str, name: &str) -> Option<u64> {
     meminfo.lines().find_map(|line| {
-        let rest = line.strip_prefix("MemTotal:")?;
+        let rest = line.strip_prefix(name)?;
         rest.split_whitespace().next()?.parse().ok()
     })
+}
+
+/// How busy the machine is at this moment.
+pub fn figures() -> Figures {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    Figures {
+        load_hundredths: load_in(&load),
+        free_memory: memory_in(&memory, "MemFree:").map(|kb| MiB(kb / 1024)),
+    }
+}
+
+/// The first number of `/proc/loadavg`, in hundredths.
+fn load_in(loadavg: &str) -> Option<u32> {
+    let (whole, part) = loadavg.split_whitespace().next()?.split_once('.')?;
+    let hundredths: u32 = part.get(..2)?.parse().ok()?;
+    whole
+        .parse::<u32>()
+        .ok()?
+        .checked_mul(100)?
+        .checked_add(hundredths)
 }
 
 /// Size of the file system that `path` is on.
@@ -69,8 +91,7 @@ pub fn protected_from_oom() -> bool {
         .is_ok_and(|t| t.trim().parse::<i32>().is_ok_and(|n| n < 0))
 }
 
-/// The machine as the system tells it. Load and free memory change all the time and are not
-/// told: nobody would hear of the next figure.
+/// The machine as the system tells it, without what changes all the time: see [`figures`].
 pub fn machine() -> Machine {
     static STARTED: OnceLock<Time> = OnceLock::new();
     let text = |t: &std::ffi::OsStr| t.to_string_lossy().into_owned();
@@ -120,7 +141,19 @@ mod tests {
     #[test]
     fn meminfo() {
         let text = "MemTotal:       24684596 kB\nMemFree: 1 kB\n";
-        assert_eq!(memory_in(text), Some(24_684_596));
-        assert_eq!(memory_in("nothing"), None);
+        assert_eq!(memory_in(text, "MemTotal:"), Some(24_684_596));
+        assert_eq!(memory_in(text, "MemFree:"), Some(1));
+        assert_eq!(memory_in("nothing", "MemTotal:"), None);
+    }
+
+    #[test]
+    fn loads() {
+        assert_eq!(load_in("0.27 0.56 1.58 1/93 4321\n"), Some(27));
+        assert_eq!(load_in("12.05 1 2"), Some(1205));
+        for bad in ["", "1", "1.", "x.yz", "99999999999.00"] {
+            assert_eq!(load_in(bad), None, "{bad}");
+        }
+        let now = figures();
+        assert!(now.load_hundredths.is_some() && now.free_memory.is_some());
     }
 }

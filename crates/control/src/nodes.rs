@@ -5,7 +5,7 @@ use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::Record;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
-use cosy_model::node::{InventoryItem, Machine, NodeOrder, NodeSelf};
+use cosy_model::node::{Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -173,6 +173,16 @@ pub(crate) struct Link {
 }
 
 impl Controller {
+    /// The nodes of a link have told how busy they are.
+    pub(crate) fn note_figures(&mut self, link: LinkId, figures: Figures) {
+        let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+        for id in nodes.unwrap_or_default() {
+            let machine = &mut self.nodes[id.index()].machine;
+            machine.load_hundredths = figures.load_hundredths;
+            machine.free_memory = figures.free_memory;
+        }
+    }
+
     pub(crate) fn link_opened(
         &mut self,
         now: Time,

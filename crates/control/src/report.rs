@@ -30,6 +30,7 @@ impl Controller {
                 self.register(now, link, nodes, &inventory);
             }
             NodeReport::Heartbeat => {}
+            NodeReport::Figures(figures) => self.note_figures(link, figures),
             NodeReport::Prepared { key, node, failure } => {
                 if let Some(id) = self.node_on_link(link, &node) {
                     self.prepared(now, id, key, failure);

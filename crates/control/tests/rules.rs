@@ -1030,6 +1030,25 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
 }
 
 #[test]
+fn nodes_tell_how_busy_they_are() {
+    let mut world = World::new(config(2, 4));
+    let figures = Figures {
+        load_hundredths: Some(231),
+        free_memory: Some(MiB(11_709)),
+    };
+    world.report(1, NodeReport::Figures(figures));
+    let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+        panic!("no nodes")
+    };
+    let told = |n: usize| {
+        let machine = &nodes[n].machine;
+        (machine.load_hundredths, machine.free_memory)
+    };
+    assert_eq!(told(0), (None, None));
+    assert_eq!(told(1), (Some(231), Some(MiB(11_709))));
+}
+
+#[test]
 fn compute_nodes_pass_on_only_requests_of_users_with_a_job_there() {
     let mut world = World::new(config(2, 4));
     let ask = |world: &mut World, uid: u32, n: usize, claim: &str| {

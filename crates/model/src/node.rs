@@ -288,6 +288,16 @@ pub struct Machine {
     pub free_memory: Option<MiB>,
 }
 
+/// What changes all the time on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Load average of the last minute, in hundredths.
+    pub load_hundredths: Option<u32>,
+    /// Memory that is free.
+    pub free_memory: Option<MiB>,
+}
+
 /// A node as its daemon describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeSelf {
@@ -334,6 +344,8 @@ pub enum NodeReport {
     },
     /// Still alive.
     Heartbeat,
+    /// Still alive, and how busy the machine is.
+    Figures(Figures),
     /// The allocation is ready, or why not (the node should then be drained).
     Prepared {
         /// Which.

@@ -300,7 +300,7 @@ impl Bench {
     pub fn next_report(&mut self) -> NodeReport {
         loop {
             match self.next_from_link() {
-                NodeReport::Heartbeat => {}
+                NodeReport::Heartbeat | NodeReport::Figures(_) => {}
                 report => return report,
             }
         }

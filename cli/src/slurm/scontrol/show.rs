@@ -2,7 +2,7 @@
 
 use super::{Session, too_few};
 use crate::call::CallError;
-use crate::slurm::{clusters, error, say, words};
+use crate::slurm::{clusters, error, looking, say, words};
 use crate::{exit, output, when};
 use cosy_model::api::{NodeInfo, Reply, Request};
 use cosy_slurm::clock;
@@ -82,7 +82,8 @@ impl Session<'_> {
             Err(code) => return code,
         };
         self.head(all.len());
-        let sheet = |n: &NodeInfo| node::sheet(n, &self.zone).text(self.one_line);
+        let sheet =
+            |n: &NodeInfo| node::sheet(n, &self.zone, looking::release()).text(self.one_line);
         let Some(list) = id else {
             return self.told(&all.iter().map(sheet).collect::<String>());
         };

@@ -27,7 +27,7 @@ pub fn state(node: &NodeInfo) -> String {
 }
 
 /// One node with all it has.
-pub fn sheet(node: &NodeInfo, zone: &TimeZone) -> Sheet {
+pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
     let (has, used, machine) = (&node.amounts, &node.used, &node.machine);
     let features = node.features.join(",");
     let features = or_null(&features).to_owned();
@@ -54,7 +54,11 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone) -> Sheet {
             clean(or(&machine.address, &node.name)),
             clean(or(&machine.host, &node.name)),
             machine.port,
-            or_null(&clean(&node.version))
+            if node.version.is_empty() {
+                "(null)"
+            } else {
+                release
+            }
         ))
         .line(format!("OS={} ", or_null(&clean(&machine.os))))
         .line(format!(
@@ -222,7 +226,7 @@ pub(crate) mod tests {
         let check = |change: fn(&mut NodeInfo), want: &str| {
             let mut node = n5();
             change(&mut node);
-            let text = sheet(&node, &TimeZone::UTC).text(false);
+            let text = sheet(&node, &TimeZone::UTC, "22.05.11").text(false);
             assert!(text.contains(want), "{text}");
         };
         check(|_| {}, "\n   CPUAlloc=0 CPUEfctv=16 CPUTot=16 ");
