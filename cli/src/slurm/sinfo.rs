@@ -9,7 +9,7 @@ use cosy_model::reservation::{BarKind, PlanBar, ReservationState};
 use cosy_slurm::data;
 use cosy_slurm::show::reservation;
 use cosy_slurm::sinfo::cells::Look;
-use cosy_slurm::sinfo::options::{self, Asked, OPTIONS, Query};
+use cosy_slurm::sinfo::options::{self, Asked, OPTIONS, Query, SYNOPSIS};
 use cosy_slurm::sinfo::report::{self, Reserved};
 use cosy_slurm::sinfo::states::{Kept, WORDS};
 use cosy_slurm::sinfo::tree;
@@ -22,7 +22,10 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
         Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => looking::usage(context, OPTIONS),
+        Asked::Usage => {
+            output::print(SYNOPSIS);
+            exit::OK
+        }
         Asked::Version => looking::version(),
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
         Asked::BadState(word) => {
@@ -73,7 +76,10 @@ fn once(context: &Context, query: &Query) -> Result<(), Failed> {
         data::answer(spelling, release, "nodes", list, output::print);
         return Ok(());
     }
-    if query.long || query.iterate.is_some() {
+    if query.verbose > 0 {
+        output::print(&query.told());
+    }
+    if query.long || query.iterate.is_some() || query.verbose > 0 {
         output::print(&format!("{}\n", heading(&now)));
     }
     list(context, query, &partitions, &nodes, &now)

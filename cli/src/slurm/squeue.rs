@@ -16,6 +16,7 @@ use cosy_slurm::job::{JobView, Surroundings};
 use cosy_slurm::squeue::cells::{self, Look};
 use cosy_slurm::squeue::fields::Field;
 use cosy_slurm::squeue::options::{self, Asked, OPTIONS, Query, States};
+use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
 use std::time::Duration;
 
@@ -23,12 +24,12 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
         Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => looking::usage(context, OPTIONS),
+        Asked::Usage => usage(),
         Asked::Version => looking::version(),
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
         Asked::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
-            looking::usage(context, OPTIONS);
+            usage();
             exit::FAILED
         }
         Asked::Bad(text) => {
@@ -37,6 +38,11 @@ pub fn run(context: &Context) -> u8 {
         }
         Asked::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
     }
+}
+
+fn usage() -> u8 {
+    output::print(SYNOPSIS);
+    exit::OK
 }
 
 /// Why nothing was shown: it is told, this is the exit code.
@@ -56,7 +62,11 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
 
 fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed> {
     let now = when::now();
-    if (query.long || query.iterate.is_some()) && query.spelling.is_none() {
+    let plain = query.spelling.is_none();
+    if plain && query.verbose > 0 {
+        output::print(&query.told());
+    }
+    if plain && (query.long || query.iterate.is_some() || query.verbose > 0) {
         output::print(&format!("{}\n", cosy_slurm::stamp::heading(&now)));
     }
     let look = looking::look(&now, query.raw_sizes);

@@ -36,6 +36,7 @@ pub mod stepd;
 pub mod submit;
 pub mod table;
 pub mod targets;
+pub mod told;
 
 pub use reason::reason;
 pub use state::{NoState, SlurmState};

@@ -91,6 +91,16 @@ impl Row {
         }
     }
 
+    /// A line of the list of options.
+    fn line(&self) -> String {
+        let spelled = format!("  {}", self.spelled());
+        let gap = match spelled.len() + 2 > COLUMN {
+            true => format!("\n{:COLUMN$}", ""),
+            false => " ".repeat(COLUMN - spelled.len()),
+        };
+        format!("{spelled}{gap}{}\n", self.about)
+    }
+
     /// ` [-A NAME]`, or by its name where it has no letter.
     fn short_form(&self) -> String {
         let value = match self.opt.takes {
@@ -112,18 +122,21 @@ pub fn opts(rows: &[Row]) -> Vec<Opt> {
     rows.iter().map(|r| r.opt).collect()
 }
 
+/// Options about the text itself: they have a heading of their own, which clients look for.
+const HELP: [&str; 2] = ["help", "usage"];
+
 /// The text of `--help`: how it is called, then each option; the description of one with a
 /// long name stands below it.
 pub fn help(usage: &str, rows: &[Row]) -> String {
+    let listed = rows.iter().filter(|r| !r.about.is_empty());
+    let (about_help, others): (Vec<&Row>, Vec<&Row>) =
+        listed.partition(|r| HELP.contains(&r.opt.long));
     let mut text = format!("Usage: {usage}\n");
-    for row in rows.iter().filter(|r| !r.about.is_empty()) {
-        let spelled = format!("  {}", row.spelled());
-        let gap = match spelled.len() + 2 > COLUMN {
-            true => format!("\n{:COLUMN$}", ""),
-            false => " ".repeat(COLUMN - spelled.len()),
-        };
-        text.push_str(&format!("{spelled}{gap}{}\n", row.about));
+    others.iter().for_each(|row| text.push_str(&row.line()));
+    if !about_help.is_empty() {
+        text.push_str("\nHelp options:\n");
     }
+    about_help.iter().for_each(|row| text.push_str(&row.line()));
     text
 }
 
@@ -182,6 +195,7 @@ mod tests {
             Row::flag(b'h', "noheader", "no headings"),
             Row::value(b'j', "job", "ID[,...]", "these jobs"),
             Row::value(b'J', "jobs", "ID", "").also("job"),
+            Row::long_flag("help", "this help"),
             Row::long_flag("json", "JSON"),
             Row::long_value("a-very-long-option", "SOME-LONG-VALUE", "long").perhaps(),
         ];
@@ -192,12 +206,15 @@ mod tests {
             "      --json                      JSON",
             "      --a-very-long-option[=SOME-LONG-VALUE]",
             "                                  long",
+            "",
+            "Help options:",
+            "      --help                      this help",
         ];
         let text = help("squeue [OPTIONS]", &table);
         assert_eq!(text.lines().collect::<Vec<_>>(), want);
         assert_eq!(
             synopsis("squeue", &table),
-            "Usage: squeue [-h] [-j ID[,...]] [--json]\n              [--a-very-long-option[=SOME-LONG-VALUE]]\n"
+            "Usage: squeue [-h] [-j ID[,...]] [--help] [--json]\n              [--a-very-long-option[=SOME-LONG-VALUE]]\n"
         );
     }
 }

@@ -5,6 +5,7 @@ use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::squeue::options::{Format, list};
 use crate::table::{self, Row};
+use crate::told;
 use std::ffi::OsString;
 
 /// All options.
@@ -64,6 +65,12 @@ pub const OPTIONS: &[Row] = &[
     Row::long_flag("usage", "print a short summary of options"),
 ];
 
+/// What `--usage` prints: the options in the short form that clients know.
+pub const SYNOPSIS: &str = "\
+Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partition] [-n nodes]
+             [-S fields] [-o format] [-O Format] [--federation] [--local]
+";
+
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
@@ -104,6 +111,36 @@ pub struct Query {
     pub states: Vec<Filter>,
     /// Reservations.
     pub reservations: bool,
+    /// How often more was asked for.
+    pub verbose: u32,
+}
+
+impl Query {
+    /// What `-v` tells of the query.
+    pub fn told(&self) -> String {
+        const NOTHING: &str = "n/a";
+        let format = self.format.as_ref().map(|format| match format {
+            Format::Letters(text) | Format::Names(text) => text.as_str(),
+        });
+        let filtering = self.dead || self.responding || self.nodes.is_some();
+        let filtering = filtering || !self.partitions.is_empty() || !self.states.is_empty();
+        told::lines(&[
+            ("dead", self.dead.to_string()),
+            ("exact", u8::from(self.exact).to_string()),
+            ("filtering", filtering.to_string()),
+            ("format", told::text(format, "(null)")),
+            ("iterate", self.iterate.unwrap_or(0).to_string()),
+            ("long", self.long.to_string()),
+            ("no_header", self.bare.to_string()),
+            ("node_field", self.by_node.to_string()),
+            ("nodes", told::text(self.nodes.as_deref(), NOTHING)),
+            ("partition", told::words(&self.partitions, NOTHING)),
+            ("responding", self.responding.to_string()),
+            ("sort", told::text(self.sort.as_deref(), "(null)")),
+            ("summarize", self.summary.to_string()),
+            ("verbose", self.verbose.to_string()),
+        ])
+    }
 }
 
 /// What a command line asks for.
@@ -190,6 +227,7 @@ fn take(query: &mut Query, found: &Found) -> Result<(), Asked> {
         "sort" => query.sort = Some(text()),
         "states" => query.states = states(&text())?,
         "reservation" => query.reservations = true,
+        "verbose" => query.verbose += 1,
         // Nothing is hidden, and there is one cluster.
         _ => {}
     }
@@ -228,6 +266,44 @@ mod tests {
         assert_eq!(query("-t~foo"), Asked::BadState("foo".to_owned()));
         assert!(matches!(query("--nosuch"), Asked::Mistake(_)));
         assert_eq!(query("-V"), Asked::Version);
+    }
+
+    #[test]
+    fn the_synopsis_names_options_that_there_are() {
+        let words = SYNOPSIS.split(['[', ']', ' ', '\n']);
+        let (long, short): (Vec<&str>, Vec<&str>) = words
+            .filter(|w| w.starts_with('-'))
+            .partition(|w| w.starts_with("--"));
+        // `-b` is no option of the original any more either.
+        for letter in short
+            .iter()
+            .flat_map(|w| w[1..].bytes())
+            .filter(|l| *l != b'b')
+        {
+            let known = OPTIONS.iter().any(|row| row.opt.short == Some(letter));
+            assert!(known, "{}", char::from(letter));
+        }
+        for name in long {
+            assert!(
+                OPTIONS.iter().any(|row| row.opt.long == &name[2..]),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn verbose() {
+        let Asked::Report(q) = query("-v~-p~main,short~-i~3") else {
+            panic!("no report")
+        };
+        for line in [
+            "iterate     = 3",
+            "partition   = main,short",
+            "filtering   = true",
+            "verbose     = 1",
+        ] {
+            assert!(q.told().contains(&format!("\n{line}\n")), "{line}");
+        }
     }
 
     #[test]

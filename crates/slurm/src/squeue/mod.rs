@@ -9,4 +9,5 @@ pub mod options;
 pub mod order;
 pub mod report;
 pub mod steps;
+pub mod synopsis;
 pub mod tree;

@@ -5,6 +5,7 @@ use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::state::SlurmState;
 use crate::table::{self, Row};
+use crate::told;
 use std::ffi::OsString;
 
 /// All options.
@@ -158,6 +159,44 @@ pub struct Query {
     pub iterate: Option<u64>,
     /// JSON or YAML.
     pub spelling: Option<Spelling>,
+    /// How often more was asked for.
+    pub verbose: u32,
+}
+
+impl Query {
+    /// What `-v` tells of the query.
+    pub fn told(&self) -> String {
+        const NULL: &str = "(null)";
+        let words = |list: &[String]| told::words(list, NULL);
+        let format = self.format.as_ref().map(|format| match format {
+            Format::Letters(text) | Format::Names(text) => text.as_str(),
+        });
+        let all = self.states.as_deref();
+        told::lines(&[
+            (
+                "all",
+                all.is_some_and(|s| s.eq_ignore_ascii_case("all"))
+                    .to_string(),
+            ),
+            ("array", self.array.to_string()),
+            ("format", told::text(format, NULL)),
+            ("iterate", self.iterate.unwrap_or(0).to_string()),
+            ("job_flag", u8::from(!self.jobs.is_empty()).to_string()),
+            ("jobs", words(&self.jobs)),
+            ("licenses", words(&self.licenses)),
+            ("names", words(&self.names)),
+            ("nodes", told::text(self.nodes.as_deref(), "")),
+            ("partitions", words(&self.partitions)),
+            ("reservation", told::text(self.reservation.as_deref(), NULL)),
+            ("sort", told::text(self.sort.as_deref(), NULL)),
+            ("start_flag", u8::from(self.start).to_string()),
+            ("states", told::text(all, NULL)),
+            ("step_flag", u8::from(self.steps.is_some()).to_string()),
+            ("steps", words(self.steps.as_deref().unwrap_or_default())),
+            ("users", words(&self.users)),
+            ("verbose", self.verbose.to_string()),
+        ])
+    }
 }
 
 /// What a command line asks for.
@@ -255,6 +294,7 @@ fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result
         "states" => query.states = Some(text()),
         "steps" => query.steps = Some(words()),
         "user" => query.users = words(),
+        "verbose" => query.verbose += 1,
         // Nothing is hidden, and there is one cluster.
         _ => {}
     }
@@ -350,6 +390,21 @@ mod tests {
         assert_eq!(q.steps, Some(Vec::new()));
         assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);
         assert_eq!(report("--start", &[]).states.as_deref(), Some("PENDING"));
+    }
+
+    #[test]
+    fn verbose() {
+        let q = report("-vv~-i~5~-t~PD,R~-p~main,short", &[]);
+        let told = q.told();
+        for line in [
+            "iterate     = 5",
+            "states      = PD,R",
+            "verbose     = 2",
+            "users       = (null)",
+        ] {
+            assert!(told.contains(&format!("\n{line}\n")), "{line} in {told}");
+        }
+        assert_eq!(report("", &[]).verbose, 0);
     }
 
     #[test]
