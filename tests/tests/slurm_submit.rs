@@ -192,6 +192,8 @@ fn scripts_from_everywhere() {
     );
     fs::write(c.work().join("args.sh"), "#!/bin/sh\necho \"$#:$1:$2\"\n").unwrap();
     ran("sbatch -W -o f args.sh 'one two' -n", "f", "2:one two:-n\n");
+    fs::write(c.work().join("front"), "echo front; exit 0\n").unwrap();
+    ran("sbatch -W -o g --bbf front ok.sh", "g", "front\n");
 }
 
 #[test]
@@ -342,6 +344,15 @@ fn what_is_taken_as_the_original_takes_it() {
     check(&c, line, 1, "", what);
     let licensed = submit(&c, "-L lic --wrap true");
     assert_eq!(c.until_end(licensed).outcome(), (JobState::Completed, 0));
+    // What is only recorded is shown again.
+    let shown = |options: &str| {
+        let held = submit(&c, &format!("-H {options} --wrap true"));
+        let line = format!("scontrol show job {held} | grep -o 'OverS.*Contiguous=.'");
+        shell(&c, &line).out
+    };
+    assert_eq!(shown("-s"), "OverSubscribe=YES Contiguous=0\n");
+    assert_eq!(shown("--contiguous"), "OverSubscribe=OK Contiguous=1\n");
+    assert_eq!(shown("--exclusive"), "OverSubscribe=NO Contiguous=0\n");
     // More nodes than there are: it waits until there are.
     let large = submit(&c, "-N 99 --wrap true");
     c.until(large, "it waits", |row| row.state == JobState::Waiting);

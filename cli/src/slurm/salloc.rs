@@ -13,7 +13,7 @@ use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::{Wishes, check_set_aside};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -64,8 +64,11 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let options: Vec<Found> = [&submit::environment(SALLOC)[..], &parsed.found].concat();
-    let read = submit::wishes(SALLOC, &options).and_then(|(w, own)| Ok((w, Own::read(&own)?)));
+    let environment = submit::environment(SALLOC);
+    let options: Vec<Found> = [&environment[..], &parsed.found].concat();
+    let read = check_set_aside(&environment, &parsed.found)
+        .and_then(|()| submit::wishes(SALLOC, &options))
+        .and_then(|(w, own)| Ok((w, Own::read(&own)?)));
     let (wishes, own) = match read {
         Ok(read) => read,
         Err(fault) => return fail(SALLOC, &fault),

@@ -6,7 +6,7 @@ use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::{Wishes, check_set_aside};
 use cosy_slurm::submit::{Fault, Program, directives};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -48,6 +48,7 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
         .any(|o| has(o, "ignore-pbs"));
     let script = batch.options(ignore_pbs)?;
     let all: Vec<Found> = [&script[..], &environment, line].concat();
+    check_set_aside(&environment, &[&script[..], line].concat())?;
     let (wishes, _) = submit::wishes(SBATCH, &all)?;
     if wishes.verbose > 0 {
         submit::describe(SBATCH, &all);
@@ -57,9 +58,13 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     let name = batch.default_name();
     let runs = batch.runs();
     let (spec, array) = submit::job(context, SBATCH, wishes.clone(), runs, &name)?;
+    let text = match &wishes.preamble {
+        Some(file) => files::with_preamble(&batch.text, file)?,
+        None => batch.text,
+    };
     let submission = Submission {
         spec,
-        script: OsText(batch.text),
+        script: OsText(text),
         array,
     };
     if wishes.test_only {

@@ -87,6 +87,8 @@ pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell<'_> {
         JobField::Require => text(cosy_model::fold(&request.require)),
         JobField::Sets => text(request.sets.join(",")),
         JobField::Exclusive => flag(request.exclusive || job.is_exclusive()),
+        JobField::Oversubscribe => flag(request.oversubscribe),
+        JobField::Contiguous => flag(request.contiguous),
         JobField::Gres => text(gres(request)),
         JobField::Constraint => text(constraint(request)),
         JobField::Batch => flag(matches!(spec.program, Program::Script { .. })),

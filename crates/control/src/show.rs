@@ -240,6 +240,8 @@ impl Controller {
             | JobField::AskedTasks
             | JobField::Require
             | JobField::Exclusive
+            | JobField::Oversubscribe
+            | JobField::Contiguous
             | JobField::Gres
             | JobField::Constraint
             | JobField::Batch
@@ -852,6 +854,8 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
         | JobField::AskedTasks
         | JobField::Require
         | JobField::Exclusive
+        | JobField::Oversubscribe
+        | JobField::Contiguous
         | JobField::Gres
         | JobField::Constraint
         | JobField::Batch

@@ -265,6 +265,10 @@ job_fields! {
     Require = "require", Text;
     /// Whole nodes.
     Exclusive = "exclusive", Flag;
+    /// Sharing its cores with others was offered.
+    Oversubscribe = "oversubscribe", Flag;
+    /// Nodes side by side were asked for.
+    Contiguous = "contiguous", Flag;
     /// GPUs and other countable resources on each node as asked for: `gpu:a100:2,fpga:1`.
     Gres = "gres", Text;
     /// Features asked for as one expression: `a&(b|c)`, `[rack1|rack2]`.

@@ -74,6 +74,12 @@ pub struct ResourceRequest {
     /// Whole nodes, shared with nobody.
     #[serde(default)]
     pub exclusive: bool,
+    /// Sharing its cores with others was offered; recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oversubscribe: bool,
+    /// Nodes side by side were asked for; recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contiguous: bool,
     /// Each node is given cores and memory for one task, however many tasks it gets; without
     /// effect on whole nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -119,6 +125,8 @@ impl Default for ResourceRequest {
             gpu_types: crate::Counted::default(),
             other_per_node: crate::Counted::default(),
             exclusive: false,
+            oversubscribe: false,
+            contiguous: false,
             overcommit: false,
             features: Vec::new(),
             any_features: Vec::new(),

@@ -185,6 +185,17 @@ impl<'t> JobView<'t> {
         base.unwrap_or_else(|| self.count(JobField::Id))
     }
 
+    /// Whether it shares what it holds: `NO` whole nodes, `YES` also its cores, `OK` nodes.
+    pub fn oversubscribe(&self) -> &'static str {
+        if self.flag(JobField::Exclusive) {
+            "NO"
+        } else if self.flag(JobField::Oversubscribe) {
+            "YES"
+        } else {
+            "OK"
+        }
+    }
+
     /// Number of cores held or asked for; at least one.
     pub fn cores(&self) -> i64 {
         self.count(JobField::Cores).max(1)
@@ -320,6 +331,8 @@ pub const TRES: &[JobField] = &[
     JobField::MinMemoryPerNode,
     JobField::Gpus,
 ];
+/// The fields that [`JobView::oversubscribe`] looks at.
+pub const OVERSUBSCRIBE: &[JobField] = &[JobField::Exclusive, JobField::Oversubscribe];
 /// The fields that [`JobView::reason`] looks at.
 pub const REASON: &[JobField] = &[
     JobField::State,

@@ -16,7 +16,7 @@ use crate::{Context, exit, output};
 use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::{Wishes, check_set_aside};
 use cosy_slurm::submit::{Fault, Program};
 use own::Own;
 use std::ffi::OsString;
@@ -56,6 +56,7 @@ enum Read {
 fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
     let environment = submit::environment(SRUN);
     let all: Vec<Found> = [&environment[..], line].concat();
+    check_set_aside(&environment, line)?;
     let (wishes, own) = submit::wishes(SRUN, &all)?;
     let (line_wishes, _) = submit::wishes(SRUN, line)?;
     let own = Own::read(&own)?;

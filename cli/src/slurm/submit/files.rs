@@ -89,6 +89,38 @@ pub fn script(name: Option<&OsString>) -> Result<Script, Fault> {
     Ok(script)
 }
 
+/// A script with the text of a file behind its first line, which names the interpreter.
+///
+/// # Errors
+/// The file cannot be read, or both are too long together.
+pub fn with_preamble(script: &[u8], file: &OsStr) -> Result<Vec<u8>, Fault> {
+    let unreadable = |_| Fault::error("Invalid --bbf specification");
+    let mut text = Vec::new();
+    let open = File::open(file).map_err(unreadable)?;
+    let most = SCRIPT_BYTES as u64 + 1;
+    let read = open.take(most).read_to_end(&mut text);
+    read.map_err(unreadable)?;
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    let first = script.iter().position(|b| *b == b'\n');
+    let (head, rest) = script.split_at(first.map_or(script.len(), |at| at + 1));
+    let head = match first {
+        Some(_) => head.to_vec(),
+        None => [head, b"\n"].concat(),
+    };
+    let whole = [&head[..], &text, rest].concat();
+    if whole.len() > SCRIPT_BYTES {
+        return Err(too_long());
+    }
+    check(&whole)?;
+    Ok(whole)
+}
+
+fn too_long() -> Fault {
+    Fault::refusal("Pathname of a file, directory or other parameter too long")
+}
+
 /// A name without a folder is looked for here first and then on the search path.
 fn locate(name: &OsStr) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default().join(name);
@@ -111,8 +143,7 @@ fn read_script(open: io::Result<impl Read>, name: &str) -> Result<Vec<u8>, Fault
         Err(_) => return Err(unreadable()),
     }
     if text.len() > SCRIPT_BYTES {
-        let text = "Pathname of a file, directory or other parameter too long";
-        return Err(Fault::refusal(text));
+        return Err(too_long());
     }
     Ok(text)
 }
@@ -169,6 +200,23 @@ mod tests {
         test(b"\x7fELF\0", "does not look like a batch script");
         test(b"#!/bin/sh\r\n", "DOS line breaks");
         test(b"#!/bin/sh\n\0", "NULL character");
+    }
+
+    #[test]
+    fn files_in_front_of_scripts() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("front");
+        let check = |script: &str, front: &str, want: &str| {
+            std::fs::write(&file, front).unwrap();
+            let got = with_preamble(script.as_bytes(), file.as_os_str()).unwrap();
+            assert_eq!(String::from_utf8_lossy(&got), want);
+        };
+        check("#!/bin/sh\nls\n", "echo a", "#!/bin/sh\necho a\nls\n");
+        check("#!/bin/sh", "echo a\n", "#!/bin/sh\necho a\n");
+        let gone = dir.path().join("gone");
+        let fault = with_preamble(b"#!/bin/sh\n", gone.as_os_str()).unwrap_err();
+        let text = fault.text(Program::Sbatch);
+        assert_eq!(text, "sbatch: error: Invalid --bbf specification\n");
     }
 
     #[test]

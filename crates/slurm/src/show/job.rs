@@ -83,6 +83,8 @@ pub const FIELDS: &[JobField] = &[
     JobField::Features,
     JobField::Constraint,
     JobField::Exclusive,
+    JobField::Oversubscribe,
+    JobField::Contiguous,
     JobField::Licenses,
     JobField::Reservation,
     JobField::Command,
@@ -332,12 +334,9 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
         ))
         .maybe(reservation)
         .line(format!(
-            "OverSubscribe={} Contiguous=0 Licenses={} Network=(null)",
-            if job.flag(JobField::Exclusive) {
-                "NO"
-            } else {
-                "OK"
-            },
+            "OverSubscribe={} Contiguous={} Licenses={} Network=(null)",
+            job.oversubscribe(),
+            job.count(JobField::Contiguous),
             text(job, JobField::Licenses)
         ))
         .line(format!("Command={}", text(job, JobField::Command)))

@@ -54,7 +54,7 @@ fields! {
     ArrayJobId 'F' ["arrayjobid"] "ARRAY_JOB_ID" &[F::ArrayId, F::Id];
     GroupName 'g' ["groupname"] "GROUP" &[F::Gid];
     GroupId 'G' ["groupid"] "GROUP" &[F::Gid];
-    OverSubscribe 'h' ["oversubscribe", "shared"] "OVER_SUBSCRIBE" &[F::Exclusive];
+    OverSubscribe 'h' ["oversubscribe", "shared"] "OVER_SUBSCRIBE" job::OVERSUBSCRIBE;
     SocketsPerNode 'H' ["sockets"] "SOCKETS_PER_NODE" &[];
     JobArrayId 'i' ["jobarrayid"] "JOBID" &[F::Ref];
     CoresPerSocket 'I' ["cores"] "CORES_PER_SOCKET" &[];
@@ -69,7 +69,7 @@ fields! {
     ReqNodes 'n' ["reqnodes"] "REQ_NODES" &[F::Require];
     NodeList 'N' ["nodelist"] "NODELIST" &[F::Nodes];
     Command 'o' ["command"] "COMMAND" &[F::Command];
-    Contiguous 'O' ["contiguous"] "CONTIGUOUS" &[];
+    Contiguous 'O' ["contiguous"] "CONTIGUOUS" &[F::Contiguous];
     Priority 'p' ["priority"] "PRIORITY" &[F::Priority];
     Partition 'P' ["partition"] "PARTITION" &[F::Queue];
     Qos 'q' ["qos"] "QOS" &[F::Qos];

@@ -53,6 +53,7 @@ pub fn needs() -> Vec<F> {
         F::Avoid,
         F::Comment,
         F::Exclusive,
+        F::Contiguous,
         F::Gres,
         F::BatchHost,
         F::Batch,
@@ -163,7 +164,7 @@ fn request(all: &mut Entries, job: &JobView<'_>) {
     add(
         all,
         [
-            ("contiguous", false.into()),
+            ("contiguous", job.flag(F::Contiguous).into()),
             ("core_spec", Data::Null),
             ("thread_spec", Data::Null),
             ("cores_per_socket", Data::Null),

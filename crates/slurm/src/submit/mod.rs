@@ -62,7 +62,9 @@ pub enum Line {
     Plain(String),
     /// Behind `sbatch: error: `.
     Error(String),
-    /// Behind that and `Batch job submission failed: `.
+    /// Behind `sbatch: fatal: `.
+    Fatal(String),
+    /// Behind `sbatch: error: ` and `Batch job submission failed: `.
     Refusal(String),
 }
 
@@ -80,6 +82,14 @@ impl Fault {
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             lines: vec![Line::Error(text.into())],
+            code: 1,
+        }
+    }
+
+    /// The same, told as one that ends the program.
+    pub fn fatal(text: impl Into<String>) -> Self {
+        Self {
+            lines: vec![Line::Fatal(text.into())],
             code: 1,
         }
     }
@@ -111,6 +121,7 @@ impl Fault {
         let one = |line: &Line| match line {
             Line::Plain(text) => format!("{text}\n"),
             Line::Error(text) => format!("{name}: error: {text}\n"),
+            Line::Fatal(text) => format!("{name}: fatal: {text}\n"),
             Line::Refusal(text) => format!("{name}: error: {}: {text}\n", program.refusal()),
         };
         self.lines.iter().map(one).collect()

@@ -183,6 +183,8 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         cores_per_task: wishes.cores_per_task.unwrap_or(1),
         disk_per_node: wishes.disk.unwrap_or_default(),
         exclusive: wishes.exclusive.unwrap_or(false),
+        oversubscribe: wishes.exclusive == Some(false),
+        contiguous: wishes.contiguous,
         overcommit: wishes.overcommit,
         features: features.all,
         any_features: features.any,

@@ -106,7 +106,7 @@ const fn alias(of: Programs, spelling: &'static str, name: &'static str, takes: 
     }
 }
 
-const NO_BUFFERS: Status = Refused("there are no burst buffers here");
+const NO_BUFFERS: Status = Ignored("there are no burst buffers here");
 const NO_FEDERATION: Status = Refused("clusters here know nothing of each other");
 const FREQUENCY: Status = Ignored("clock rates are left to the nodes");
 const PROFILING: Status = Ignored("nothing is sampled while jobs run");
@@ -117,7 +117,7 @@ const PLACED: Status = Ignored("nodes are taken in the order of the configuratio
 const BINDING: Status = Ignored("the system binds tasks to the cores of their job");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [Entry; 146] = [
+pub static TABLE: [Entry; 147] = [
     both(
         SBATCH,
         b'a',
@@ -154,7 +154,15 @@ pub static TABLE: [Entry; 146] = [
     ),
     long(ALL, "bb", Value, "=SPEC", NO_BUFFERS, "burst buffers"),
     long(
-        ALL,
+        SBATCH,
+        "bbf",
+        Value,
+        "=FILE",
+        Done,
+        "put this file in front of the script",
+    ),
+    long(
+        RUN_ALLOC,
         "bbf",
         Value,
         "=FILE",

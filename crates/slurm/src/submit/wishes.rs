@@ -102,6 +102,8 @@ pub struct Wishes {
     pub disk: Option<MiB>,
     /// `--exclusive`, `--oversubscribe`.
     pub exclusive: Option<bool>,
+    /// `--contiguous`.
+    pub contiguous: bool,
     /// `--overcommit`.
     pub overcommit: bool,
     /// `--use-min-nodes`.
@@ -166,6 +168,8 @@ pub struct Wishes {
     pub test_only: bool,
     /// `--wait` of sbatch.
     pub wait: bool,
+    /// `--bbf`.
+    pub preamble: Option<OsString>,
     /// `--wrap`.
     pub wrap: Option<String>,
     /// Lines to print for options that mean nothing here, without doubles.
@@ -201,13 +205,15 @@ impl Wishes {
             }
             Status::Refused(why) => return Err(refused(found.name, why, scene)),
         }
-        if found.name == "core-spec" || found.name == "thread-spec" {
-            self.remark(
-                "error: Ignoring -S since it's not allowed by configuration \
-                 (AllowSpecResourcesUsage = No)"
-                    .to_owned(),
-            );
-        }
+        let spelled = match found.name {
+            CORE_SPEC => "-S",
+            THREAD_SPEC => "--thread-spec",
+            _ => return Ok(()),
+        };
+        self.remark(format!(
+            "error: Ignoring {spelled} since it's not allowed by configuration \
+             (AllowSpecResourcesUsage = No)"
+        ));
         Ok(())
     }
 
@@ -307,6 +313,7 @@ impl Wishes {
             "tmp" => self.disk = Some(size()?),
             "exclusive" => self.exclusive = Some(exclusive(found)?),
             "oversubscribe" => self.exclusive = Some(false),
+            "contiguous" => self.contiguous = true,
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
             _ => return Ok(false),
@@ -323,6 +330,7 @@ impl Wishes {
             "input" => self.input = value,
             "nodefile" => self.nodefile = value,
             "export-file" => self.export_file = value,
+            "bbf" => self.preamble = value,
             "open-mode" => self.open_mode = Some(open_mode(found)?),
             "export" => self.export = Some(export(found)),
             "propagate" => self.propagate = Propagate::read(given(found).as_deref())?,
@@ -357,6 +365,32 @@ impl Wishes {
         mail.to = self.mail_user.clone().unwrap_or_default();
         mail
     }
+}
+
+const CORE_SPEC: &str = "core-spec";
+const THREAD_SPEC: &str = "thread-spec";
+
+/// Refuses cores and threads to set aside together; what was written goes over the
+/// environment.
+///
+/// # Errors
+/// The original's sentence for both.
+pub fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+    let has = |options: &[Found], name| options.iter().any(|f| f.name == name);
+    let both = |options| has(options, CORE_SPEC) && has(options, THREAD_SPEC);
+    let any = has(written, CORE_SPEC) || has(written, THREAD_SPEC);
+    if both(written) {
+        return Err(Fault::fatal(
+            "-S/--core-spec and --thred-spec options are mutually exclusive",
+        ));
+    }
+    if both(environment) && !any {
+        return Err(Fault::fatal(
+            "Both --core-spec and --thread-spec set using environment variables. Those options \
+             are mutually exclusive.",
+        ));
+    }
+    Ok(())
 }
 
 /// A value that was given, as text.
@@ -520,6 +554,7 @@ mod tests {
             read("--exclusive -s", false).unwrap().exclusive,
             Some(false)
         );
+        assert!(read("--contiguous", false).unwrap().contiguous);
         assert!(
             read("--hint=nomultithread", false)
                 .unwrap()
@@ -617,6 +652,30 @@ mod tests {
         );
         let root = read("--uid=0", true).unwrap_err().text(Program::Sbatch);
         assert!(root.contains("not available"), "{root}");
+    }
+
+    #[test]
+    fn cores_and_threads_to_set_aside() {
+        let options = |names: &[&'static str]| -> Vec<Found> {
+            let one = |name: &&'static str| Found {
+                name,
+                value: Some("1".into()),
+            };
+            names.iter().map(one).collect()
+        };
+        let check = |environment: &[&'static str], line: &[&'static str], want: &str| {
+            let got = check_set_aside(&options(environment), &options(line));
+            let text = got.map_or_else(|fault| fault.text(Program::Salloc), |()| String::new());
+            assert!(
+                text.contains(want) && text.is_empty() == want.is_empty(),
+                "{text}"
+            );
+        };
+        let both = ["core-spec", "thread-spec"];
+        check(&[], &both, "salloc: fatal: -S/--core-spec and");
+        check(&both, &[], "salloc: fatal: Both --core-spec and");
+        check(&both, &["core-spec"], "");
+        check(&["core-spec"], &["thread-spec"], "");
     }
 
     #[test]
