@@ -3,7 +3,7 @@
 //! Only says what is asked for; whether it may be is the controller's business. Source:
 //! scontrol(1), "JOBS - SPECIFICATIONS FOR UPDATE COMMAND", captures of 22.05.
 
-use super::pairs::Pair;
+use super::pairs::{Pair, pairs};
 use crate::submit::when::{Past, limit, point};
 use crate::submit::{constraint, count, depend, gres, mail};
 use cosy_model::api::JobChange;
@@ -115,12 +115,11 @@ impl Mistake {
 /// The first word that makes no sense.
 pub fn read(words: &[String], now: &Zoned) -> Result<Update, Mistake> {
     let mut update = Update::default();
-    let has_ids = words
-        .iter()
-        .any(|w| Pair::of(w).key(NAMES) == Some("JobId"));
-    for word in words {
-        let pair = Pair::of(word);
-        let key = pair.key(NAMES).ok_or_else(|| Mistake::unsupported(word))?;
+    let pairs = pairs(words, &["Nice"]);
+    let has_ids = pairs.iter().any(|p| p.key(NAMES) == Some("JobId"));
+    for pair in &pairs {
+        let key = pair.key(NAMES);
+        let key = key.ok_or_else(|| Mistake::unsupported(pair.word))?;
         match key {
             "JobId" => update.ids = pair.text().to_owned(),
             "JobName" | "Name" if !has_ids => update.named = Some(pair.text().to_owned()),
@@ -128,7 +127,7 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Update, Mistake> {
             "ReservationName" => update.reservation = Some(pair.text().to_owned()),
             "TimeLimit" => update.limit = Some(limit_of(pair.text())?),
             "Contiguous" => update.needs_admin = true,
-            _ => set(&mut update, key, &pair, now)?,
+            _ => set(&mut update, key, pair, now)?,
         }
     }
     Ok(update)

@@ -42,6 +42,21 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// The words as pairs: the value of a name without `=` is the next word. Those of `alone` need
+/// none.
+pub fn pairs<'a>(words: &'a [String], alone: &[&str]) -> Vec<Pair<'a>> {
+    let mut words = words.iter();
+    let mut all = Vec::with_capacity(words.len());
+    while let Some(word) = words.next() {
+        let mut pair = Pair::of(word);
+        if pair.value.is_none() && pair.key(alone).is_none() {
+            pair.value = words.next().map(String::as_str);
+        }
+        all.push(pair);
+    }
+    all
+}
+
 /// What an update is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
@@ -94,6 +109,22 @@ mod tests {
         check("Ti=5", None, "5");
         check("é=1", None, "1");
         check("Foo=1", None, "1");
+    }
+
+    #[test]
+    fn values_as_words_of_their_own() {
+        let check = |line: &str, want: &[(&str, Option<&str>)]| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let got = pairs(&words, &["Nice"]);
+            let got: Vec<_> = got.iter().map(|p| (p.name, p.value)).collect();
+            assert_eq!(got, want, "{line}");
+        };
+        check("a=1 b=2", &[("a", Some("1")), ("b", Some("2"))]);
+        check(
+            "a 1 nice b=2",
+            &[("a", Some("1")), ("nice", None), ("b", Some("2"))],
+        );
+        check("a=1 b", &[("a", Some("1")), ("b", None)]);
     }
 
     #[test]
