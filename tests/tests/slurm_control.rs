@@ -97,6 +97,17 @@ fn what_runs_can_be_measured() {
 #[test]
 fn accounts_come_and_go() {
     let c = cluster(1);
+    let told = run(&c, "sacctmgr show config").expect(0).out;
+    assert!(told.contains("\nAccountingStorageType   = accounting_storage/none\n"));
+    assert!(
+        told.contains("\nSLURM_CONF ") && !told.contains("KillWait"),
+        "{told}"
+    );
+    let told = run(&c, "sacctmgr --usage").expect(0).out;
+    assert!(
+        told.contains("\n     add account                Names=\n"),
+        "{told}"
+    );
     run(&c, "sacctmgr -i add account physics").expect(0);
     for user in ["ann", "bob"] {
         run(&c, &format!("sacctmgr -i add user {user} account=physics")).expect(0);

@@ -301,6 +301,7 @@ fn records_of_jobs_and_steps() {
         .expect(0)
         .out;
     assert_eq!(line.matches('|').count() + 1, all.len(), "{line}");
+    c.run(&["seff", "-h"]).expect(1);
     let seff = c.run(&["seff", &bad.to_string()]).expect(0).out;
     assert!(
         seff.contains("State: FAILED (exit code 3)\nCores: 1\n"),

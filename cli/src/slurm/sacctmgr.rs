@@ -13,14 +13,14 @@ use cosy_model::{RefusalCode, Settings};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::getopt::{self, Order};
 use cosy_slurm::manage::{self, List, Look};
+use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
+use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-
-const USAGE: &str = "sacctmgr [OPTIONS] [COMMAND ENTITY [SPECIFICATION ...]]";
 
 const OPTIONS: &[Row] = &[
     Row::flag(b'h', "help", "say what options there are, and exit"),
-    Row::flag(b'i', "immediate", "accepted: nothing is asked"),
+    Row::flag(b'i', "immediate", "commit changes immediately: as always"),
     Row::flag(b'n', "noheader", "without the line of titles"),
     Row::flag(b'o', "oneliner", "accepted"),
     Row::flag(b'p', "parsable", "columns end with '|'"),
@@ -49,8 +49,7 @@ pub fn run(context: &Context) -> u8 {
     };
     for found in &parsed.found {
         match found.name {
-            "help" => output::print(&table::help(USAGE, OPTIONS)),
-            "usage" => output::print(&table::usage(USAGE, OPTIONS)),
+            "help" | "usage" => output::print(&manage::help(OPTIONS)),
             "version" => output::print(&format!("{VERSION}\n")),
             name => {
                 it.option(name);
@@ -105,6 +104,10 @@ impl Manager<'_> {
                     .get(..command.len())
                     .is_some_and(|w| w.eq_ignore_ascii_case(command))
         };
+        if is("help", 3) {
+            output::print(&manage::help(OPTIONS));
+            return exit::OK;
+        }
         if is("list", 3) || is("show", 3) {
             return self.show(rest);
         }
@@ -139,6 +142,9 @@ impl Manager<'_> {
             );
             return exit::FAILED;
         };
+        if "configuration".starts_with(&first.to_ascii_lowercase()) && first.len() >= 2 {
+            return self.show_configuration();
+        }
         let Some(list) = List::of(first) else {
             say(&format!("No valid entity in list command: {first}"));
             return exit::FAILED;
@@ -170,6 +176,25 @@ impl Manager<'_> {
         let rows: Vec<Cells> = rows.into_iter().filter(|r| wanted.passes(r)).collect();
         let cell = |row: &Cells, name: &str| row.get(name).cloned().unwrap_or_default();
         output::print(&manage::text(&columns, &rows, &self.look, cell));
+        exit::OK
+    }
+
+    /// What of the configuration is about accounting.
+    fn show_configuration(&self) -> u8 {
+        let settings = match self.settings() {
+            Ok(settings) => settings,
+            Err(e) => {
+                say(&format!("sacctmgr: error: {e}"));
+                return exit::FAILED;
+            }
+        };
+        let text = config::accounting(config::Facts {
+            settings: &settings,
+            memory: None,
+            version: VERSION.trim_start_matches("slurm "),
+            zone: &TimeZone::system(),
+        });
+        output::print(&text);
         exit::OK
     }
 

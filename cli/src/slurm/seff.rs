@@ -15,7 +15,7 @@ pub fn run(context: &Context) -> u8 {
         match word.to_string_lossy().as_ref() {
             "-h" | "--help" => {
                 output::print(USAGE);
-                return exit::OK;
+                return exit::FAILED;
             }
             "-v" | "-V" | "--version" => return looking::version(),
             "-d" => {}

@@ -10,24 +10,20 @@ use cosy_model::step::JobUse;
 use cosy_model::{JobId, JobState};
 use cosy_slurm::getopt::hint;
 use cosy_slurm::sacct::cells::{Look, cell};
-use cosy_slurm::sacct::fields;
 use cosy_slurm::sacct::form::{heading, line};
 use cosy_slurm::sacct::options::Asked;
 use cosy_slurm::sacct::rows::{Part, Row, Usage};
-use cosy_slurm::sacct::sstat::{self, FIELDS, OPTIONS, Query};
+use cosy_slurm::sacct::sstat::{self, Query};
 use std::collections::BTreeMap;
 
 /// Runs `sstat`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match sstat::read(context.args()) {
         Ok(query) => report(context, &query),
-        Err(Asked::Help) => looking::help(context, OPTIONS),
-        Err(Asked::Usage) => looking::usage(context, OPTIONS),
+        Err(Asked::Help) => told(&sstat::help()),
+        Err(Asked::Usage) => told(sstat::USAGE),
         Err(Asked::Version) => looking::version(),
-        Err(Asked::Fields) => {
-            output::print(&fields::help(FIELDS));
-            exit::OK
-        }
+        Err(Asked::Fields) => told(&sstat::names()),
         Err(Asked::Mistake(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));
@@ -39,6 +35,11 @@ pub fn run(context: &Context) -> u8 {
         }
         Err(Asked::Report(_)) => exit::FAILED,
     }
+}
+
+fn told(text: &str) -> u8 {
+    output::print(text);
+    exit::OK
 }
 
 fn report(context: &Context, query: &Query) -> u8 {

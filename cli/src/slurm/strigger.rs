@@ -9,14 +9,14 @@ use crate::{Context, exit};
 use cosy_slurm::getopt::{Opt, Takes};
 use cosy_slurm::table::Row;
 
-const USAGE: &str = "strigger [--get | --set | --clear] [OPTIONS]";
+const USAGE: &str = "strigger [--set | --get | --clear] [OPTIONS]";
 
 /// What makes up a trigger is read, so that a command line that is fine is refused for what
 /// it wants and not for how it is written.
 const OPTIONS: &[Row] = &[
-    Row::long_flag("get", "list triggers: there are none"),
-    Row::long_flag("set", "refused: there are no triggers here"),
-    Row::long_flag("clear", "refused: there are no triggers here"),
+    Row::long_flag("set", "create a trigger: refused, there are none here"),
+    Row::long_flag("get", "get trigger information: a list without lines"),
+    Row::long_flag("clear", "delete a trigger: refused, there are none here"),
     Row::hidden(Opt::both(b'a', "primary_slurmctld_failure", Takes::Nothing)),
     Row::hidden(Opt::both(
         b'A',
@@ -32,7 +32,7 @@ const OPTIONS: &[Row] = &[
     Row::hidden(Opt::both(b'I', "idle", Takes::Nothing)),
     Row::value(b'j', "jobid", "ID", "only those of this job"),
     Row::value(b'M', "cluster", "NAME", "cluster: only this one here"),
-    Row::value(b'n', "node", "NODES", "only those of these nodes"),
+    Row::value(b'n', "node", "host", "only those of these nodes").perhaps(),
     Row::flag(b'N', "noheader", "without the line of titles"),
     Row::value(b'o', "offset", "SECONDS", "how long before or after"),
     Row::value(b'p', "program", "PATH", "what to run"),
@@ -42,7 +42,7 @@ const OPTIONS: &[Row] = &[
     Row::hidden(Opt::both(b'u', "up", Takes::Nothing)),
     Row::long_value("flags", "FLAGS", "flags of a trigger"),
     Row::long_value("user", "NAME", "only those of this user"),
-    Row::flag(b'v', "verbose", "accepted"),
+    Row::flag(b'v', "verbose", "print detailed messages: accepted"),
     Row::flag(b'V', "version", "say the version, and exit"),
     Row::long_flag("help", "say what options there are, and exit"),
     Row::long_flag("usage", "say how it is called, and exit"),

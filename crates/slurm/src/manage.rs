@@ -4,6 +4,7 @@
 //! sacctmgr(1).
 
 use crate::show::clean;
+use crate::table::Row;
 
 /// A column: the name that `format=` knows it by, its title, its width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -260,6 +261,66 @@ impl List {
             Self::Nothing(columns) => columns,
         }
     }
+}
+
+/// Commands, and what each does.
+const COMMANDS: &[(&str, &str)] = &[
+    ("add <ENTITY> <SPECS>", "an account, or users of one"),
+    ("delete <ENTITY> <SPECS>", "the same, gone"),
+    ("list <ENTITY> [<SPECS>]", "what there is"),
+    (
+        "modify <ENTITY> <SPECS>",
+        "refused: limits are in cosy.toml",
+    ),
+    ("show <ENTITY> [<SPECS>]", "the same as list"),
+    ("version", "display tool version number"),
+];
+
+/// What each pair of command and entity takes.
+const PAIRS: &[(&str, &str)] = &[
+    ("add account", "Names="),
+    ("delete account", "Names="),
+    ("list accounts", "Format=, Names="),
+    ("add user", "Accounts=, Names="),
+    ("delete user", "Accounts=, Names="),
+    ("list users", "Accounts=, Format=, Names=, WithAssoc"),
+    ("list associations", "Accounts=, Format=, Users="),
+    (
+        "add cluster, modify cluster",
+        "refused: cosy.toml is the cluster",
+    ),
+    (
+        "add qos, modify qos, delete qos",
+        "refused: there is one, normal",
+    ),
+];
+
+/// The text of `--help` and `--usage`.
+pub fn help(options: &[Row]) -> String {
+    let mut text = "sacctmgr [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:\n".to_owned();
+    let mut lines = |title: &str, pairs: &mut dyn Iterator<Item = (String, &str)>| {
+        text.push_str(title);
+        pairs.for_each(|(what, about)| text.push_str(&format!("     {what:<26} {about}\n")));
+    };
+    let option = |row: &Row| {
+        let short = row.opt.short.map(|s| format!("-{} or ", char::from(s)));
+        let spelled = format!("{}--{}:", short.unwrap_or_default(), row.opt.long);
+        (spelled, row.about)
+    };
+    let word = |(what, about): &(&'static str, &'static str)| ((*what).to_owned(), *about);
+    lines("", &mut options.iter().map(option));
+    lines(
+        "\n  Valid <COMMAND> values are:\n",
+        &mut COMMANDS.iter().map(word),
+    );
+    let names: Vec<&str> = LISTS.iter().map(|(name, ..)| *name).collect();
+    let title = format!(
+        "\n  <ENTITY> may be one of these, shortened as you like:\n     {}\n\n  \
+         <SPECS> are different for each command entity pair:\n",
+        names.join(" ")
+    );
+    lines(&title, &mut PAIRS.iter().map(word));
+    text
 }
 
 /// A column as it is to be printed.

@@ -177,7 +177,7 @@ pub fn commands() -> String {
         &mut Command::ALL.iter().map(|(_, w, a)| (*w, *a)),
     );
     list(
-        "\nshow ENTITY [ID]:",
+        "\nshow <ENTITY> [<ID>]:",
         &mut Entity::ALL.iter().map(|(_, w, a)| (*w, *a)),
     );
     text

@@ -4,8 +4,8 @@
 use super::rows::Row;
 use crate::job::{Asked, JobView};
 use crate::stamp::padded_or_unlimited;
-use cosy_model::Span;
 use cosy_model::api::JobField as F;
+use cosy_model::{JobState, Span};
 use std::fmt::Write;
 
 /// The report on one job, out of its records.
@@ -16,6 +16,10 @@ pub fn report(rows: &[Row<'_>]) -> String {
     let job = &whole.job;
     let mut text = String::new();
     heading(&mut text, whole);
+    if job.waits() {
+        text.push_str("Efficiency not available for jobs in the PENDING state.\n");
+        return text;
+    }
     let wall = whole.elapsed().secs();
     let core_wall = wall.saturating_mul(job.cores());
     let used = whole.usage().unwrap_or_default();
@@ -30,6 +34,9 @@ pub fn report(rows: &[Row<'_>]) -> String {
     );
     let _ = writeln!(text, "Job Wall-clock time: {}", clock(wall));
     memory(&mut text, rows, job);
+    if job.our_state() == JobState::Running {
+        text.push_str("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n");
+    }
     text
 }
 
@@ -160,6 +167,21 @@ mod tests {
             Memory Utilized: 150.00 MB\nMemory Efficiency: 14.64% of 1.00 GB (1.00 GB/node)\n";
         assert_eq!(report(&rows), want);
         assert_eq!(report(&[]), "");
+    }
+
+    #[test]
+    fn jobs_that_have_not_ended() {
+        let last = |state: &str| {
+            let table = table(&[&[(F::Id, "12"), (F::Ref, "12"), (F::State, state)]]);
+            let around = Surroundings::default();
+            let view = JobView::new(&table, 0, &around);
+            let text = report(&Row::of_job(view, &[], &[], None, Time(0)));
+            text.lines().last().unwrap_or_default().to_owned()
+        };
+        let waits = "Efficiency not available for jobs in the PENDING state.";
+        assert_eq!(last("waiting"), waits);
+        let runs = "WARNING: Efficiency statistics may be misleading for RUNNING jobs.";
+        assert_eq!(last("running"), runs);
     }
 
     #[test]

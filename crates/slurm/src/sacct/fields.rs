@@ -193,10 +193,16 @@ pub fn columns(text: &str) -> Result<Vec<Column>, String> {
 
 /// The text of `--helpformat`: all names, four in a line.
 pub fn help(all: &[Field]) -> String {
+    let names: Vec<&str> = all.iter().map(|field| field.name()).collect();
+    lines(&names)
+}
+
+/// Names, four in a line.
+pub(super) fn lines(names: &[&str]) -> String {
     let mut text = String::new();
-    for line in all.chunks(4) {
-        for field in line {
-            text.push_str(&format!("{:<20}", field.name()));
+    for line in names.chunks(4) {
+        for name in line {
+            text.push_str(&format!("{name:<20}"));
         }
         text.push('\n');
     }

@@ -82,6 +82,38 @@ pub const FIELDS: &[Field] = &[
     Field::TRESUsageOutTot,
 ];
 
+/// Columns that are there as well, but only when they are named.
+const MORE: [Field; 3] = [Field::ConsumedEnergyRaw, Field::NodeList, Field::ReqCPUFreq];
+
+/// The text of `--helpformat`: all names in order.
+pub fn names() -> String {
+    let name = |field: &Field| match field {
+        Field::NodeList => "Nodelist",
+        other => other.name(),
+    };
+    let mut all: Vec<&str> = FIELDS.iter().chain(&MORE).map(name).collect();
+    all.sort_unstable();
+    fields::lines(&all)
+}
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text =
+        "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:\n".to_owned();
+    for row in OPTIONS {
+        let short = row
+            .opt
+            .short
+            .map_or(String::new(), |s| format!("-{}, ", char::from(s)));
+        let spelled = format!("{short}--{}:", row.opt.long);
+        text.push_str(&format!("      {spelled:<20} {}\n", row.about));
+    }
+    text
+}
+
+/// The text of `--usage`.
+pub const USAGE: &str = "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n";
+
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
@@ -141,7 +173,8 @@ pub fn read(args: &[OsString]) -> Result<Query, Other> {
 fn columns(text: &str) -> Result<Vec<Column>, Other> {
     let bad = |word: String| Other::Bad(format!("Invalid field requested: \"{word}\""));
     let columns = fields::columns(text).map_err(bad)?;
-    match columns.iter().find(|c| !FIELDS.contains(&c.field)) {
+    let known = |field: &Field| FIELDS.contains(field) || MORE.contains(field);
+    match columns.iter().find(|c| !known(&c.field)) {
         Some(column) => Err(bad(column.field.name().to_owned())),
         None => Ok(columns),
     }
@@ -162,6 +195,18 @@ mod tests {
         ), "{names}");
         assert!(names.ends_with(" TRESUsageOutTot "));
         assert_eq!(query.jobs, ["1"]);
+    }
+
+    #[test]
+    fn texts_about_itself() {
+        let names = names();
+        assert!(
+            names.starts_with("AveCPU              AveCPUFreq "),
+            "{names}"
+        );
+        assert_eq!(names.split_whitespace().count(), 50);
+        assert!(names.contains("Nodelist"));
+        assert!(help().contains("      -j, --jobs:          these jobs or steps\n"));
     }
 
     #[test]

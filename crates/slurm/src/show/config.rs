@@ -42,11 +42,17 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
             "cpu,mem,energy,node,billing,fs/disk,vmem,pages",
         ),
         fixed("AccountingStorageType", "accounting_storage/none"),
+        fixed("AcctGatherEnergyType", "acct_gather_energy/none"),
+        fixed("AcctGatherProfileType", "acct_gather_profile/none"),
+        fixed("AllowSpecResourcesUsage", "No"),
         fixed("AuthType", "auth/cosy"),
         fixed("BatchStartTimeout", "10 sec"),
         ("BOOT_TIME", clock::stamp(settings.started, facts.zone)),
+        fixed("BurstBufferType", NULL),
+        fixed("CliFilterPlugins", NULL),
         ("ClusterName", clean(&settings.cluster)),
         fixed("CompleteWait", "0 sec"),
+        fixed("CoreSpecPlugin", "core_spec/none"),
         fixed("CredType", "cred/cosy"),
         match memory {
             Some(per_core) => ("DefMemPerCPU", per_core.0.to_string()),
@@ -66,12 +72,14 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("JobAcctGatherFrequency", "30"),
         fixed("JobAcctGatherType", "jobacct_gather/cosy"),
         fixed("JobCompType", "jobcomp/none"),
+        fixed("JobContainerType", "job_container/none"),
         fixed("JobFileAppend", "0"),
         fixed("JobRequeue", "1"),
         fixed("JobSubmitPlugins", NULL),
         fixed("KillOnBadExit", "0"),
         ("KillWait", seconds(settings.grace)),
         fixed("LaunchParameters", NULL),
+        fixed("LaunchType", "launch/slurm"),
         ("Licenses", licenses(&settings.licenses)),
         (
             "MaxArraySize",
@@ -82,18 +90,23 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         ("MaxNodeCount", settings.nodes.to_string()),
         fixed("MaxStepCount", "40000"),
         fixed("MaxTasksPerNode", "512"),
+        fixed("MCSPlugin", "mcs/none"),
+        fixed("MCSParameters", NULL),
         fixed("MessageTimeout", "60 sec"),
         ("MinJobAge", seconds(settings.keep_ended)),
         fixed("MpiDefault", "none"),
         fixed("MpiParams", NULL),
         ("NEXT_JOB_ID", settings.next_job.0.to_string()),
+        fixed("NodeFeaturesPlugins", NULL),
         fixed("OverTimeLimit", "0 min"),
+        fixed("PowerPlugin", ""),
         fixed("PreemptMode", "OFF"),
         fixed("PreemptType", "preempt/none"),
         fixed("PriorityType", "priority/basic"),
         fixed("PrivateData", if settings.open { "none" } else { "jobs" }),
         fixed("ProctrackType", "proctrack/linuxproc"),
         fixed("Prolog", NULL),
+        fixed("PrologFlags", NULL),
         fixed("PropagateResourceLimits", "ALL"),
         fixed("PropagateResourceLimitsExcept", NULL),
         fixed("RequeueExit", NULL),
@@ -113,15 +126,21 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("SelectTypeParameters", "CR_CORE_MEMORY"),
         fixed("SlurmUser", "root(0)"),
         ("SlurmctldHost[0]", host.clone()),
+        fixed("SlurmctldParameters", NULL),
+        fixed("SlurmctldPlugstack", NULL),
         fixed("SlurmctldTimeout", "60 sec"),
+        fixed("SlurmdParameters", NULL),
         fixed("SlurmdPort", "0"),
         ("SlurmdTimeout", seconds(settings.node_timeout)),
+        fixed("SlurmdUser", "root(0)"),
         fixed("SLURM_CONF", NULL),
         fixed("SLURM_VERSION", facts.version),
         fixed("SrunPortRange", "0-0"),
+        fixed("SuspendTime", "INFINITE"),
         fixed("SwitchType", "switch/none"),
         fixed("TaskEpilog", NULL),
         fixed("TaskPlugin", "task/affinity,task/cgroup"),
+        fixed("TaskPluginParam", "(null type)"),
         fixed("TaskProlog", NULL),
         fixed("TmpFS", "/tmp"),
         fixed("TopologyPlugin", "topology/none"),
@@ -134,10 +153,31 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
 
 /// The text of `scontrol show config`, without the state of the controller below it.
 pub fn text(facts: Facts<'_>) -> String {
+    lines(facts, |_| true)
+}
+
+/// The text of `sacctmgr show configuration`: what is about accounting.
+pub fn accounting(facts: Facts<'_>) -> String {
+    const OTHERS: [&str; 6] = [
+        "AuthType",
+        "MessageTimeout",
+        "PrivateData",
+        "SLURM_CONF",
+        "SLURM_VERSION",
+        "TrackWCKey",
+    ];
+    lines(facts, |name| {
+        name.starts_with("AccountingStorage") || OTHERS.contains(&name)
+    })
+}
+
+fn lines(facts: Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
     let now = clock::stamp(facts.settings.now, facts.zone);
     let mut text = format!("Configuration data as of {now}\n");
     for (name, value) in parameters(facts) {
-        text.push_str(&format!("{name:<23} = {value}\n"));
+        if wanted(name) {
+            text.push_str(&format!("{name:<23} = {value}\n"));
+        }
     }
     text
 }
