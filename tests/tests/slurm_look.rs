@@ -96,6 +96,12 @@ fn queues_of_jobs() {
         &format!("squeue -h -j {array}_15 -o %i~%t"),
         &format!("{array}_15 PD\n"),
     );
+    // Some tools name a job twice, so that an unknown id is no error.
+    prints(
+        &c,
+        &format!("squeue -h -j {array}_15,{filler},{array}_15,{filler} -o %i"),
+        &format!("{array}_15\n{filler}\n"),
+    );
     prints(
         &c,
         "squeue -ho %j -t PENDING,running -S -i",
@@ -279,6 +285,9 @@ fn records_of_jobs_and_steps() {
         &format!("{bad}.batch|0\n"),
     );
     prints(&c, "sacct -nXP -s F -o jobname", "bad\n");
+    let submitted = c.run(&["sacct", "-nXP", "-j", &bad.to_string(), "-o", "submitline"]);
+    let line = submitted.expect(0).out;
+    assert!(line.contains("sbatch ") && line.contains(" bad "), "{line}");
     prints(&c, "sacct -n -j 9999999", "");
     check(
         &c,

@@ -224,6 +224,9 @@ pub fn allocation(
         attended,
         mpi,
         mail: job.mail(),
+        submit_host: surroundings::host(),
+        submit_session: surroundings::session(),
+        submit_line: surroundings::line(),
         ..JobSpec::plain(name, Program::Allocation, workdir)
     };
     Ok(Submission {

@@ -168,6 +168,9 @@ fn spec(options: &Options, target: Target) -> anyhow::Result<JobSpec> {
         warn: options.signal,
         mpi: options.mpi.clone(),
         mail: options.mail(),
+        submit_host: surroundings::host(),
+        submit_session: surroundings::session(),
+        submit_line: surroundings::line(),
         ..JobSpec::plain(name, program(target)?, workdir)
     })
 }

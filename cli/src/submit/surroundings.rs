@@ -3,7 +3,7 @@
 
 use super::options::EnvItem;
 use cosy_model::OsText;
-use cosy_model::limits::ENVIRONMENT_BYTES;
+use cosy_model::limits::{ENVIRONMENT_BYTES, LINE_BYTES};
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, umask};
 use std::ffi::{OsStr, OsString};
@@ -51,6 +51,30 @@ pub fn mask() -> u32 {
     let mask = umask(Mode::RWXG | Mode::RWXO);
     umask(mask);
     mask.bits()
+}
+
+/// The name of this host.
+pub fn host() -> Option<String> {
+    nix::unistd::gethostname().ok()?.into_string().ok()
+}
+
+/// The session of this process.
+pub fn session() -> Option<u32> {
+    let session = rustix::process::getsid(None).ok()?;
+    u32::try_from(session.as_raw_nonzero().get()).ok()
+}
+
+/// The command line of this process, words with blanks between, as much of it as is
+/// recorded.
+pub fn line() -> String {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let mut line = words.join(OsStr::new(" ")).to_string_lossy().into_owned();
+    let mut end = line.len().min(LINE_BYTES);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.truncate(end);
+    line
 }
 
 /// The working directory, or `chdir` seen from it.

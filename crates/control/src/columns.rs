@@ -72,6 +72,8 @@ pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell<'_> {
         JobField::Qos => word(spec.qos.as_ref()),
         JobField::Wckey => word(spec.wckey.as_ref()),
         JobField::SubmitHost => word(spec.submit_host.as_ref()),
+        JobField::SubmitSession => maybe(spec.submit_session),
+        JobField::SubmitLine => text(&spec.submit_line),
         JobField::Mpi => word(spec.mpi.as_ref()),
         JobField::Licenses => text(counted(&spec.licenses)),
         JobField::Deadline => time(spec.deadline),

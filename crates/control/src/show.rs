@@ -12,7 +12,7 @@ use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Table};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
 use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
 use cosy_sched::Prediction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Starts = BTreeMap<JobId, Prediction>;
 
@@ -84,8 +84,8 @@ impl Controller {
         fold: bool,
         starts: &Starts,
     ) -> Table {
-        let ids: Option<Vec<JobId>> = (!filter.ids.is_empty())
-            .then(|| filter.ids.iter().flat_map(|r| self.ids_of(*r)).collect());
+        let ids: Option<Vec<JobId>> =
+            (!filter.ids.is_empty()).then(|| self.ids_of_all(&filter.ids));
         let live = self.chosen_live(caller, filter, ids.as_deref());
         let ended = self.chosen_ended(caller, filter, ids.as_deref());
         let mut rows = if fold {
@@ -102,13 +102,21 @@ impl Controller {
         table.done()
     }
 
+    /// Each job once, however often it is named.
+    fn ids_of_all(&self, refs: &[JobRef]) -> Vec<JobId> {
+        let mut seen = BTreeSet::new();
+        let all = refs.iter().flat_map(|r| self.ids_of(*r));
+        all.filter(|id| seen.insert(*id)).collect()
+    }
+
     fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
         let good = |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
         let mut chosen: Vec<&Job> = match ids {
-            Some(ids) => {
-                let known = ids.iter().filter_map(|id| self.jobs.get(id));
-                return known.filter(good).collect();
-            }
+            Some(ids) => ids
+                .iter()
+                .filter_map(|id| self.jobs.get(id))
+                .filter(good)
+                .collect(),
             None => self.jobs.values().filter(good).collect(),
         };
         chosen.sort_by_key(|job| job.rank());
@@ -229,6 +237,8 @@ impl Controller {
             | JobField::Licenses
             | JobField::Deadline
             | JobField::SubmitHost
+            | JobField::SubmitSession
+            | JobField::SubmitLine
             | JobField::Dialect
             | JobField::TasksPerNode
             | JobField::CoresPerTask
@@ -843,6 +853,8 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
         | JobField::Licenses
         | JobField::Deadline
         | JobField::SubmitHost
+        | JobField::SubmitSession
+        | JobField::SubmitLine
         | JobField::Dialect
         | JobField::TasksPerNode
         | JobField::CoresPerTask

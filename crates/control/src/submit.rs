@@ -384,6 +384,7 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         ("mail address", spec.mail.to.len(), limits::NAME_BYTES),
         ("quality of service", length(&spec.qos), limits::NAME_BYTES),
         ("key", length(&spec.wckey), limits::NAME_BYTES),
+        ("command line", spec.submit_line.len(), limits::LINE_BYTES),
         ("submit host", length(&spec.submit_host), limits::NAME_BYTES),
     ];
     if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {

@@ -243,6 +243,10 @@ job_fields! {
     Deadline = "deadline", Time;
     /// Host that it was submitted from.
     SubmitHost = "submit_host", Text;
+    /// Session that it was submitted in.
+    SubmitSession = "submit_session", Number;
+    /// Command line that it was submitted with.
+    SubmitLine = "submit_line", Text;
     /// In which words it is spoken to: `cosy` or `slurm`.
     Dialect = "dialect", Text;
     /// Tasks on each node, as asked for.

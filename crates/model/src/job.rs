@@ -442,6 +442,12 @@ pub struct JobSpec {
     /// Host that it was submitted from; recorded.
     #[serde(default)]
     pub submit_host: Option<String>,
+    /// Session that it was submitted in; recorded.
+    #[serde(default)]
+    pub submit_session: Option<u32>,
+    /// Command line that it was submitted with, words with blanks between; recorded.
+    #[serde(default)]
+    pub submit_line: String,
     /// Licences that it holds while it runs, counted over the whole cluster.
     #[serde(default)]
     pub licenses: crate::Counted,
@@ -498,6 +504,8 @@ impl JobSpec {
             qos: None,
             wckey: None,
             submit_host: None,
+            submit_session: None,
+            submit_line: String::new(),
             licenses: crate::Counted::default(),
             deadline: None,
             time_min: None,

@@ -13,6 +13,8 @@ pub const ENVIRONMENT_BYTES: usize = 2 << 20;
 pub const ARGUMENTS: usize = 4096;
 /// Longest path, name pattern or argument list of a job, in bytes.
 pub const PATH_BYTES: usize = 4096;
+/// Longest command line that is recorded with a job, in bytes.
+pub const LINE_BYTES: usize = 4096;
 /// Longest name of a job, a queue, an account, in bytes.
 pub const NAME_BYTES: usize = 255;
 /// Longest comment or reason, in bytes.

@@ -40,6 +40,21 @@ pub struct Layout<F> {
     pub unknown: Vec<String>,
 }
 
+/// Whether `-o` asks for every column that has a letter.
+pub fn is_all(text: &str) -> bool {
+    text.eq_ignore_ascii_case("%all")
+}
+
+/// What `-o %all` stands for: the columns of these letters with `|` between them, after
+/// those of capitals also `after`.
+pub fn all(letters: &str, after: &str) -> String {
+    let one = |letter: char| match letter.is_ascii_uppercase() {
+        true => format!("%{letter}{after}"),
+        false => format!("%{letter}"),
+    };
+    letters.chars().map(one).collect::<Vec<_>>().join("|")
+}
+
 impl<F> Layout<F> {
     const fn empty() -> Self {
         Self {

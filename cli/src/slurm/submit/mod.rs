@@ -150,6 +150,8 @@ pub fn job(
         umask: crate::submit::surroundings::mask(),
         rlimits: crate::submit::surroundings::limits(),
         host: Some(host),
+        session: crate::submit::surroundings::session(),
+        line: crate::submit::surroundings::line(),
         reservation,
         root: is_root(),
     };

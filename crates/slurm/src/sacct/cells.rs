@@ -85,7 +85,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &Look) -> String {
         Field::Reservation => whole(reservation(row)),
         Field::ReservationId => whole(job.number(F::Reservation).map_or_else(String::new, number)),
         Field::State => row.state_text(),
-        Field::SubmitLine => whole(text(F::Command)),
+        Field::SubmitLine => whole(text(F::SubmitLine)),
         Field::Suspended => {
             let span = job.span(F::SuspendedFor).unwrap_or(Span(0));
             padded_or_unlimited(span)

@@ -318,7 +318,7 @@ pub const NEEDS: &[F] = &[
     F::Constraint,
     F::Reservation,
     F::Workdir,
-    F::Command,
+    F::SubmitLine,
     F::Comment,
     F::BatchHost,
     F::Batch,

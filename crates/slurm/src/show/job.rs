@@ -60,6 +60,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::SuspendedSince,
     JobField::Queue,
     JobField::SubmitHost,
+    JobField::SubmitSession,
     JobField::Require,
     JobField::Avoid,
     JobField::Nodes,
@@ -247,9 +248,10 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
     let first = (!first.is_empty()).then(|| format!("BatchHost={}", clean(first)));
     sheet
         .line(format!(
-            "Partition={} AllocNode:Sid={}:0",
+            "Partition={} AllocNode:Sid={}:{}",
             clean(job.text(JobField::Queue)),
-            clean(host)
+            clean(host),
+            job.count(JobField::SubmitSession)
         ))
         .line(format!(
             "ReqNodeList={} ExcNodeList={}",

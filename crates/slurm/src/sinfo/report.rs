@@ -5,11 +5,13 @@ use super::fields::Field;
 use super::groups::{Group, groups, read, sort};
 use super::options::Query;
 use super::states::Kept;
-use crate::layout::Layout;
+use crate::layout::{Layout, all, is_all};
 use crate::squeue::options::Format;
 use crate::stamp::{self, Stamps};
 use cosy_model::Time;
 use cosy_model::api::{NodeInfo, QueueInfo};
+/// Letters of `%all`; capitals have a blank after their columns there.
+const ALL: &str = "abcdefghlmnoprstuvwzABCDEFGHILMNOPRSTUVXYZ";
 
 /// The columns that are asked for. Columns of names are as wide as the longest of them.
 pub fn layout(
@@ -18,7 +20,13 @@ pub fn layout(
     partitions: &[QueueInfo],
 ) -> Layout<Field> {
     match &query.format {
+        Some(Format::Letters(text)) if is_all(text) => {
+            Layout::of_letters(&all(ALL, " "), Field::of_letter)
+        }
         Some(Format::Letters(text)) => Layout::of_letters(text, Field::of_letter),
+        Some(Format::Names(text)) if text.eq_ignore_ascii_case("all") => {
+            Layout::of_letters(&all(ALL, " "), Field::of_letter)
+        }
         Some(Format::Names(text)) => Layout::of_names(text, Field::of_word),
         None => {
             let longest = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or(0).max(9);
@@ -331,6 +339,14 @@ mod tests {
             ],
         );
         check("-h~-p~main~-o~%N %e %O", &["n[1-8] 11709 2.31-2.83"]);
+        for all in ["-o~%all", "-O~ALL"] {
+            check(
+                &format!("-p~nosuch~{all}"),
+                &[
+                    "AVAIL|ACTIVE_FEATURES|CPUS|TMP_DISK|FREE_MEM|AVAIL_FEATURES|GROUPS|OVERSUBSCRIBE|TIMELIMIT|MEMORY|HOSTNAMES|NODE_ADDR|PRIO_TIER|ROOT|JOB_SIZE|STATE|USER|VERSION|WEIGHT|S:C:T|NODES(A/I) |MAX_CPUS_PER_NODE |CPUS(A/I/O/T) |NODES |REASON |NODES(A/I/O/T) |GRES |TIMESTAMP |PRIO_JOB_FACTOR |DEFAULTTIME |PREEMPT_MODE |NODELIST |CPU_LOAD |PARTITION |PARTITION |ALLOCNODES |STATE |USER |CLUSTER |SOCKETS |CORES |THREADS ",
+                ],
+            );
+        }
     }
 
     #[test]

@@ -81,7 +81,8 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
             stamp_or(out, job.time(F::Eligible), look, "N/A");
         }
         Field::AllocNodes => text(out, job, F::SubmitHost),
-        Field::AllocSid | Field::AssocId => put(out, "0"),
+        Field::AllocSid => put(out, &job.count(F::SubmitSession).to_string()),
+        Field::AssocId => put(out, "0"),
         Field::BatchFlag => number(out, job.count(F::Batch)),
         Field::Cluster => put(out, &job.around().cluster),
         Field::CpusPerTask => match job.number(F::CoresPerTask) {

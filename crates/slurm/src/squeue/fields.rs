@@ -77,7 +77,7 @@ fields! {
     Reason 'r' ["reason"] "REASON" job::REASON;
     ReasonList 'R' ["reasonlist"] "NODELIST(REASON)"
         &[F::Nodes, F::State, F::Reason, F::Signal, F::Restarts];
-    SelectInfo 's' [] "SELECT_JOBINFO" &[];
+    SelectInfo 's' [] "" &[];
     StartTime 'S' ["starttime"] "START_TIME" &[F::Start, F::PredictedStart, F::Begin];
     StateCompact 't' ["statecompact"] "ST" &[F::State];
     State 'T' ["state"] "STATE" &[F::State];
@@ -96,7 +96,7 @@ fields! {
     AccrueTime ' ' ["accruetime"] "ACCRUE_TIME" &[F::Eligible];
     AdminComment ' ' ["admin_comment"] "ADMIN_COMMENT" &[];
     AllocNodes ' ' ["allocnodes"] "ALLOC_NODES" &[F::SubmitHost];
-    AllocSid ' ' ["allocsid"] "ALLOC_SID" &[];
+    AllocSid ' ' ["allocsid"] "ALLOC_SID" &[F::SubmitSession];
     AssocId ' ' ["associd"] "ASSOC_ID" &[];
     BatchFlag ' ' ["batchflag"] "BATCH_FLAG" &[F::Batch];
     BoardsPerNode ' ' ["boardspernode"] "BOARDS_PER_NODE" &[];

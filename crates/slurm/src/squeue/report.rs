@@ -4,15 +4,19 @@ use super::cells::{Look, cell};
 use super::fields::Field;
 use super::options::{Format, Query};
 use crate::job::JobView;
-use crate::layout::Layout;
+use crate::layout::{Layout, all, is_all};
 
 const USUAL: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+const ALL: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const START: &str = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
 
 /// The columns that are asked for.
 pub fn layout(query: &Query) -> Layout<Field> {
     match &query.format {
+        Some(Format::Letters(text)) if is_all(text) => {
+            Layout::of_letters(&all(ALL, ""), Field::of_letter)
+        }
         Some(Format::Letters(text)) => Layout::of_letters(text, Field::of_letter),
         Some(Format::Names(text)) => Layout::of_names(text, Field::of_word),
         None => {
@@ -170,6 +174,22 @@ mod tests {
             lines.next().unwrap(),
             "101|101|N/A|101|filler|RUNNING|R|www-data|33|main|50:00|49:57|4|64|1|100M|n[5-8]|None|n[5-8]|4294901670|0.99998472048901|2026-11-21T02:20:28|2026-11-21T03:10:28|2026-11-21T02:20:28|0|WORK|WORK/sleep.sh|(null)|(null)|(null)|N/A|NO|(null)|www-data|*|*|*|N/A|(null)|(null)|(null)|(null)||(null)|*:*:*|n5|0|n[5-8]|0|33"
         );
+    }
+
+    /// As the original has it: one letter more shows nothing.
+    #[test]
+    fn all_columns() {
+        let query = Query {
+            format: Some(Format::Letters("%all".to_owned())),
+            ..Query::default()
+        };
+        let text = print(&query);
+        let mut lines = text.lines();
+        assert_eq!(
+            lines.next().unwrap(),
+            "ACCOUNT|TRES_PER_NODE|MIN_CPUS|MIN_TMP_DISK|END_TIME|FEATURES|GROUP|OVER_SUBSCRIBE|JOBID|NAME|COMMENT|TIME_LIMIT|MIN_MEMORY|REQ_NODES|COMMAND|PRIORITY|QOS|REASON||ST|USER|RESERVATION|WCKEY|EXC_NODES|NICE|S:C:T|JOBID|EXEC_HOST|CPUS|NODES|DEPENDENCY|ARRAY_JOB_ID|GROUP|SOCKETS_PER_NODE|CORES_PER_SOCKET|THREADS_PER_CORE|ARRAY_TASK_ID|TIME_LEFT|TIME|NODELIST|CONTIGUOUS|PARTITION|PRIORITY|NODELIST(REASON)|START_TIME|STATE|UID|SUBMIT_TIME|LICENSES|CORE_SPEC|SCHEDNODES|WORK_DIR"
+        );
+        assert!(lines.all(|line| line.contains("|33|main|") || line.contains("|*:*:*|")));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use super::cells::{Look, limit};
 use super::fields::StepField;
 use super::options::{Format, Query};
-use crate::layout::Layout;
+use crate::layout::{Layout, all, is_all};
 use crate::stamp;
 use cosy_model::{Span, Time};
 use std::fmt::Write;
 
 const USUAL: &str = "%.15i %.8j %.9P %.8u %.9M %N";
+const ALL: &str = "bijluAMNPSU";
 
 /// A step that runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,6 +46,10 @@ impl Step {
 /// The columns that are asked for.
 pub fn layout(query: &Query) -> Layout<StepField> {
     match &query.format {
+        Some(Format::Letters(text)) if is_all(text) => {
+            let text = all(ALL, "") + "|";
+            Layout::of_letters(&text, StepField::of_letter)
+        }
         Some(Format::Letters(text)) => Layout::of_letters(text, StepField::of_letter),
         Some(Format::Names(text)) => Layout::of_names(text, StepField::of_word),
         None => Layout::of_letters(USUAL, StepField::of_letter),

@@ -39,6 +39,10 @@ pub struct Surroundings {
     pub rlimits: Vec<(String, u64, u64)>,
     /// This host.
     pub host: Option<String>,
+    /// This session.
+    pub session: Option<u32>,
+    /// The whole command line.
+    pub line: String,
     /// The reservation that was named.
     pub reservation: Option<ReservationId>,
     /// The user may choose a place in the queue.
@@ -94,6 +98,8 @@ pub fn build(
         qos: wishes.qos.clone(),
         wckey: wishes.wckey.clone(),
         submit_host: surroundings.host,
+        submit_session: surroundings.session,
+        submit_line: surroundings.line,
         licenses,
         deadline: wishes.deadline,
         time_min: wishes.time_min,
@@ -300,6 +306,8 @@ mod tests {
             umask: 0o22,
             rlimits: vec![("CORE".to_owned(), 0, 0), ("AS".to_owned(), 1, 1)],
             host: None,
+            session: Some(7),
+            line: "sbatch a.sh".to_owned(),
             reservation: None,
             root: false,
         }
