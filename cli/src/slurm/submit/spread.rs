@@ -1,4 +1,5 @@
-//! `--gpus` without `--nodes`: as few nodes as have so many GPUs.
+//! Numbers of nodes that depend on what the nodes are: `--gpus` without `--nodes` takes as few
+//! as have so many GPUs, `--spread-job` as many as have room for a task now.
 //!
 //! A request names nodes, and what each of them is to have. So it is looked up what the
 //! nodes of the partition have, and the GPUs are asked for in equal shares, rounded up.
@@ -18,8 +19,51 @@ struct Pieces {
     cores: u32,
 }
 
-/// Asks for several nodes where one cannot have all the GPUs.
+/// Says on how many nodes the job is to be, where that is not for the planner to find.
 pub fn over_nodes(context: &Context, wishes: &mut Wishes) {
+    match wishes.spread.then_some(wishes.tasks).flatten() {
+        Some(tasks) => over_many(context, wishes, tasks),
+        None => over_few(context, wishes),
+    }
+}
+
+/// A node for each task, as far as there are nodes with room and the job may have them.
+fn over_many(context: &Context, wishes: &mut Wishes, tasks: u32) {
+    let asked = wishes.nodes.unwrap_or(NodeCount {
+        least: 1,
+        most: u32::MAX,
+    });
+    let nodes = refusal::nodes(context);
+    let room = with_room(wishes, &nodes).min(tasks).min(asked.most);
+    let nodes = room.max(asked.least);
+    wishes.nodes = Some(NodeCount {
+        least: nodes,
+        most: nodes,
+    });
+}
+
+/// Nodes of the partition that a task could start on now.
+fn with_room(wishes: &Wishes, nodes: &[NodeInfo]) -> u32 {
+    let each = wishes.cores_per_task.unwrap_or(1);
+    let whole = wishes.exclusive == Some(true);
+    let has_room = |node: &&NodeInfo| {
+        let used = node.used.cores;
+        let free = node.amounts.cores.saturating_sub(used);
+        is_in(node, wishes.partition.as_deref())
+            && matches!(node.state.as_str(), "idle" | "mixed")
+            && free >= each
+            && !(whole && used > 0)
+    };
+    let count = nodes.iter().filter(has_room).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn is_in(node: &NodeInfo, partition: Option<&str>) -> bool {
+    partition.is_none_or(|list| list.split(',').any(|p| node.queues.iter().any(|q| q == p)))
+}
+
+/// Asks for several nodes where one cannot have all the GPUs.
+fn over_few(context: &Context, wishes: &mut Wishes) {
     let Some(pieces) = pieces(wishes) else {
         return;
     };
@@ -63,9 +107,7 @@ fn cores(wishes: &Wishes, gpus: u32) -> u32 {
 
 /// How many nodes it takes; `None` for one, and where no node has room for a piece.
 fn needed(partition: Option<&str>, pieces: Pieces, nodes: &[NodeInfo]) -> Option<u32> {
-    let has = |node: &&NodeInfo| {
-        partition.is_none_or(|list| list.split(',').any(|p| node.queues.iter().any(|q| q == p)))
-    };
+    let has = |node: &&NodeInfo| is_in(node, partition);
     let room = |node: &NodeInfo| {
         let by_cores = node.amounts.cores.checked_div(pieces.cores);
         (node.amounts.gpus / pieces.gpus).min(by_cores.unwrap_or(u32::MAX))
@@ -103,6 +145,38 @@ mod tests {
         check(Some("cpu"), 4, 1, 0, None);
         check(Some("main"), 4, 1, 32, None);
         check(Some("main,big"), 8, 1, 1, None);
+    }
+
+    #[test]
+    fn nodes_with_room_for_a_task() {
+        let node = |state: &str, used: u32, queue: &str| {
+            let mut node = NodeInfo::default();
+            (node.amounts.cores, node.used.cores) = (4, used);
+            node.state = state.to_owned();
+            node.queues = vec![queue.to_owned()];
+            node
+        };
+        let nodes = [
+            node("idle", 0, "main"),
+            node("mixed", 3, "main"),
+            node("busy", 4, "main"),
+            node("drained idle", 0, "main"),
+            node("idle", 0, "big"),
+        ];
+        let check = |cores, exclusive, partition: Option<&str>, want| {
+            let wishes = Wishes {
+                cores_per_task: cores,
+                exclusive,
+                partition: partition.map(str::to_owned),
+                ..Wishes::default()
+            };
+            assert_eq!(with_room(&wishes, &nodes), want, "{wishes:?}");
+        };
+        check(None, None, None, 3);
+        check(None, None, Some("main"), 2);
+        check(Some(2), None, Some("main"), 1);
+        check(None, Some(true), Some("main,big"), 2);
+        check(Some(8), None, None, 0);
     }
 
     #[test]

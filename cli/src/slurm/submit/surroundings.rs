@@ -47,7 +47,8 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
             Program::Sbatch | Program::Srun => rustix::process::getpriority_process(None).ok(),
             Program::Salloc => None,
         },
-        distribution: wishes.distribution.clone(),
+        distribution: wishes.distribution.as_ref().map(|d| d.text.clone()),
+        plane_size: wishes.distribution.as_ref().and_then(|d| d.plane_size()),
         umask: match program {
             Program::Srun => Some(crate::submit::surroundings::mask()),
             Program::Sbatch | Program::Salloc => None,

@@ -34,8 +34,10 @@ pub struct Asked {
     pub user_env: bool,
     /// Nice value of the process that submits.
     pub process_nice: Option<i32>,
-    /// `--distribution` as given.
+    /// `--distribution`, in words.
     pub distribution: Option<String>,
+    /// The size of its planes.
+    pub plane_size: Option<u32>,
     /// File mode mask, for `srun`.
     pub umask: Option<u32>,
 }
@@ -67,6 +69,7 @@ impl Asked {
         }
         all.set_some("SLURM_PRIO_PROCESS", self.process_nice);
         all.set_some("SLURM_DISTRIBUTION", self.distribution.as_ref());
+        all.set_some("SLURM_DIST_PLANESIZE", self.plane_size);
         let mask = self.umask.map(|m| format!("{:04o}", m & 0o777));
         all.set_some("SLURM_UMASK", mask);
         all

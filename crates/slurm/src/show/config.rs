@@ -69,7 +69,10 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("HealthCheckInterval", "0 sec"),
         fixed("HealthCheckProgram", NULL),
         fixed("InactiveLimit", "0 sec"),
-        fixed("JobAcctGatherFrequency", "30"),
+        fixed(
+            "JobAcctGatherFrequency",
+            &crate::submit::sampling::USUAL_SECONDS.to_string(),
+        ),
         fixed("JobAcctGatherType", "jobacct_gather/cosy"),
         fixed("JobCompType", "jobcomp/none"),
         fixed("JobContainerType", "job_container/none"),

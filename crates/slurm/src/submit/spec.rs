@@ -1,7 +1,7 @@
 //! The job that wishes and surroundings make together.
 
 use super::wishes::{Memory, Wishes};
-use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres};
+use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
@@ -58,6 +58,7 @@ pub fn build(
     surroundings: Surroundings,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
     times(wishes, surroundings.now)?;
+    sampling::check(wishes.sampling, wishes.memory != Memory::Default)?;
     let request = request(wishes)?;
     let array = wishes.array.as_deref().map(array::read).transpose()?;
     let depend = match &wishes.dependency {

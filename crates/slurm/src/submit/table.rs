@@ -495,6 +495,14 @@ pub static TABLE: [Entry; 147] = [
         Accepted("there are no such labels here"),
         "label of what may share nodes",
     ),
+    long(
+        SRUN,
+        "debugger-test",
+        Nothing,
+        "",
+        Done,
+        "stop tasks before their programs, and list them",
+    ),
     long(SRUN, "mpi", Value, "=TYPE", Done, "which kind of MPI"),
     long(
         SRUN,
@@ -739,15 +747,15 @@ pub static TABLE: [Entry; 147] = [
         "slurmd-debug",
         Value,
         "=LEVEL",
-        Accepted("daemons keep their level"),
-        "how much daemons log",
+        Done,
+        "say more about the processes of tasks",
     ),
     long(
         ALL,
         "spread-job",
         Nothing,
         "",
-        PLACED,
+        Done,
         "use as many nodes as possible",
     ),
     long(

@@ -6,7 +6,7 @@
 use super::Program;
 use super::table;
 use crate::getopt::{Found, Takes};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// For sbatch and salloc: the variable without `SBATCH_` or `SALLOC_`, and the option.
 const COMMON: [(&str, &str); 43] = [
@@ -193,6 +193,10 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
             continue;
         };
         let given = value.clone();
+        let value = match (name, value.to_str()) {
+            ("distribution", Some("plane")) => with_size(value, get),
+            _ => value,
+        };
         let value = match entry.opt.takes {
             Takes::Value => Some(value).filter(|v| !v.is_empty()),
             Takes::Perhaps => Some(value).filter(|v| !v.is_empty()),
@@ -213,6 +217,14 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
         }));
     }
     found
+}
+
+/// `plane` with the size that another variable has.
+fn with_size(plane: OsString, get: &dyn Fn(&str) -> Option<OsString>) -> OsString {
+    let Some(size) = get("SLURM_DIST_PLANESIZE") else {
+        return plane;
+    };
+    [&plane, OsStr::new("="), &size].into_iter().collect()
 }
 
 /// A flag whose variable says that it is not set.

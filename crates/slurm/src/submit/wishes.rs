@@ -6,10 +6,11 @@
 //! order in which the original tells them.
 
 use super::count::{self, NodeCount};
+use super::distribution::{self, Distribution};
 use super::export::{Export, Propagate};
 use super::table::{self, Status};
 use super::when::{self, Past};
-use super::{Fault, Line, Program, mail, signal};
+use super::{Fault, Line, Program, mail, sampling, signal};
 use crate::getopt::Found;
 use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
 use cosy_model::limits::NICE;
@@ -108,6 +109,8 @@ pub struct Wishes {
     pub overcommit: bool,
     /// `--use-min-nodes`.
     pub fewest_nodes: bool,
+    /// `--spread-job`.
+    pub spread: bool,
     /// `--gres`, as text.
     pub gres: Option<String>,
     /// `--gpus`, as text.
@@ -154,8 +157,10 @@ pub struct Wishes {
     pub mail_type: Option<MailRequest>,
     /// `--mail-user`.
     pub mail_user: Option<String>,
-    /// `--distribution`, as text.
-    pub distribution: Option<String>,
+    /// `--distribution`.
+    pub distribution: Option<Distribution>,
+    /// `--acctg-freq`: seconds between looks at tasks.
+    pub sampling: Option<u32>,
     /// `--ignore-pbs`.
     pub ignore_pbs: bool,
     /// How often `--verbose`.
@@ -201,6 +206,9 @@ impl Wishes {
             Status::Done => {}
             Status::Accepted(_) => check_accepted(found)?,
             Status::Ignored(why) => {
+                if found.name == "acctg-freq" {
+                    self.sampling = sampling::read(&found.text())?;
+                }
                 self.remark(format!("--{} has no effect: {why}", found.name));
             }
             Status::Refused(why) => return Err(refused(found.name, why, scene)),
@@ -298,7 +306,7 @@ impl Wishes {
             "signal" => self.signal = Some(signal::read(&text)?),
             "mail-type" => self.mail_type = Some(mail::read(&text)?),
             "kill-on-invalid-dep" => self.end_if_never = Some(yes(found)?),
-            "distribution" => self.distribution = Some(distribution(&text)?),
+            "distribution" => self.distribution = Some(distribution::read(&text)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -316,6 +324,7 @@ impl Wishes {
             "contiguous" => self.contiguous = true,
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
+            "spread-job" => self.spread = true,
             _ => return Ok(false),
         }
         Ok(true)
@@ -443,32 +452,6 @@ fn yes(found: &Found) -> Result<bool, Fault> {
         "no" | "n" => Ok(false),
         _ => Err(Fault::specification(found.name)),
     }
-}
-
-/// `block`, `cyclic:block`, `plane=4`, `arbitrary`, with `,Pack` or `,NoPack`.
-fn distribution(text: &str) -> Result<String, Fault> {
-    let bad = || Fault::specification("distribution");
-    let first = text
-        .split(',')
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    if let Some(size) = first.strip_prefix("plane=") {
-        let fine = size.parse::<u32>().is_ok_and(|n| n > 0);
-        return if fine {
-            Ok(text.to_owned())
-        } else {
-            Err(bad())
-        };
-    }
-    let levels = ["block", "cyclic", "fcyclic", "*"];
-    let mut parts = first.split(':');
-    let nodes = parts.next().unwrap_or_default();
-    let fine = levels.contains(&nodes) || matches!(nodes, "arbitrary" | "plane");
-    if fine && parts.all(|p| levels.contains(&p)) && first.matches(':').count() <= 2 {
-        return Ok(text.to_owned());
-    }
-    Err(bad())
 }
 
 fn exclusive(found: &Found) -> Result<bool, Fault> {
