@@ -78,12 +78,6 @@ pub fn run(context: &Context) -> u8 {
         submit::details(SALLOC, &wishes);
     }
     submit::remarks(SALLOC, &wishes);
-    if own.no_shell && !parsed.words.is_empty() {
-        return fail(
-            SALLOC,
-            &Fault::error("--no-shell cannot be used with a command"),
-        );
-    }
     if parsed.words.first().is_some_and(|w| w == ":") {
         return fail(SALLOC, &submit::parts());
     }
@@ -138,7 +132,6 @@ fn split(spec: JobSpec, own: &Own) -> (JobSpec, OsText) {
     let environment = spec.environment.clone();
     let spec = JobSpec {
         attended: !own.no_shell,
-        requeue: false,
         environment: OsText::default(),
         ..spec
     };

@@ -212,11 +212,14 @@ impl Controller {
     }
 }
 
-/// In Slurm's words a job says whether it may run again.
+/// In Slurm's words a job says whether it may run again, and only batch jobs do.
 fn may_run_again(job: &Submitted, name: &str) -> Result<(), Refusal> {
-    if job.spec.dialect == Dialect::Cosy || job.spec.requeue {
+    if job.spec.dialect == Dialect::Cosy || job.may_run_again() {
         return Ok(());
     }
-    let why = format!("job {name} was submitted with --no-requeue");
+    let why = match job.is_held() {
+        true => format!("job {name} is an allocation: only batch jobs run again"),
+        false => format!("job {name} was submitted with --no-requeue"),
+    };
     Err(Refusal::new(RefusalCode::WrongState, why).about(About::Requeue))
 }

@@ -60,7 +60,12 @@ impl Submitted {
     /// Whether an attempt that was lost is followed by another one. What a command stays
     /// with is not: it has been told of this attempt.
     pub fn runs_again(&self, started: bool) -> bool {
-        !self.spec.attended && (self.spec.requeue || !started)
+        !self.spec.attended && (self.may_run_again() || !started)
+    }
+
+    /// Whether it may run again. Every job of Slurm's says so, but only batch jobs do.
+    pub fn may_run_again(&self) -> bool {
+        self.spec.requeue && !(self.is_held() && self.spec.dialect == Dialect::Slurm)
     }
 
     /// One of those of which a user may have only so many at once. Slurm has no such limit.

@@ -365,10 +365,10 @@ fn a_controller_that_starts_again_keeps_it_in_every_phase() {
 
 #[test]
 fn a_lost_node_ends_it_and_it_is_not_run_again() {
-    let check = |attended: bool, lost: usize, want: &str| {
+    let check = |attended: bool, dialect: Dialect, lost: usize, want: &str| {
         let mut world = World::new(config(2, 4));
         let mut spec = allocation(2, 600);
-        (spec.attended, spec.requeue) = (attended, true);
+        (spec.attended, spec.requeue, spec.dialect) = (attended, true, dialect);
         let job = match attended {
             true => id_of(&allocate(&mut world, spec).1),
             false => JobId(world.submit(spec)),
@@ -388,9 +388,10 @@ fn a_lost_node_ends_it_and_it_is_not_run_again() {
             assert!(world.nodes[lost].known.is_empty(), "it was superseded");
         }
     };
-    check(true, 0, "node_failed");
-    check(true, 1, "node_failed");
-    check(false, 0, "waiting");
+    check(true, Dialect::Cosy, 0, "node_failed");
+    check(true, Dialect::Cosy, 1, "node_failed");
+    check(false, Dialect::Cosy, 0, "waiting");
+    check(false, Dialect::Slurm, 0, "node_failed");
 }
 
 #[test]
