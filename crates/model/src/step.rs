@@ -203,6 +203,10 @@ pub struct StepSpec {
     /// Which task goes where.
     #[serde(default)]
     pub distribution: Distribution,
+    /// Which node the tasks are on, by their ranks: a node, and so many in a row. Where there
+    /// are any, numbers of nodes and tasks and the distribution mean nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<(String, u32)>,
     /// What tasks are bound to.
     #[serde(default)]
     pub bind: Bind,
@@ -253,6 +257,12 @@ pub struct StepSpec {
     /// Slurm's variables about numbers of nodes and tasks stay those of the job.
     #[serde(default)]
     pub keep_counts: bool,
+    /// Lines in files of the tasks begin with the rank, as in what goes to the command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub label: bool,
+    /// Tasks stop before their programs begin, for a debugger; SIGCONT lets them go on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 impl StepSpec {
@@ -275,6 +285,7 @@ impl StepSpec {
             require: Vec::new(),
             avoid: Vec::new(),
             distribution: Distribution::default(),
+            places: Vec::new(),
             bind: Bind::default(),
             overlap: false,
             overcommit: false,
@@ -294,6 +305,8 @@ impl StepSpec {
             dialect: crate::Dialect::default(),
             warn: None,
             keep_counts: false,
+            label: false,
+            stopped: false,
         }
     }
 }

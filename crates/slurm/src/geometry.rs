@@ -97,6 +97,13 @@ pub fn layout(job: Job<'_>, asked: Asked) -> Result<Layout, TooManyNodes> {
     })
 }
 
+/// Cores of each task where tasks are put on nodes one by one: as `usual`, or as many as all
+/// can have. `room` has the cores of each node, and its tasks.
+pub fn cores_of_arranged(room: impl Iterator<Item = (u32, u32)>, usual: u32) -> u32 {
+    let each = room.filter_map(|(cores, tasks)| cores.checked_div(tasks));
+    each.min().unwrap_or(1).clamp(1, usual.max(1))
+}
+
 /// As many on each node, where all have room for that.
 fn balanced(job: Job<'_>, nodes: u32, tasks: u32, asked: Asked) -> Option<u32> {
     let each = tasks.div_ceil(nodes.max(1));
@@ -146,6 +153,18 @@ mod tests {
             usual_tasks: Some(tasks),
             ..Asked::default()
         }
+    }
+
+    #[test]
+    fn cores_of_tasks_put_on_nodes_one_by_one() {
+        let check = |room: &[(u32, u32)], usual, want| {
+            assert_eq!(cores_of_arranged(room.iter().copied(), usual), want);
+        };
+        check(&[(4, 1), (4, 3)], 1, 1);
+        check(&[(4, 1), (4, 2)], 4, 2);
+        check(&[(4, 1), (4, 5)], 2, 1);
+        check(&[(4, 0)], 2, 1);
+        check(&[], 2, 1);
     }
 
     #[test]

@@ -35,6 +35,16 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     for name in spec.require.iter().chain(&spec.avoid) {
         long("a node's name", name.len(), limits::NAME_BYTES)?;
     }
+    if spec.places.len() > limits::STEP_TASKS as usize {
+        return Err(format!(
+            "{} places of tasks are more than {}",
+            spec.places.len(),
+            limits::STEP_TASKS
+        ));
+    }
+    for (name, _) in &spec.places {
+        long("a node's name", name.len(), limits::NAME_BYTES)?;
+    }
     let programs = spec.programs.len();
     if !(1..=limits::STEP_PROGRAMS).contains(&programs) {
         return Err(format!(

@@ -7,6 +7,7 @@
 use cosy_model::step::{Distribution, JobPart, RankRun, StepLayout, StepSpec};
 use cosy_model::{JobId, MiB, limits};
 
+mod arranged;
 mod words;
 
 use words::many;
@@ -138,6 +139,9 @@ impl<'a> Plan<'a> {
     /// Tasks of each node of the job; 0 where it is not used.
     fn counts(&self) -> Result<Vec<u32>, String> {
         let spec = self.spec;
+        if !spec.places.is_empty() {
+            return self.arranged();
+        }
         if spec.tasks.is_none() && spec.nodes.is_none() && spec.tasks_per_node.is_none() {
             return self.as_the_job();
         }
@@ -286,7 +290,10 @@ impl<'a> Plan<'a> {
                 .iter()
                 .map(|at| self.job.parts[*at].peer.node.clone())
                 .collect(),
-            ranks: deal(self.block(), &sizes),
+            ranks: match self.spec.places.is_empty() {
+                true => deal(self.block(), &sizes),
+                false => self.arranged_ranks(&used),
+            },
             tasks: sizes.iter().sum(),
             cores_per_task: self.cores_per_task,
         };

@@ -4,7 +4,7 @@ use super::{Asked, SRUN, Stop, refused, step, tell_job, unreachable};
 use crate::call::CallError;
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
-use crate::slurm::submit::surroundings;
+use crate::slurm::submit::{hosts, surroundings};
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, OsText, RefusalCode};
@@ -35,7 +35,11 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
     if let Some(facts) = &facts {
         tell_job(asked, facts);
     }
-    let layout = layout(asked, facts.as_ref())?;
+    let hosts = hosts::of_tasks(asked.hosts.as_ref(), asked.line.tasks)?;
+    let layout = match &hosts[..] {
+        [] => layout(asked, facts.as_ref())?,
+        hosts => arranged(asked, facts.as_ref(), hosts),
+    };
     let name = asked.wishes.name.clone().unwrap_or_default();
     let environment = variables(asked, facts.as_ref(), &layout, &name)?;
     let nodes = relative(asked, facts.as_ref(), &layout)?;
@@ -43,6 +47,7 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
     if let Some(nodes) = nodes {
         options.job.require = nodes;
     }
+    options.places = hosts::runs(&hosts);
     let wanted = step::wanted(asked, &options, environment)?;
     let outcome = run::go(SRUN.name(), &options, wanted, job, stream, None);
     match outcome {
@@ -158,19 +163,20 @@ fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Stop> {
         .as_deref()
         .and_then(|l| cosy_model::expand(l).ok());
     let named = named.and_then(|n| u32::try_from(n.len()).ok());
-    let own = |name: &str| -> Option<u32> { std::env::var(name).ok()?.parse().ok() };
-    let each = own("COSY_CORES_PER_TASK").unwrap_or(1);
+    let each = usual_cores_per_task();
     let empty = Vec::new();
     let job = geometry::Job {
         cores: facts.map_or(&empty, |f| &f.cores),
         cores_per_task: each,
     };
+    // Named nodes are among those of the step, however many these are.
+    let usual = all.nodes.map(|n| n.least.max(named.unwrap_or(0)));
     let wanted = geometry::Asked {
-        nodes: line.nodes.map(|n| n.least).or(named),
+        nodes: line.nodes.map(|n| n.least),
         tasks: line.tasks,
         tasks_per_node: line.tasks_per_node,
         cores_per_task: all.cores_per_task,
-        usual_nodes: all.nodes.map(|n| n.least),
+        usual_nodes: usual.or(named),
         usual_tasks: all.tasks,
         usual_tasks_per_node: all.tasks_per_node,
     };
@@ -182,6 +188,36 @@ fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Stop> {
             .for_each(|w| say(&format!("srun: {w}")));
     }
     Ok(layout)
+}
+
+/// The layout of tasks that are put on hosts one by one.
+fn arranged(asked: &Asked, facts: Option<&Facts>, hosts: &[String]) -> Layout {
+    let counts = hosts::counts(hosts);
+    let names = facts.and_then(|f| cosy_model::expand(&f.nodes).ok());
+    let cores = facts.map_or(&[][..], |f| &f.cores);
+    let has = |name: &String| {
+        let at = names.as_ref()?.iter().position(|n| n == name)?;
+        cores.get(at).copied()
+    };
+    let room = counts
+        .iter()
+        .filter_map(|(name, tasks)| Some((has(name)?, *tasks)));
+    let usual = usual_cores_per_task();
+    let fitting = || geometry::cores_of_arranged(room, usual);
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Layout {
+        nodes: number(counts.len()),
+        tasks: number(hosts.len()),
+        tasks_per_node: None,
+        cores_per_task: asked.wishes.cores_per_task.unwrap_or_else(fitting),
+        warnings: Vec::new(),
+    }
+}
+
+/// What the job asked for for each task.
+fn usual_cores_per_task() -> u32 {
+    let own = std::env::var("COSY_CORES_PER_TASK").ok();
+    own.and_then(|c| c.parse().ok()).unwrap_or(1)
 }
 
 /// The nodes of the step when it begins at a certain one of the job.
@@ -255,11 +291,8 @@ fn dealt(asked: &Asked, layout: &Layout) -> String {
     } else {
         "block"
     };
-    asked
-        .line
-        .distribution
-        .clone()
-        .unwrap_or_else(|| usual.to_owned())
+    let given = asked.wishes.distribution.as_ref();
+    given.map_or(usual, |d| &d.text).to_owned()
 }
 
 /// Where this command is. Nothing connects to its port, which is only kept from others:

@@ -5,7 +5,7 @@ use super::{Asked, SRUN, Stop, refused, step, tell_job};
 use crate::alloc::{self, attend::Allocated};
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
-use crate::slurm::submit::{self, surroundings, trial};
+use crate::slurm::submit::{self, hosts, surroundings, trial};
 use crate::slurm::waiting::{self, Manner};
 use crate::{Context, exit};
 use cosy_model::api::Submission;
@@ -23,7 +23,13 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     let mut wishes = asked.wishes.clone();
     honour_tasks_per_node(&mut wishes);
     let name = program_name(&asked.command);
-    let spec = job(context, &wishes, &name)?;
+    let hosts = hosts::of_tasks(asked.hosts.as_ref(), wishes.tasks)?;
+    let mut around = wishes.clone();
+    if !hosts.is_empty() {
+        hosts::ask_for(&hosts, &mut around);
+        wishes.tasks = u32::try_from(hosts.len()).ok();
+    }
+    let spec = job(context, around, &name)?;
     if wishes.test_only {
         let submission = Submission {
             spec,
@@ -40,7 +46,8 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
         &surroundings::host(),
     );
     let environment = surroundings::environment(&wishes, &told)?;
-    let options = step::options(asked, &None, false)?;
+    let mut options = step::options(asked, &None, false)?;
+    options.places = hosts::runs(&hosts);
     step::wanted(asked, &options, environment.clone())?;
     let manner = Manner {
         patience: asked.own.immediate,
@@ -60,7 +67,8 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
         variables(&environment, &allocated, &wishes),
     )?;
     wanted.spec.cores_per_task = wishes.cores_per_task;
-    if let Some((nodes, tasks)) = facts.and_then(|facts| filling(&wishes, &facts.cores)) {
+    let filled = facts.and_then(|facts| filling(&wishes, &facts.cores));
+    if let Some((nodes, tasks)) = filled.filter(|_| hosts.is_empty()) {
         (wanted.spec.nodes, wanted.spec.tasks) = (Some(nodes), Some(tasks));
     }
     let done = place::outside(&allocated.entry).and_then(|(stream, _)| {
@@ -90,8 +98,7 @@ fn filling(wishes: &Wishes, cores: &[u32]) -> Option<(u32, u32)> {
 }
 
 /// The job around the step.
-fn job(context: &Context, wishes: &Wishes, name: &str) -> Result<JobSpec, Fault> {
-    let mut around = wishes.clone();
+fn job(context: &Context, mut around: Wishes, name: &str) -> Result<JobSpec, Fault> {
     (around.output, around.error, around.input) = (None, None, None);
     if around.cores_per_node.is_some() && around.tasks_per_node.is_none() {
         // More cores of a node are no more tasks.
@@ -100,7 +107,6 @@ fn job(context: &Context, wishes: &Wishes, name: &str) -> Result<JobSpec, Fault>
     let (spec, _) = submit::job(context, SRUN, around, Program::Allocation, name)?;
     Ok(JobSpec {
         attended: true,
-        requeue: false,
         environment: OsText::default(),
         ..spec
     })

@@ -24,7 +24,11 @@ pub fn read_host_files(wishes: &mut Wishes) -> Result<(), Fault> {
     Ok(())
 }
 
-fn hosts(file: &OsStr) -> Result<String, Fault> {
+/// The host lists of a file, separated by commas.
+///
+/// # Errors
+/// It cannot be read.
+pub fn hosts(file: &OsStr) -> Result<String, Fault> {
     let failed = |_| Fault::error(format!("Unable to open file {}", file.to_string_lossy()));
     let mut bytes = Vec::new();
     let open = File::open(file).map_err(failed)?;

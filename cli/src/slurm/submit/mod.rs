@@ -3,6 +3,7 @@
 
 mod describe;
 pub mod files;
+pub mod hosts;
 mod partition;
 pub mod refusal;
 mod spread;
@@ -127,6 +128,15 @@ pub fn job(
             lines: Vec::new(),
             code: exit::FAILED,
         });
+    }
+    let hosts = match program {
+        // It has put its tasks on them already.
+        Program::Srun => None,
+        Program::Sbatch | Program::Salloc => hosts::arranged(&wishes, false)?,
+    };
+    if let Some(all) = hosts {
+        let hosts = hosts::of_tasks(Some(&all), wishes.tasks)?;
+        hosts::ask_for(&hosts, &mut wishes);
     }
     files::read_host_files(&mut wishes)?;
     spread::over_nodes(context, &mut wishes);

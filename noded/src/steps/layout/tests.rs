@@ -41,6 +41,33 @@ fn text(layout: &StepLayout) -> String {
 }
 
 #[test]
+fn tasks_one_by_one() {
+    let at = |places: &[(&str, u32)]| -> Vec<(String, u32)> {
+        places.iter().map(|(n, c)| ((*n).to_owned(), *c)).collect()
+    };
+    let check = |cores: &[u32], places: &[(&str, u32)], overcommit, expected: &str| {
+        let places = at(places);
+        check(
+            cores,
+            |s| (s.places, s.overcommit) = (places, overcommit),
+            expected,
+        );
+    };
+    let round = &[("n3", 1), ("n1", 1), ("n2", 1)];
+    check(&[2, 2, 2], round, false, "n1:1 n2:2 n3:0");
+    let mixed = &[("n2", 1), ("n1", 3), ("n2", 2)];
+    check(&[4, 4, 4], mixed, false, "n1:1,2,3 n2:0,4,5");
+    check(&[2, 4], mixed, true, "n1:1,2,3 n2:0,4,5");
+    let full = "3 tasks are to be on node n1, which has room for 2";
+    check(&[2, 4], mixed, false, full);
+    let other = "node n9 is not of job 12, which has n1";
+    check(&[2], &[("n9", 1)], false, other);
+    check(&[2], &[("n1", 0)], false, "a step needs at least one task");
+    let many = "4294967295 tasks are more than a step may have (1000000)";
+    check(&[2], &[("n1", u32::MAX), ("n1", 9)], true, many);
+}
+
+#[test]
 fn tasks_and_nodes() {
     check(&[2, 2], |s| s.tasks = Some(3), "n1:0,1 n2:2");
     check(&[4, 4], |s| s.tasks = Some(3), "n1:0,1,2");
