@@ -6,7 +6,6 @@ use crate::run::input::{Input, Source};
 use crate::run::intake::Intake;
 use crate::run::interrupt::Rule;
 use crate::run::keeper::SIGNALS;
-use crate::run::lines::Style;
 use crate::run::session::{self, Manner, Means};
 use crate::run::sink::Sinks;
 use crate::run::{entry, place, start, way_to};
@@ -16,6 +15,7 @@ use anyhow::{Context as _, anyhow};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::step::{Bind, Distribution, InputFrom, StepCommand, StepSpec};
 use cosy_model::{Dialect, JobId, OsText, Span, Time};
+use cosy_proto::lines::Style;
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStringExt;
@@ -99,6 +99,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         raw: false,
         quiet,
         verbose: false,
+        supervisors: Default::default(),
         dialect: Dialect::Cosy,
         interrupts: Rule::default(),
         wait: None,

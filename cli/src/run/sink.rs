@@ -1,10 +1,10 @@
 //! Where output is written: standard output and error, or one file.
 
 use super::files::{Facts, Local, Way, expand};
-use super::lines::{Lines, Style};
 use cosy_model::OsText;
 use cosy_model::job::OpenMode;
 use cosy_model::step::Stream;
+use cosy_proto::lines::{Lines, Style};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;

@@ -4,13 +4,13 @@
 use super::{error, read};
 use crate::run::intake::Intake;
 use crate::run::interrupt::Rule;
-use crate::run::lines::{self, Style};
 use crate::run::session::{self, Manner, Means, Step};
 use crate::run::sink::Sinks;
 use crate::run::talk::{self, Answered};
 use crate::{Context, exit, output, run};
 use cosy_model::step::{StepAsk, StepLayout};
 use cosy_model::{Dialect, JobId, StepId};
+use cosy_proto::lines::{self, Style};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::table::Row;
 
@@ -147,6 +147,7 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
         raw: false,
         quiet: false,
         verbose: false,
+        supervisors: Default::default(),
         dialect: Dialect::Slurm,
         interrupts: Rule::default(),
         wait: None,

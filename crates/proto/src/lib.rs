@@ -16,6 +16,7 @@ pub mod client;
 pub mod frame;
 #[cfg(feature = "tls")]
 pub mod keys;
+pub mod lines;
 pub mod link;
 pub mod peer;
 pub mod step;

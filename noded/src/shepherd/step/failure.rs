@@ -92,6 +92,11 @@ impl Failure {
     /// which takes so few bytes whole.
     pub const BYTES: usize = 9;
 
+    /// The error number.
+    pub const fn errno(self) -> i32 {
+        self.errno
+    }
+
     /// Tells the supervisor.
     pub fn write(self, place: u32, mut pipe: &File) {
         let mut bytes = [0; Self::BYTES];

@@ -111,6 +111,7 @@ impl Supervisor<'_> {
             return;
         }
         self.exchange.sweep();
+        self.labels.finish();
         let end = self.node_end();
         self.whole.node(self.node, &end);
         self.task

@@ -23,6 +23,15 @@ impl Supervisor<'_> {
         let read = task::read(fd, &mut self.buffer);
         let rank = its.rank;
         match read {
+            Read::Some(count) if self.labels.has(rank, stream) => {
+                let written = self.labels.write(rank, stream, &self.buffer[..count]);
+                if let Err(e) = written {
+                    self.say_for(
+                        rank,
+                        &format!("cannot write the output of task {rank}: {e}\n"),
+                    );
+                }
+            }
             Read::Some(count) => {
                 let mut frame = Vec::with_capacity(count + 10);
                 step::put_output(&mut frame, rank, stream, &self.buffer[..count]);
@@ -33,6 +42,14 @@ impl Supervisor<'_> {
             Read::End => its.ends.close(stream),
         }
         read
+    }
+
+    /// The supervisor's own words, among the errors of a task.
+    fn say_for(&mut self, rank: u32, text: &str) {
+        let mut frame = Vec::with_capacity(text.len() + 10);
+        step::put_output(&mut frame, rank, Stream::Error, text.as_bytes());
+        self.output(Rc::new(frame));
+        self.up.flush();
     }
 
     /// A frame of output goes up.

@@ -31,6 +31,7 @@ mod finish;
 mod flow;
 mod gather;
 mod input;
+mod label;
 mod pattern;
 mod plan;
 mod prepare;

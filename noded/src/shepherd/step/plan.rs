@@ -30,6 +30,8 @@ pub struct Common {
     /// Another directory will do where that one cannot be entered.
     any_workdir: bool,
     environment: Vec<CString>,
+    /// Tasks stop before their programs begin.
+    stopped: bool,
 }
 
 /// Where a task's input comes from.
@@ -117,6 +119,7 @@ impl Common {
             workdir: child::c(&spec.workdir.0)?,
             any_workdir: spec.dialect == Dialect::Slurm,
             environment: child::block(variables)?,
+            stopped: spec.stopped,
         })
     }
 
@@ -157,6 +160,24 @@ impl Common {
             for file in files {
                 let _ = nix::fcntl::open(file.as_c_str(), flags, file_mode());
             }
+        }
+        sys::exit_now(0)
+    }
+}
+
+impl Common {
+    /// In a process of its own: opens files and hands them over.
+    pub fn open_for(&self, files: &[CString], flags: OFlag, to: &OwnedFd) -> ! {
+        let failed = self.become_user().err().map(|f| f.errno());
+        for file in files {
+            let flags = flags | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+            let opened = match failed {
+                Some(errno) => Err(errno),
+                None => nix::fcntl::open(file.as_c_str(), flags, file_mode())
+                    .map_err(|errno| errno as i32),
+            };
+            let errno = opened.as_ref().err().copied().unwrap_or(0);
+            let _ = sys::send_with(to, &errno.to_le_bytes(), opened.as_ref().ok());
         }
         sys::exit_now(0)
     }
@@ -226,6 +247,7 @@ impl TaskPlan {
         candidates: &[CString],
         argv: &[CString],
     ) -> Result<Infallible, Failure> {
+        let stopped = common.stopped;
         let name = |v: &&CString| v.as_bytes().iter().position(|b| *b == b'=');
         let is_own = |variable: &&CString| {
             let same = |own: &CString| {
@@ -242,6 +264,9 @@ impl TaskPlan {
         let pid = self.slurm.as_ref().and_then(|_| slurm::own_pid());
         let environment: Vec<&CStr> = environment.into_iter().chain(pid.as_deref()).collect();
         sys::unblock_signals();
+        if stopped {
+            let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
+        }
         sys::close_at_exec_from(3);
         if let Some(fd) = &self.inherits {
             sys::keep_at_exec(fd.as_raw_fd());

@@ -2,6 +2,7 @@
 //! supervisor's ends of its pipes.
 
 use super::failure::Names;
+use super::label::Wanted;
 use super::pattern;
 use super::plan::{Sink, Source, TaskPlan, What};
 use super::receive::Receive;
@@ -12,7 +13,7 @@ use crate::shepherd::child::{self, Variables};
 use crate::shepherd::slurm::Words;
 use crate::steps::StepTask;
 use cosy_model::job::OpenMode;
-use cosy_model::step::{InputFrom, OutputTo, StepCommand};
+use cosy_model::step::{InputFrom, OutputTo, StepCommand, Stream};
 use cosy_model::{Dialect, OsText};
 use nix::fcntl::{FcntlArg, OFlag};
 use std::collections::BTreeMap;
@@ -32,6 +33,10 @@ pub struct Prepared {
     pub tasks: Vec<(TaskPlan, Task)>,
     /// Files that several tasks share and that are cut before the first is forked.
     pub cut: Vec<CString>,
+    /// Files that the supervisor writes.
+    pub labelled: Vec<Wanted>,
+    /// How these are opened.
+    pub flags: OFlag,
 }
 
 struct Preparing<'a> {
@@ -66,7 +71,14 @@ pub fn prepare(task: &StepTask, ranks: &[u32], variables: &Variables) -> Result<
         OpenMode::Append => Vec::new(),
         OpenMode::Truncate => share(&mut tasks),
     };
-    Ok(Prepared { tasks, cut })
+    let labelled = ranks.iter().map(|rank| preparing.labelled(*rank));
+    let labelled: Result<Vec<_>, _> = labelled.collect();
+    Ok(Prepared {
+        tasks,
+        cut,
+        labelled: labelled?.concat(),
+        flags: preparing.file_flags() | OFlag::O_APPEND,
+    })
 }
 
 /// Files that more than one task writes are appended to, and cut once before: gives them.
@@ -183,17 +195,53 @@ impl Preparing<'_> {
         let stdin = self.stdin(rank, ends, names)?;
         let (stdout, own) = self.sink(&spec.stdout, rank, &mut names.files[1])?;
         ends.output = own;
-        let same = match (&spec.stdout, &spec.stderr) {
-            (_, OutputTo::Output) => true,
-            (OutputTo::File(a), OutputTo::File(b)) => self.file(a, rank) == self.file(b, rank),
-            _ => false,
-        };
-        if same {
+        if self.errors_go_with_output(rank) {
             return Ok((stdin, stdout, Sink::AsBefore));
         }
         let (stderr, own) = self.sink(&spec.stderr, rank, &mut names.files[2])?;
         ends.error = own;
         Ok((stdin, stdout, stderr))
+    }
+
+    /// Both are one open file. With labels each has lines of its own.
+    fn errors_go_with_output(&self, rank: u32) -> bool {
+        let spec = &self.task.order.spec;
+        if spec.label && matches!(spec.stdout, OutputTo::File(_)) {
+            return false;
+        }
+        match (&spec.stdout, &spec.stderr) {
+            (_, OutputTo::Output) => true,
+            (OutputTo::File(a), OutputTo::File(b)) => self.file(a, rank) == self.file(b, rank),
+            _ => false,
+        }
+    }
+
+    /// The streams of a task that the supervisor writes to files, with labels.
+    fn labelled(&self, rank: u32) -> Result<Vec<Wanted>, String> {
+        let spec = &self.task.order.spec;
+        let to = |stream, to: &OutputTo| match to {
+            OutputTo::File(pattern) if spec.label && spec.pty.is_none() => {
+                Some(child::c(&self.file(pattern, rank)).map(|path| Wanted { rank, stream, path }))
+            }
+            _ => None,
+        };
+        let of_errors = match &spec.stderr {
+            OutputTo::Output => &spec.stdout,
+            other => other,
+        };
+        let both = [
+            to(Stream::Output, &spec.stdout),
+            to(Stream::Error, of_errors),
+        ];
+        both.into_iter().flatten().collect()
+    }
+
+    fn file_flags(&self) -> OFlag {
+        let how = match self.task.order.spec.open_mode {
+            OpenMode::Append => OFlag::O_APPEND,
+            OpenMode::Truncate => OFlag::O_TRUNC,
+        };
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOCTTY | how
     }
 
     fn stdin(
@@ -240,7 +288,8 @@ impl Preparing<'_> {
         let wanted = match to {
             OutputTo::Command | OutputTo::Output => true,
             OutputTo::Rank(only) => *only == rank,
-            OutputTo::File(_) | OutputTo::Null => false,
+            OutputTo::File(_) => self.task.order.spec.label,
+            OutputTo::Null => false,
         };
         if wanted {
             let (own, its) = output_pipe(self.ranks.len() <= FEW).map_err(no_pipe)?;
@@ -253,12 +302,7 @@ impl Preparing<'_> {
             }
         };
         *name = OsText(path.clone()).lossy();
-        let how = match self.task.order.spec.open_mode {
-            OpenMode::Append => OFlag::O_APPEND,
-            OpenMode::Truncate => OFlag::O_TRUNC,
-        };
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOCTTY | how;
-        Ok((Sink::File(child::c(&path)?, flags), None))
+        Ok((Sink::File(child::c(&path)?, self.file_flags()), None))
     }
 
     fn what(&self, rank: u32, ends: &mut Descriptors, names: &mut Names) -> Result<What, String> {

@@ -3,6 +3,7 @@
 use super::door::Door;
 use super::exchange::{Act, Exchange};
 use super::input::Input;
+use super::label::Labels;
 use super::queue::Queue;
 use super::tally::Tally;
 use super::task::{Task, never_ran};
@@ -84,6 +85,7 @@ pub struct Supervisor<'a> {
     /// The tasks were forked, or never will be.
     pub(super) forked: bool,
     pub(super) failures: Option<OwnedFd>,
+    pub(super) labels: Labels,
     /// Processes of the step are left.
     pub(super) processes: bool,
     pub(super) usage: Usage,
@@ -147,6 +149,7 @@ impl<'a> Supervisor<'a> {
             tasks: Vec::new(),
             forked: false,
             failures: None,
+            labels: Labels::default(),
             processes: true,
             usage: Usage::default(),
             up: Way::new(queue),
@@ -198,6 +201,7 @@ impl<'a> Supervisor<'a> {
             Ok(started) => {
                 self.tasks = started.tasks;
                 self.failures = Some(started.failures);
+                self.labels = started.labels;
                 self.tell_started();
             }
             Err(reason) => self.nothing_runs(&reason),

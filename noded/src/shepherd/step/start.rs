@@ -2,6 +2,7 @@
 //! many start nearly at once.
 
 use super::environment;
+use super::label::Labels;
 use super::plan::{Common, TaskPlan};
 use super::prepare::{self, Prepared};
 use super::task::Task;
@@ -9,6 +10,7 @@ use crate::cgroup::Group;
 use crate::shepherd::child;
 use crate::steps::StepTask;
 use crate::sys::{self, Fork};
+use cosy_proto::lines;
 use nix::fcntl::{FcntlArg, OFlag};
 use nix::unistd::Pid;
 use std::ffi::CString;
@@ -25,6 +27,8 @@ pub struct Started {
     pub tasks: Vec<Task>,
     /// Where they tell what failed before their program ran.
     pub failures: OwnedFd,
+    /// Files that the supervisor writes for them.
+    pub labels: Labels,
 }
 
 /// Prepares and forks the tasks of `ranks`. `more` adds to the plan of one task what
@@ -43,13 +47,23 @@ pub fn start(
     let group = unified.as_ref().and_then(|path| File::open(path).ok());
     let born = unified.as_deref().filter(|_| group.is_some());
     let mut common = Common::new(task, &variables, born, descriptors)?;
-    let Prepared { mut tasks, cut } = prepare::prepare(task, ranks, &variables)?;
+    let Prepared {
+        mut tasks,
+        cut,
+        labelled,
+        flags,
+    } = prepare::prepare(task, ranks, &variables)?;
     for (plan, task) in &mut tasks {
         more(plan, task)?;
     }
     if !cut.is_empty() {
         cut_files(&common, &cut);
     }
+    let width = lines::width(task.order.layout.tasks);
+    let labels = match labelled.is_empty() {
+        true => Labels::default(),
+        false => Labels::open(labelled, flags, width, &common)?,
+    };
     let (reading, writing) = child::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let _ = nix::fcntl::fcntl(&reading, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
     let mut group = group;
@@ -64,6 +78,7 @@ pub fn start(
     Ok(Started {
         tasks: forked,
         failures: reading.into(),
+        labels,
     })
 }
 
