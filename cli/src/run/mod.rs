@@ -11,7 +11,6 @@ pub mod input;
 pub mod intake;
 pub mod interrupt;
 pub mod keeper;
-pub mod lines;
 pub mod list;
 pub mod mpi;
 pub mod multiprog;
@@ -23,6 +22,7 @@ pub mod session;
 pub mod sink;
 pub mod slurmish;
 pub mod spec;
+pub mod supervisors;
 pub mod talk;
 pub mod tty;
 pub mod verbose;
@@ -32,11 +32,11 @@ use crate::{Context, alloc, exit, output, signals};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{EndedJob, Reply, Request};
-use cosy_model::step::{Entry, StepAsk, StepSpec, Wireup};
+use cosy_model::step::{Entry, StepAsk, StepCommand, StepSpec, Wireup};
 use cosy_model::{Dialect, JobId, JobState, OsText};
+use cosy_proto::lines::{self, Style};
 use intake::Intake;
 use interrupt::Rule;
-use lines::Style;
 use options::{RunOptions, StepRef};
 use session::{Manner, Means, Outcome, Step};
 use sink::Sinks;
@@ -180,6 +180,10 @@ pub(crate) fn go(
         quiet: options.job.quiet,
         dialect: wanted.spec.dialect,
         verbose: options.verbose && !options.job.quiet,
+        supervisors: supervisors::Wish {
+            level: options.supervisors,
+            programs: options.stopped.then(|| programs(&wanted.spec)),
+        },
         interrupts: options.interrupts,
         wait: options.wait,
     };
@@ -204,6 +208,28 @@ pub(crate) fn go(
         attendant,
     };
     session::run(step, manner, means).context("cannot follow the step")
+}
+
+/// The programs of the tasks, by their ranks; one alone is that of all.
+fn programs(spec: &StepSpec) -> Vec<String> {
+    let mut all = Vec::new();
+    for program in &spec.programs {
+        let StepCommand::Run { argv, .. } = &program.command else {
+            continue;
+        };
+        let name = argv.first().map(OsText::lossy).unwrap_or_default();
+        if program.ranks.is_empty() {
+            return vec![name];
+        }
+        for (first, last) in &program.ranks {
+            let end = (*last as usize + 1).min(cosy_model::limits::STEP_TASKS as usize);
+            if all.len() < end {
+                all.resize(end, String::new());
+            }
+            all[end.min(*first as usize)..end].fill(name.clone());
+        }
+    }
+    all
 }
 
 /// Has a step started.
@@ -305,6 +331,7 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
         raw: false,
         quiet: false,
         verbose: false,
+        supervisors: supervisors::Wish::default(),
         dialect: Dialect::Cosy,
         interrupts: Rule::default(),
         wait: None,

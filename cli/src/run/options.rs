@@ -76,6 +76,8 @@ pub struct RunOptions {
     pub gpus_per_task: Option<GpuRequest>,
     /// `--distribution`.
     pub distribution: Distribution,
+    /// Nodes of the tasks one by one, each with so many in a row; only in `srun`.
+    pub places: Vec<(String, u32)>,
     /// `--bind`.
     pub bind: Bind,
     /// `--overlap`.
@@ -104,6 +106,10 @@ pub struct RunOptions {
     pub wait: Option<Duration>,
     /// Say how it goes along; only in `srun`.
     pub verbose: bool,
+    /// How much the tasks' supervisors say; only in `srun`.
+    pub supervisors: u32,
+    /// Tasks stop before their programs, and are listed; only in `srun`.
+    pub stopped: bool,
 }
 
 /// The command line of `cosy run`.
@@ -253,6 +259,7 @@ impl RunOptions {
             list: m.get_flag("list"),
             gpus_per_task: m.get_one("gpus-per-task").cloned(),
             distribution: m.get_one("distribution").copied().unwrap_or_default(),
+            places: Vec::new(),
             bind: m.get_one("bind").copied().unwrap_or_default(),
             overlap: m.get_flag("overlap"),
             overcommit: m.get_flag("overcommit"),
@@ -267,6 +274,8 @@ impl RunOptions {
             interrupts: Rule::default(),
             wait: None,
             verbose: false,
+            supervisors: 0,
+            stopped: false,
         };
         options.check()?;
         Ok(options)

@@ -13,6 +13,7 @@ use super::interrupt::Rule;
 use super::keeper::{Keeper, Seen, Shared};
 use super::progress::Progress;
 use super::sink::{SinkError, Sinks};
+use super::supervisors::{self, Said, Supervisors};
 use super::{say, slurmish, tty, verbose};
 use crate::alloc::attend::Attendant;
 use crate::exit;
@@ -61,6 +62,8 @@ pub struct Manner {
     pub quiet: bool,
     /// Say how the step goes along.
     pub verbose: bool,
+    /// What is told of the tasks' processes.
+    pub supervisors: supervisors::Wish,
     /// In whose words.
     pub dialect: Dialect,
     /// What is done with an interrupt.
@@ -108,6 +111,7 @@ struct Session {
     sinks: Sinks,
     ends: Ends,
     manner: Manner,
+    supervisors: Supervisors,
     key: StepKey,
     /// The first node of the step.
     node: String,
@@ -149,6 +153,7 @@ pub fn run(step: Step, manner: Manner, means: Means) -> io::Result<Outcome> {
         ends: Ends::new(step.layout)
             .in_dialect(manner.dialect)
             .of_step(step.key),
+        supervisors: Supervisors::new(manner.supervisors.clone()),
         manner,
         key: step.key,
         killed: false,
@@ -265,9 +270,9 @@ impl Session {
                     slurmish::ending(&self.manner.program, self.key, &self.node, cause);
                 }
             }
-            Up::Started { node, .. } => {
+            Up::Started { node, tasks } => {
                 self.with_progress(Progress::started);
-                self.tell_start(node);
+                self.tell_start(node, &tasks);
             }
             Up::TaskEnded { rank, end } => {
                 self.tell_end(rank, &end);
@@ -295,7 +300,12 @@ impl Session {
         }
     }
 
-    fn tell_start(&self, node: u32) {
+    fn tell_start(&mut self, node: u32, tasks: &[(u32, i32)]) {
+        let at = slurmish::now();
+        let said = self
+            .supervisors
+            .started(self.ends.layout(), node, tasks, &at);
+        said.iter().for_each(|said| self.tell(said));
         if self.manner.verbose
             && let Some(line) = verbose::started(self.ends.layout(), node)
         {
@@ -303,7 +313,17 @@ impl Session {
         }
     }
 
+    fn tell(&self, said: &Said) {
+        match said {
+            Said::There(line) => slurmish::pass_on(line),
+            Said::Here(text) => self.say(text),
+        }
+    }
+
     fn tell_end(&mut self, rank: u32, end: &TaskEnd) {
+        if let Some(said) = self.supervisors.ended(rank, end) {
+            self.tell(&said);
+        }
         if self.manner.verbose {
             let node = self.ends.node_of(rank);
             let lines = verbose::finished(self.key, &node, rank, end);

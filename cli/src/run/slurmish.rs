@@ -85,7 +85,7 @@ pub fn pass_on(line: &str) {
 }
 
 /// The present as Slurm prints times.
-fn now() -> String {
+pub fn now() -> String {
     let zone = crate::zone::local();
     let now = jiff::Timestamp::now();
     cosy_slurm::clock::stamp(Time(now.as_millisecond()), &zone)

@@ -61,6 +61,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
         require: job.require.clone(),
         avoid: job.avoid.clone(),
         distribution: options.distribution,
+        places: options.places.clone(),
         bind: options.bind,
         overlap: options.overlap || options.overcommit,
         overcommit: options.overcommit,
@@ -80,6 +81,8 @@ pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
         dialect: Dialect::Cosy,
         warn: None,
         keep_counts: false,
+        label: options.label,
+        stopped: options.stopped,
     };
     let input = open_input(&from, &spec.workdir)?;
     Ok(Wanted {

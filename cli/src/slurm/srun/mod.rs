@@ -11,11 +11,13 @@ mod step;
 
 use super::submit::{self, fail};
 use super::{say, words};
+use crate::run::supervisors::MOST;
 use crate::run::talk::StepRefused;
 use crate::{Context, exit, output};
 use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::distribution;
 use cosy_slurm::submit::wishes::{Wishes, check_set_aside};
 use cosy_slurm::submit::{Fault, Program};
 use own::Own;
@@ -30,6 +32,8 @@ struct Asked {
     /// By the command line alone.
     line: Wishes,
     own: Own,
+    /// The host of each task, where they are told one by one.
+    hosts: Option<Vec<String>>,
     /// Program and arguments.
     command: Vec<OsString>,
 }
@@ -57,8 +61,8 @@ fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
     let environment = submit::environment(SRUN);
     let all: Vec<Found> = [&environment[..], line].concat();
     check_set_aside(&environment, line)?;
-    let (wishes, own) = submit::wishes(SRUN, &all)?;
-    let (line_wishes, _) = submit::wishes(SRUN, line)?;
+    let (mut wishes, own) = submit::wishes(SRUN, &all)?;
+    let (mut line_wishes, _) = submit::wishes(SRUN, line)?;
     let own = Own::read(&own)?;
     if let Some(code) = told(&own) {
         return Ok(Read::Told(code));
@@ -68,14 +72,28 @@ fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
         return Ok(Read::Told(exit::FAILED));
     }
     check_mpi(own.mpi.as_deref())?;
+    if own.supervisors > MOST && !wishes.quiet {
+        say(&format!("srun: Using srun's max debug increment of {MOST}"));
+    }
     if wishes.verbose > 0 {
         submit::describe(SRUN, &all);
     }
     submit::remarks(SRUN, &line_wishes);
+    let hosts = submit::hosts::arranged(&wishes, true)?;
+    for wishes in [&mut wishes, &mut line_wishes] {
+        match &hosts {
+            Some(_) => {
+                (wishes.nodelist, wishes.nodefile) = (None, None);
+                wishes.distribution = Some(distribution::read("arbitrary")?);
+            }
+            None => submit::files::read_host_files(wishes)?,
+        }
+    }
     Ok(Read::Asked(Box::new(Asked {
         wishes,
         line: line_wishes,
         own,
+        hosts,
         command,
     })))
 }
@@ -83,7 +101,7 @@ fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
 /// Answers `--mpi=list` and `--cpu-bind=help`.
 fn told(own: &Own) -> Option<u8> {
     if own.mpi.as_deref() == Some("list") {
-        output::print("MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n");
+        output::print("MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\n");
         return Some(exit::OK);
     }
     if own.cpu_bind.as_deref() == Some("help") {

@@ -1,6 +1,7 @@
 //! The options of `srun` that are not about the job: how its tasks run and what becomes of
 //! their output. Source: srun(1).
 
+use crate::run::supervisors;
 use cosy_model::JobId;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::Fault;
@@ -39,6 +40,10 @@ pub struct Own {
     pub quit_on_interrupt: bool,
     /// `--disable-status`.
     pub disable_status: bool,
+    /// `--slurmd-debug`.
+    pub supervisors: u32,
+    /// `--debugger-test`.
+    pub stopped: bool,
     /// `--prolog`.
     pub prolog: Option<String>,
     /// `--epilog`.
@@ -84,6 +89,8 @@ impl Own {
             "preserve-env" => self.preserve = true,
             "quit-on-interrupt" => self.quit_on_interrupt = true,
             "disable-status" => self.disable_status = true,
+            "slurmd-debug" => self.supervisors = supervisors::level(&text()),
+            "debugger-test" => self.stopped = true,
             "prolog" => self.prolog = program(),
             "epilog" => self.epilog = program(),
             "task-prolog" => self.task_prolog = program(),

@@ -5,6 +5,7 @@ use crate::run::files::Way;
 use crate::run::interrupt::Rule;
 use crate::run::options::RunOptions;
 use crate::run::spec::{self, Wanted};
+use crate::run::supervisors;
 use crate::submit::options::Options;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
@@ -12,6 +13,7 @@ use cosy_model::step::{Bind, Distribution, StepCommand};
 use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::distribution::{self, Nodes};
 use cosy_slurm::submit::wishes::{Memory, Wishes};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -62,7 +64,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         job,
         inside: own.job,
         gpus_per_task: gpus(wishes.gpus_per_task.as_ref())?,
-        distribution: distribution(wishes.distribution.as_deref()),
+        distribution: distribution(wishes.distribution.as_ref()),
         bind: bind(own.cpu_bind.as_deref()),
         overlap: own.overlap,
         overcommit: wishes.overcommit,
@@ -84,6 +86,8 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
             asked.command.clone()
         },
         verbose: wishes.verbose > 0,
+        supervisors: own.supervisors.min(supervisors::MOST),
+        stopped: own.stopped,
         interrupts: rule(own),
         wait: own.wait,
         ..RunOptions::default()
@@ -221,13 +225,11 @@ fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
     expand(list).map_err(|_| Fault::error("Invalid node name specified"))
 }
 
-fn distribution(text: Option<&str>) -> Distribution {
-    let first = text.unwrap_or_default().to_ascii_lowercase();
-    let first = first.split([',', ':']).next().unwrap_or_default();
-    match first.strip_prefix("plane=") {
-        Some(size) => Distribution::Plane(size.parse().unwrap_or(1)),
-        None if first == "cyclic" => Distribution::Cyclic,
-        None => Distribution::Block,
+fn distribution(asked: Option<&distribution::Distribution>) -> Distribution {
+    match asked.map(|d| d.nodes).unwrap_or_default() {
+        Nodes::Block | Nodes::Arbitrary => Distribution::Block,
+        Nodes::Cyclic => Distribution::Cyclic,
+        Nodes::Plane(size) => Distribution::Plane(size),
     }
 }
 
@@ -254,11 +256,14 @@ mod tests {
 
     #[test]
     fn words_of_options() {
-        let check = |text: Option<&str>, want| assert_eq!(distribution(text), want, "{text:?}");
-        check(None, Distribution::Block);
-        check(Some("cyclic:block"), Distribution::Cyclic);
-        check(Some("block,Pack"), Distribution::Block);
-        check(Some("plane=3"), Distribution::Plane(3));
+        let check = |text: &str, want| {
+            let asked = distribution::read(text).unwrap();
+            assert_eq!(distribution(Some(&asked)), want, "{text}");
+        };
+        check("cyclic:block", Distribution::Cyclic);
+        check("block,Pack", Distribution::Block);
+        check("plane=3", Distribution::Plane(3));
+        assert_eq!(distribution(None), Distribution::Block);
         let check = |text: Option<&str>, want| assert_eq!(bind(text), want, "{text:?}");
         check(None, Bind::None);
         check(Some("q"), Bind::None);

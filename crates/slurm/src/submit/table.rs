@@ -117,7 +117,7 @@ const PLACED: Status = Ignored("nodes are taken in the order of the configuratio
 const BINDING: Status = Ignored("the system binds tasks to the cores of their job");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [Entry; 147] = [
+pub static TABLE: [Entry; 148] = [
     both(
         SBATCH,
         b'a',

@@ -1,0 +1,218 @@
+//! What `srun` tells of processes: with `--slurmd-debug` what the supervisors of the tasks say
+//! in Slurm, with `--debugger-test` which processes the tasks are. Sentences only.
+//!
+//! Source: observed, Slurm 22.05.
+
+use cosy_model::step::{StepLayout, TaskEnd};
+use std::collections::BTreeMap;
+
+/// What is wanted of it.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// How much supervisors say: 0 nothing, 2 and more the starts and ends of tasks.
+    pub level: u32,
+    /// The programs of the tasks by their ranks, where processes are to be listed.
+    pub programs: Option<Vec<String>>,
+}
+
+/// What is known of the tasks.
+#[derive(Debug, Default)]
+pub struct Supervisors {
+    wish: Wish,
+    processes: BTreeMap<u32, i32>,
+    listed: bool,
+}
+
+/// Who says what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// A supervisor.
+    There(String),
+    /// The command.
+    Here(String),
+}
+
+impl Supervisors {
+    /// Knows nothing yet.
+    pub fn new(wish: Wish) -> Self {
+        Self {
+            wish,
+            ..Self::default()
+        }
+    }
+
+    fn tells(&self) -> bool {
+        self.wish.level >= 2
+    }
+
+    /// Tasks run, on the node of that number: ranks and processes.
+    pub fn started(
+        &mut self,
+        layout: &StepLayout,
+        node: u32,
+        tasks: &[(u32, i32)],
+        at: &str,
+    ) -> Vec<Said> {
+        self.processes.extend(tasks.iter().copied());
+        let mut said = Vec::new();
+        if self.tells() {
+            let level = level_name(self.wish.level + 2);
+            let there = |text: String| Said::There(format!("slurmstepd: {text}\n"));
+            let levels =
+                format!("debug levels are stderr='{level}', logfile='error', syslog='quiet'");
+            said.push(there(levels));
+            let count = layout.count_of(node);
+            said.push(there(format!("starting {count} tasks")));
+            let one = |(rank, pid): &(u32, i32)| there(format!("task {rank} ({pid}) started {at}"));
+            said.extend(tasks.iter().map(one));
+        }
+        said.extend(self.list(layout));
+        said
+    }
+
+    /// All processes, once all are known.
+    fn list(&mut self, layout: &StepLayout) -> Vec<Said> {
+        let Some(programs) = self.wish.programs.as_ref().filter(|_| !self.listed) else {
+            return Vec::new();
+        };
+        if self.processes.len() < layout.tasks as usize {
+            return Vec::new();
+        }
+        self.listed = true;
+        let mut nodes = BTreeMap::new();
+        for (number, name) in (0u32..).zip(&layout.nodes) {
+            nodes.extend(layout.ranks_of(number).into_iter().map(|rank| (rank, name)));
+        }
+        let line = |(rank, pid): (&u32, &i32)| {
+            let program = programs.get(*rank as usize).or(programs.first());
+            let program = program.map_or("", String::as_str);
+            let node = nodes.get(rank).map_or("?", |n| n.as_str());
+            Said::Here(format!(
+                "task:{rank}, host:{node}, pid:{pid}, executable:{program}"
+            ))
+        };
+        self.processes.iter().map(line).collect()
+    }
+
+    /// A task has ended.
+    pub fn ended(&self, rank: u32, end: &TaskEnd) -> Option<Said> {
+        let pid = self.processes.get(&rank).filter(|_| self.tells())?;
+        let how = match end.signal {
+            0 => format!("exited with exit code {}.", end.exit_code),
+            signal => format!("exited. Killed by signal {signal}."),
+        };
+        Some(Said::There(format!(
+            "slurmstepd: task {rank} ({pid}) {how}\n"
+        )))
+    }
+}
+
+/// Slurm's name of a level of messages.
+fn level_name(level: u32) -> &'static str {
+    match level {
+        0 => "quiet",
+        1 => "fatal",
+        2 => "error",
+        3 => "info",
+        4 => "verbose",
+        5 => "debug",
+        _ => "debug2",
+    }
+}
+
+/// The level that a value of `--slurmd-debug` means: a name or a number. What means nothing
+/// is everything.
+pub fn level(text: &str) -> u32 {
+    const NAMES: [&str; 6] = ["quiet", "fatal", "error", "info", "verbose", "debug"];
+    let named = || NAMES.iter().position(|n| text.eq_ignore_ascii_case(n));
+    let level = text.trim().parse().ok();
+    level
+        .or_else(|| named().and_then(|at| u32::try_from(at).ok()))
+        .unwrap_or(u32::MAX)
+}
+
+/// The highest level that there is.
+pub const MOST: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::step::RankRun;
+
+    fn layout() -> StepLayout {
+        let run = |first, count| {
+            vec![RankRun {
+                first,
+                count,
+                stride: 1,
+            }]
+        };
+        StepLayout {
+            nodes: vec!["n1".into(), "n2".into()],
+            ranks: vec![run(0, 2), run(2, 1)],
+            tasks: 3,
+            cores_per_task: 1,
+        }
+    }
+
+    fn there(text: &str) -> Said {
+        Said::There(format!("slurmstepd: {text}\n"))
+    }
+
+    #[test]
+    fn what_supervisors_say() {
+        let wish = Wish {
+            level: 2,
+            ..Wish::default()
+        };
+        let mut all = Supervisors::new(wish);
+        let got = all.started(&layout(), 1, &[(2, 77)], "NOW");
+        let want = [
+            there("debug levels are stderr='verbose', logfile='error', syslog='quiet'"),
+            there("starting 1 tasks"),
+            there("task 2 (77) started NOW"),
+        ];
+        assert_eq!(got, want);
+        let check = |exit_code, signal, want: &str| {
+            let end = TaskEnd {
+                exit_code,
+                signal,
+                failure: None,
+            };
+            assert_eq!(all.ended(2, &end), Some(there(want)));
+            assert_eq!(all.ended(9, &end), None);
+        };
+        check(2, 0, "task 2 (77) exited with exit code 2.");
+        check(0, 9, "task 2 (77) exited. Killed by signal 9.");
+        let mut quiet = Supervisors::default();
+        assert!(quiet.started(&layout(), 1, &[(2, 77)], "NOW").is_empty());
+    }
+
+    #[test]
+    fn processes_are_listed_when_all_are_known() {
+        let wish = Wish {
+            level: 0,
+            programs: Some(vec!["id".into()]),
+        };
+        let mut all = Supervisors::new(wish);
+        assert!(all.started(&layout(), 1, &[(2, 77)], "").is_empty());
+        let got = all.started(&layout(), 0, &[(0, 5), (1, 6)], "");
+        let line = |text: &str| Said::Here(text.to_owned());
+        let want = [
+            line("task:0, host:n1, pid:5, executable:id"),
+            line("task:1, host:n1, pid:6, executable:id"),
+            line("task:2, host:n2, pid:77, executable:id"),
+        ];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn levels() {
+        let check = |text: &str, want| assert_eq!(level(text), want, "{text}");
+        check("error", 2);
+        check("Verbose", 4);
+        check("3", 3);
+        check("0", 0);
+        check("foo", u32::MAX);
+    }
+}

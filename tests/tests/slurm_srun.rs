@@ -1,0 +1,138 @@
+//! Options of `srun` and `salloc` about where tasks are and what is told of them: hosts one by
+//! one, labels in files, processes. What is not about them is in `slurm_run.rs`.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_tests::run::{Output, run};
+use cosy_tests::{Cluster, Options};
+use std::fs;
+use std::process::Command;
+
+fn cluster(nodes: usize) -> Cluster {
+    Cluster::start(nodes, Options::default())
+}
+
+/// A whole line as a shell has it, with nothing on standard input.
+#[track_caller]
+fn shell(c: &Cluster, line: &str) -> Output {
+    let path = format!("{}/bin:/usr/bin:/bin", c.dir().display());
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", line])
+        .current_dir(c.work())
+        .env("PATH", path)
+        .env("COSY_SOCKET", c.socket());
+    run(&mut command)
+}
+
+/// Runs `line`, which succeeds, and compares what it prints.
+#[track_caller]
+fn check(c: &Cluster, line: &str, stdout: &str) {
+    let output = shell(c, line);
+    assert_eq!(
+        (output.code, &*output.out),
+        (0, stdout),
+        "{line}\n{}",
+        output.err
+    );
+}
+
+#[test]
+fn tasks_are_on_the_hosts_that_a_file_names() {
+    let c = cluster(3);
+    fs::write(c.work().join("hosts"), "n3\nn1*2 # twice\n").unwrap();
+    let where_each = "srun -l printenv SLURMD_NODENAME | sort";
+    let at_hosts = "0: n3\n1: n1\n2: n1\n";
+    check(&c, &format!("SLURM_HOSTFILE=hosts {where_each}"), at_hosts);
+    let line = "srun -l -m arbitrary -w n2,n1,n2 printenv SLURMD_NODENAME | sort";
+    check(&c, line, "0: n2\n1: n1\n2: n2\n");
+    let inside = format!("salloc -Q -N3 sh -c 'SLURM_HOSTFILE=hosts {where_each}'");
+    let needed = "salloc -Q -N3 sh -c 'SLURM_HOSTFILE=hosts srun -n3 true'";
+    assert_eq!(shell(&c, needed).code, 1, "n1 has one core");
+    check(&c, &inside.replace("srun -l", "srun -O -l"), at_hosts);
+    check(
+        &c,
+        &inside.replace("srun -l", "srun -n2 -l"),
+        "0: n3\n1: n1\n",
+    );
+    let told = "SLURM_HOSTFILE=hosts srun printenv SLURM_DISTRIBUTION | uniq";
+    check(&c, told, "arbitrary\n");
+    let output = shell(&c, "srun -m arbitrary true");
+    assert_eq!(output.code, 1);
+    let want = "srun: error: With Arbitrary distribution you need to specify a nodelist";
+    assert!(output.err.starts_with(want), "{}", output.err);
+    let output = shell(&c, "SLURM_HOSTFILE=hosts srun -n4 true");
+    assert_eq!(output.code, 1);
+    assert!(output.err.contains("has only 3"), "{}", output.err);
+}
+
+#[test]
+fn named_nodes_are_among_those_of_a_step() {
+    let c = cluster(3);
+    let line = "salloc -Q -N3 sh -c 'srun -l -w n3 printenv SLURMD_NODENAME | sort'";
+    check(&c, line, "0: n1\n1: n2\n2: n3\n");
+    let line = "salloc -Q -N3 sh -c 'srun -l -N1 -w n3 printenv SLURMD_NODENAME'";
+    check(&c, line, "0: n3\n");
+}
+
+#[test]
+fn lines_in_files_of_tasks_have_labels() {
+    let c = cluster(2);
+    let program = "sh -c 'echo a; printf b; echo err >&2'";
+    check(&c, &format!("srun -l -N2 -n11 -O -o l.%t {program}"), "");
+    let read = |name: &str| {
+        let text = fs::read_to_string(c.work().join(name)).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.join("|")
+    };
+    assert_eq!(read("l.0"), " 0: a| 0: b| 0: err");
+    assert_eq!(read("l.10"), "10: a|10: b|10: err");
+    check(&c, &format!("srun -l -n2 -o o.%n -e e.%t {program}"), "");
+    assert_eq!(read("o.0"), "0: a|0: b|1: a|1: b");
+    assert_eq!(
+        (read("e.0"), read("e.1")),
+        ("0: err".into(), "1: err".into())
+    );
+    check(&c, "srun -l --open-mode=append -o o.%n echo c", "");
+    assert_eq!(read("o.0"), "0: a|0: b|0: c|1: a|1: b");
+    let output = shell(&c, "srun -l -o none/l.%t true");
+    assert_ne!(output.code, 0);
+    let why = "none/l.0: No such file or directory";
+    assert!(output.err.contains(why), "{}", output.err);
+}
+
+#[test]
+fn processes_of_tasks_are_told() {
+    let c = cluster(1);
+    let output = shell(&c, "srun --slurmd-debug=error sh -c 'echo $$; exit 3'");
+    assert_eq!(output.code, 3);
+    let pid = output.out.trim();
+    for text in [
+        "slurmstepd: debug levels are stderr='verbose', logfile='error', syslog='quiet'\n",
+        "slurmstepd: starting 1 tasks\n",
+        &format!("slurmstepd: task 0 ({pid}) started "),
+        &format!("slurmstepd: task 0 ({pid}) exited with exit code 3.\n"),
+    ] {
+        assert!(output.err.contains(text), "{text}: {}", output.err);
+    }
+    // It stands before its program until it is let go.
+    let line = "srun --debugger-test echo on 2>err & \
+                until grep -q pid: err; do sleep 0.05; done; \
+                p=$(sed -n 's/.*pid:\\([0-9]*\\),.*/\\1/p' err); \
+                until grep -q '^State:.T' /proc/$p/status; do sleep 0.05; done; \
+                echo stopped; kill -CONT $p; wait; cut -d' ' -f2,5 err";
+    check(&c, line, "stopped\non\ntask:0, executable:echo\n");
+}
+
+#[test]
+fn a_job_is_spread_over_many_nodes() {
+    let c = cluster(3);
+    check(
+        &c,
+        "srun -n2 --spread-job printenv SLURM_NNODES | uniq",
+        "2\n",
+    );
+    let line = "srun -N1-2 -n9 -O --spread-job printenv SLURM_NNODES | uniq";
+    check(&c, line, "2\n");
+}
