@@ -78,7 +78,7 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
     }
     let mut out = Vec::with_capacity(total as usize);
     for parts in &patterns {
-        multiply(parts, String::new(), &mut out);
+        multiply(parts, &mut out);
     }
     Ok(out)
 }
@@ -154,16 +154,43 @@ fn range(text: &str) -> Result<Range, &'static str> {
     Ok(Range { first, last, width })
 }
 
-fn multiply(parts: &[Part<'_>], prefix: String, out: &mut Vec<String>) {
-    match parts {
-        [] => out.push(prefix),
-        [Part::Text(t), rest @ ..] => multiply(rest, prefix + t, out),
-        [Part::Numbers(ranges), rest @ ..] => {
-            for r in ranges {
-                for n in r.first..=r.last {
-                    multiply(rest, format!("{prefix}{n:0w$}", w = r.width), out);
-                }
-            }
+/// All names of one pattern. As in Slurm the last brackets run fastest, then the first ones,
+/// the second ones and so on.
+fn multiply(parts: &[Part<'_>], out: &mut Vec<String>) {
+    let last = parts.iter().rposition(|p| matches!(p, Part::Numbers(_)));
+    let (before, after) = parts.split_at(last.unwrap_or(0));
+    let mut heads = vec![String::new()];
+    for part in before {
+        heads = part.after_each(&heads, true);
+    }
+    for part in after {
+        heads = part.after_each(&heads, false);
+    }
+    out.append(&mut heads);
+}
+
+impl Part<'_> {
+    /// Each of `heads` with this part behind it; all of them with the first number, then all
+    /// with the next one, or each with all numbers.
+    fn after_each(&self, heads: &[String], heads_run: bool) -> Vec<String> {
+        let ranges = match self {
+            Part::Text(text) => return heads.iter().map(|head| format!("{head}{text}")).collect(),
+            Part::Numbers(ranges) => ranges,
+        };
+        let numbers = || {
+            ranges
+                .iter()
+                .flat_map(|r| (r.first..=r.last).map(|n| format!("{n:0w$}", w = r.width)))
+        };
+        if heads_run {
+            let with = |n: String| heads.iter().map(move |head| format!("{head}{n}"));
+            numbers().flat_map(with).collect()
+        } else {
+            let with = |head: &String| {
+                let head = head.clone();
+                numbers().map(move |n| format!("{head}{n}"))
+            };
+            heads.iter().flat_map(with).collect()
         }
     }
 }
@@ -261,6 +288,14 @@ mod tests {
         check("n[1-3,7],login", &["n1", "n2", "n3", "n7", "login"]);
         check("n[08-10]", &["n08", "n09", "n10"]);
         check("r[1-2]n[1-2]", &["r1n1", "r1n2", "r2n1", "r2n2"]);
+        let three = [
+            "a0b2c4", "a0b2c5", "a1b2c4", "a1b2c5", "a0b3c4", "a0b3c5", "a1b3c4", "a1b3c5",
+        ];
+        check("a[0,1]b[2-3]c[4,5]", &three);
+        check(
+            "r[1-2]n[1-2]-ib",
+            &["r1n1-ib", "r1n2-ib", "r2n1-ib", "r2n2-ib"],
+        );
         check("a[1-2]-ib, b", &["a1-ib", "a2-ib", "b"]);
     }
 
