@@ -185,7 +185,12 @@ fn of(program: Program) -> Vec<(String, &'static str)> {
 /// The options that the environment sets; `get` gives the value of a variable.
 pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<Found> {
     let mut found = Vec::new();
+    // Steps of a job have the names of their programs, not the job's.
+    let in_job = program == Program::Srun && get("SLURM_JOB_ID").is_some();
     for (variable, name) in of(program) {
+        if in_job && variable == "SLURM_JOB_NAME" {
+            continue;
+        }
         let Some(value) = get(&variable) else {
             continue;
         };
@@ -293,6 +298,13 @@ mod tests {
             &[("SLURM_NTASKS", "3")],
             &[("ntasks", Some("3"))],
         );
+        check(
+            Program::Srun,
+            &[("SLURM_JOB_NAME", "one")],
+            &[("job-name", Some("one"))],
+        );
+        let in_job = [("SLURM_JOB_NAME", "one"), ("SLURM_JOB_ID", "7")];
+        check(Program::Srun, &in_job, &[("jobid", Some("7"))]);
         check(Program::Salloc, &[("SALLOC_BELL", "1")], &[("bell", None)]);
         check(
             Program::Sbatch,
