@@ -70,6 +70,7 @@ pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let reply = context.ask(Request::Requeue {
         filter,
         hold: false,
+        special: false,
     })?;
     report(context, reply, matches.get_flag("json"))
 }

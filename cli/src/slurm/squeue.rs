@@ -11,13 +11,13 @@ use crate::users;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};
-use cosy_slurm::data;
 use cosy_slurm::job::{JobView, Surroundings};
 use cosy_slurm::squeue::cells::{self, Look};
 use cosy_slurm::squeue::fields::Field;
 use cosy_slurm::squeue::options::{self, Asked, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
+use cosy_slurm::{SlurmState, data};
 use std::time::Duration;
 
 /// Runs `squeue`; gives its exit code.
@@ -233,7 +233,10 @@ fn ours(states: &States) -> Vec<JobState> {
     match states {
         States::All => Vec::new(),
         States::Live | States::These(_) => {
-            let shown = |s: &JobState| states.contain((*s).into());
+            let shown = |s: &JobState| {
+                let special = *s == JobState::Waiting && states.contain(SlurmState::SpecialExit);
+                special || states.contain((*s).into())
+            };
             JobState::ALL.into_iter().filter(shown).collect()
         }
     }

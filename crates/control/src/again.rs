@@ -21,7 +21,7 @@ impl Controller {
         now: Time,
         caller: &Caller,
         filter: &JobFilter,
-        hold: bool,
+        hold: Option<HeldBy>,
     ) -> Result<Reply, Refusal> {
         let (live, over) = self.live_and_ended(filter);
         let who = &caller.user.name;
@@ -65,7 +65,13 @@ impl Controller {
         (live, over)
     }
 
-    fn requeue_job(&mut self, now: Time, id: JobId, who: &str, hold: bool) -> Result<(), Refusal> {
+    fn requeue_job(
+        &mut self,
+        now: Time,
+        id: JobId,
+        who: &str,
+        hold: Option<HeldBy>,
+    ) -> Result<(), Refusal> {
         let name = self.name_of(id);
         let wrong =
             |why: String, about| Err(Refusal::new(RefusalCode::WrongState, why).about(about));
@@ -81,7 +87,7 @@ impl Controller {
         }
         may_run_again(&job.submitted, &name)?;
         if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
-            run.hold_after |= hold;
+            run.hold_after = hold.or(run.hold_after);
         }
         self.happened(now, "requeue", who, format!("job {id}"), String::new());
         self.kill_job(now, id, KillCause::Requeued);
@@ -89,13 +95,11 @@ impl Controller {
     }
 
     /// What a job that waits again has to wait for beside its turn.
-    pub(crate) fn pause_before_again(&mut self, now: Time, id: JobId, held: bool) {
+    pub(crate) fn pause_before_again(&mut self, now: Time, id: JobId, held: Option<HeldBy>) {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if held {
-            job.held = Some(HeldBy::Requeued);
-        }
+        job.held = held.or(job.held);
         if job.spec().dialect == Dialect::Slurm {
             let until = now + PAUSE;
             job.not_before = Some(until);
@@ -110,7 +114,7 @@ impl Controller {
         caller: &Caller,
         target: JobRef,
         id: JobId,
-        hold: bool,
+        hold: Option<HeldBy>,
     ) -> Result<(), Refusal> {
         let ended = self.ended.get(&id).ok_or_else(|| no_job(target))?;
         if !self.may_touch(caller, &ended.submitted) {
@@ -138,7 +142,7 @@ impl Controller {
     }
 
     /// Into memory as a job that waits. What it had to wait for before has happened.
-    fn put_back(&mut self, id: JobId, ended: &Ended, hold: bool) {
+    fn put_back(&mut self, id: JobId, ended: &Ended, hold: Option<HeldBy>) {
         let old = &ended.submitted;
         let mut spec = old.spec.clone();
         spec.dependencies.clear();
@@ -160,7 +164,7 @@ impl Controller {
             job.attempt = ended.row.attempt;
             job.own = true;
             job.submitted = submitted;
-            job.held = hold.then_some(HeldBy::Requeued);
+            job.held = hold;
         }
     }
 

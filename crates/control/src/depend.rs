@@ -133,6 +133,7 @@ impl Controller {
             Some(HeldBy::User) => return Some(WaitReason::HeldByUser),
             Some(HeldBy::Admin) => return Some(WaitReason::HeldByAdmin),
             Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
+            Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
             None => {}
         }
         match self.dependencies_met(now, job) {

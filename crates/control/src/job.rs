@@ -160,7 +160,7 @@ pub(crate) struct Run {
     /// How long it was stopped before.
     pub suspended_for: Span,
     /// When it waits again, it is held.
-    pub hold_after: bool,
+    pub hold_after: Option<HeldBy>,
     /// Nodes whose loss ends it.
     pub lost: BTreeSet<NodeId>,
     /// What its steps have used, as far as their records have come.
@@ -300,7 +300,8 @@ impl Run {
             canceller: self.canceller.clone(),
             suspended: self.suspended,
             suspended_for: self.suspended_for,
-            hold_after: self.hold_after,
+            hold_after: self.hold_after.is_some(),
+            special_after: self.hold_after == Some(HeldBy::Special),
             lost: self.lost.iter().map(|node| names(*node)).collect(),
         }
     }

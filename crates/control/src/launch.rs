@@ -80,7 +80,7 @@ impl Controller {
             canceller: None,
             suspended: None,
             suspended_for: Span::ZERO,
-            hold_after: false,
+            hold_after: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),
         }));

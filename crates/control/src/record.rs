@@ -156,6 +156,9 @@ pub struct RunRow {
     /// When it waits again, it is held.
     #[serde(default)]
     pub hold_after: bool,
+    /// And marked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub special_after: bool,
     /// Nodes whose loss ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
@@ -181,6 +184,8 @@ pub enum HeldBy {
     Admin,
     /// Its user, by putting it back into the queue.
     Requeued,
+    /// The same, with a mark that it ended in a special way.
+    Special,
 }
 
 /// A job that is not as submitted any more.

@@ -9,7 +9,7 @@ use crate::event::{Effect, LinkId};
 use crate::job::{Fate, Group, Job, PartStep, Phase, Place};
 use crate::lost::lost_end;
 use crate::mail::{News, WHOLE};
-use crate::record::{AfterRun, Record};
+use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::EndedJob;
 use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
@@ -340,7 +340,7 @@ impl Controller {
         self.count_running(id, false);
         self.give_licenses(now, id);
         let held = self.jobs.get(&id).and_then(Job::run);
-        let held = held.is_some_and(|run| run.hold_after);
+        let held = held.and_then(|run| run.hold_after);
         self.unsaved_starts.remove(&id);
         let base = self.base_of(id);
         if let Some(group) = self.groups.get_mut(&base) {
@@ -356,7 +356,7 @@ impl Controller {
         self.refill_array(now, base);
     }
 
-    fn wait_again(&mut self, now: Time, id: JobId, held: bool) {
+    fn wait_again(&mut self, now: Time, id: JobId, held: Option<HeldBy>) {
         let lost = self.jobs.get(&id).and_then(|job| self.lost_words(job));
         let Some(job) = self.jobs.get_mut(&id) else {
             return;

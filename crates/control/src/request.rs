@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
-use crate::record::Record;
+use crate::record::{HeldBy, Record};
 use crate::steer::Recipients;
 use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
@@ -186,7 +186,18 @@ impl Controller {
             }
             Request::Hold { filter, as_user } => self.hold(now, caller, &filter, as_user)?,
             Request::Release { filter } => self.release(now, caller, &filter)?,
-            Request::Requeue { filter, hold } => self.requeue(now, caller, &filter, hold)?,
+            Request::Requeue {
+                filter,
+                hold,
+                special,
+            } => {
+                let hold = match (special, hold) {
+                    (true, _) => Some(HeldBy::Special),
+                    (false, true) => Some(HeldBy::Requeued),
+                    (false, false) => None,
+                };
+                self.requeue(now, caller, &filter, hold)?
+            }
             Request::Suspend { filter } => self.suspend(now, caller, &filter)?,
             Request::Resume { filter } => self.resume(now, caller, &filter)?,
             Request::Top { filter } => self.top(now, caller, &filter)?,

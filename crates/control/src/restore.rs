@@ -7,7 +7,7 @@ use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted}
 use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
-use crate::record::{JobRow, Loaded, OwnQueue, RunRow, StepUse, SubmissionRow};
+use crate::record::{HeldBy, JobRow, Loaded, OwnQueue, RunRow, StepUse, SubmissionRow};
 use crate::reserve::LoadedReservations;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
@@ -320,7 +320,11 @@ impl Controller {
             canceller: row.canceller,
             suspended: row.suspended,
             suspended_for: row.suspended_for,
-            hold_after: row.hold_after,
+            hold_after: match (row.special_after, row.hold_after) {
+                (true, _) => Some(HeldBy::Special),
+                (false, true) => Some(HeldBy::Requeued),
+                (false, false) => None,
+            },
             lost: lost.collect(),
             steps: StepUse::default(),
         }));

@@ -552,7 +552,7 @@ impl Controller {
                 "it is held by its user: 'cosy release' lets it go".to_owned()
             }
             WaitReason::HeldByAdmin => "it is held by an administrator".to_owned(),
-            WaitReason::HeldRequeued => {
+            WaitReason::HeldRequeued | WaitReason::HeldSpecial => {
                 "it was put back into the queue and is held: 'cosy release' lets it go".to_owned()
             }
             WaitReason::QueueTimeLimit => {
@@ -795,7 +795,7 @@ fn held_word(held: Option<HeldBy>) -> &'static str {
     match held {
         Some(HeldBy::User) => "user",
         Some(HeldBy::Admin) => "admin",
-        Some(HeldBy::Requeued) => "requeued",
+        Some(HeldBy::Requeued | HeldBy::Special) => "requeued",
         None => "",
     }
 }

@@ -456,6 +456,7 @@ fn who_may_do_what() {
     let requeue = Request::Requeue {
         filter: ids(&[2]),
         hold: false,
+        special: false,
     };
     check(1000, requeue, None);
     let submit = |spec| {
@@ -488,6 +489,7 @@ fn an_interactive_job_is_not_put_back_into_the_queue() {
     let reply = world.ask(Request::Requeue {
         filter,
         hold: false,
+        special: false,
     });
     let Reply::Done {
         changed: 0,

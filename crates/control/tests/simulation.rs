@@ -230,6 +230,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
             world.ask(Request::Requeue {
                 filter: ids(&[job]),
                 hold: false,
+                special: false,
             });
         }
         98..99 => world.directory_down = dice.chance(50),

@@ -211,6 +211,7 @@ fn jobs_run_again() {
     let requeue = |hold| Request::Requeue {
         filter: ids(&[id]),
         hold,
+        special: false,
     };
     assert_eq!(code(&world.ask(requeue(false))), None);
     world.deliver_all();
@@ -246,6 +247,41 @@ fn jobs_run_again() {
 }
 
 #[test]
+fn a_special_exit_is_marked_until_the_job_is_released() {
+    let mut world = World::new(config(1, 4));
+    let id = world.submit(slurm("special"));
+    world.pass(1);
+    let requeue = Request::Requeue {
+        filter: ids(&[id]),
+        hold: true,
+        special: true,
+    };
+    assert_eq!(code(&world.ask(requeue.clone())), None);
+    world.crash();
+    world.connect(0);
+    world.deliver_all();
+    assert_eq!(
+        queue(&mut world),
+        "1:waiting/held_special",
+        "also while it ends"
+    );
+    world.crash();
+    world.connect(0);
+    world.deliver_all();
+    assert_eq!(
+        queue(&mut world),
+        "1:waiting/held_special",
+        "also once it waits"
+    );
+    let release = Request::Release { filter: ids(&[id]) };
+    assert_eq!(code(&world.ask(release)), None);
+    world.pass(20);
+    assert_eq!(world.state_of(id), JobState::Completed);
+    assert_eq!(code(&world.ask(requeue)), None, "also when it has ended");
+    assert_eq!(queue(&mut world), "1:waiting/held_special");
+}
+
+#[test]
 fn tasks_of_an_array_run_again_while_others_of_it_live() {
     let mut world = World::new(config(1, 1));
     let first = world.try_submit(slurm("a"), Some("1-2")).unwrap();
@@ -254,6 +290,7 @@ fn tasks_of_an_array_run_again_while_others_of_it_live() {
     let requeue = Request::Requeue {
         filter: ids(&[first]),
         hold: false,
+        special: false,
     };
     let one = |task| JobFilter {
         ids: vec![api::JobRef {
@@ -265,6 +302,7 @@ fn tasks_of_an_array_run_again_while_others_of_it_live() {
     let again = world.ask(Request::Requeue {
         filter: one(1),
         hold: false,
+        special: false,
     });
     assert_eq!(code(&again), None);
     assert_eq!(queue(&mut world), "1_1:waiting/resources 1_2:running");
@@ -284,6 +322,7 @@ fn who_does_not_want_to_run_again_does_not() {
     let reply = world.ask(Request::Requeue {
         filter: ids(&[id]),
         hold: false,
+        special: false,
     });
     let Reply::Done { refused, .. } = reply else {
         panic!("{reply:?}")

@@ -683,6 +683,9 @@ pub enum Request {
         /// They are held there.
         #[serde(default)]
         hold: bool,
+        /// They are held there with a mark that they ended in a special way.
+        #[serde(default)]
+        special: bool,
     },
     /// Stops running jobs for a while; they keep their nodes (administrators). Answer:
     /// [`Reply::Done`].

@@ -690,6 +690,8 @@ pub enum WaitReason {
     Deadline,
     /// It was put back into the queue, and held.
     HeldRequeued,
+    /// The same, with a mark that it ended in a special way.
+    HeldSpecial,
     /// Its time limit is more than its queue allows.
     QueueTimeLimit,
     /// It asks for more nodes than its queue has or allows.
@@ -722,6 +724,7 @@ impl WaitReason {
             Self::Licenses => "licenses",
             Self::Deadline => "deadline",
             Self::HeldRequeued => "held_requeued",
+            Self::HeldSpecial => "held_special",
             Self::QueueTimeLimit => "queue_time_limit",
             Self::QueueNodeLimit => "queue_node_limit",
             Self::QueueLimits => "queue_limits",

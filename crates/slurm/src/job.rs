@@ -9,7 +9,7 @@ use crate::show::mebibytes;
 use crate::{SlurmState, reason};
 use cosy_model::api::{JobField, Table};
 use cosy_model::job::{CancelNote, NEVER_NOTE};
-use cosy_model::{ArraySpec, JobState, MiB, Span, Time};
+use cosy_model::{ArraySpec, JobState, MiB, Span, Time, WaitReason};
 use std::collections::BTreeMap;
 
 /// What the whole cluster says about its jobs.
@@ -124,7 +124,12 @@ impl<'t> JobView<'t> {
 
     /// Slurm's state.
     pub fn state(&self) -> SlurmState {
-        self.our_state().into()
+        match self.our_state() {
+            JobState::Waiting if self.text(JobField::Reason) == WaitReason::HeldSpecial.word() => {
+                SlurmState::SpecialExit
+            }
+            state => state.into(),
+        }
     }
 
     /// True while it waits.

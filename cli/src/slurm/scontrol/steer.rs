@@ -34,11 +34,12 @@ impl Session<'_> {
         if act == Act::Top {
             given.reverse(); // each goes above the one before it: the first is to be the highest
         }
+        let special = given.iter().any(|word| is_special(word));
         for word in given {
             if word.is_empty() || is_option(act, word) {
                 continue;
             }
-            for (job, why) in self.steer_one(act, word) {
+            for (job, why) in self.steer_one(act, special, word) {
                 say(&format!("{why} for job {job}"));
                 if twice {
                     say(&format!("slurm_suspend error: {why}"));
@@ -50,7 +51,7 @@ impl Session<'_> {
     }
 
     /// What could not be done, and why.
-    fn steer_one(&self, act: Act, word: &str) -> Vec<(String, &'static str)> {
+    fn steer_one(&self, act: Act, special: bool, word: &str) -> Vec<(String, &'static str)> {
         let Some(filter) = self.filter_of(word) else {
             return vec![(word.to_owned(), says::NO_JOB)];
         };
@@ -60,7 +61,7 @@ impl Session<'_> {
             return vec![(word.to_owned(), why)];
         }
         let ids = filter.ids.clone();
-        match self.context.ask(request(act, filter)) {
+        match self.context.ask(request(act, special, filter)) {
             Ok(Reply::Done { refused, .. }) => {
                 let told = refused.into_iter().filter_map(|(_, refusal)| {
                     let why = self.why(act, &ids, &refusal)?;
@@ -137,12 +138,20 @@ impl Session<'_> {
 
 /// `requeue Incomplete 12`, `requeuehold State=SpecialExit 12`.
 fn is_option(act: Act, word: &str) -> bool {
-    let lower = word.to_ascii_lowercase();
     let requeues = matches!(act, Act::Requeue | Act::RequeueHold);
-    requeues && (lower == "incomplete" || lower.starts_with("state="))
+    requeues && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
 }
 
-fn request(act: Act, filter: JobFilter) -> Request {
+/// `State=SpecialExit`, or `State=SE`.
+fn is_special(word: &str) -> bool {
+    let pair = word.split_once('=');
+    pair.is_some_and(|(key, value)| {
+        let names = ["SpecialExit", "SE"];
+        key.eq_ignore_ascii_case("state") && names.iter().any(|n| n.eq_ignore_ascii_case(value))
+    })
+}
+
+fn request(act: Act, special: bool, filter: JobFilter) -> Request {
     let hold = act == Act::RequeueHold;
     match act {
         Act::Hold | Act::HoldAsUser => Request::Hold {
@@ -150,7 +159,11 @@ fn request(act: Act, filter: JobFilter) -> Request {
             as_user: act == Act::HoldAsUser,
         },
         Act::Release => Request::Release { filter },
-        Act::Requeue | Act::RequeueHold => Request::Requeue { filter, hold },
+        Act::Requeue | Act::RequeueHold => Request::Requeue {
+            filter,
+            hold,
+            special: special && hold,
+        },
         Act::Suspend => Request::Suspend { filter },
         Act::Resume => Request::Resume { filter },
         Act::Top => Request::Top { filter },

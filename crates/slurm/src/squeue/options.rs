@@ -345,7 +345,10 @@ impl States {
         match self {
             Self::Live => state.job_states().all(|s| !s.is_end()),
             Self::All => true,
-            Self::These(states) => states.contains(&state),
+            Self::These(states) => {
+                let waits = state == SlurmState::SpecialExit;
+                states.contains(&state) || waits && states.contains(&SlurmState::Pending)
+            }
         }
     }
 
@@ -440,6 +443,8 @@ mod tests {
         check(None, SlurmState::Failed, false);
         check(Some("all"), SlurmState::Failed, true);
         check(Some("PENDING,running"), SlurmState::Running, true);
+        check(Some("PD"), SlurmState::SpecialExit, true);
+        check(Some("SE"), SlurmState::Pending, false);
         check(Some("pd"), SlurmState::Running, false);
         assert_eq!(States::read(Some("PD,BAD")), Err("BAD".to_owned()));
         assert!(States::complaint("BAD")[1].ends_with(",STOPPED\n"));
