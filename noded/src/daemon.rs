@@ -789,6 +789,7 @@ fn obey_real(node: &mut Node, order: NodeOrder) {
             steps_only,
             ..
         } => node.order_signal(key, signal, script_only, steps_only),
+        NodeOrder::Note { key, text, .. } => node.order_note(key, &text),
         NodeOrder::Suspend { key, .. } => node.order_suspend(key),
         NodeOrder::Resume { key, .. } => node.order_resume(key),
         NodeOrder::Limit { key, limit, .. } => node.order_limit(key, limit),
@@ -814,6 +815,7 @@ fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
         NodeOrder::Forget { key, node } => nodes.order_forget(key, &node),
         // Programs that are only imagined run on, to the end that they began with.
         NodeOrder::Suspend { .. } | NodeOrder::Resume { .. } | NodeOrder::Limit { .. } => {}
+        NodeOrder::Note { .. } => {}
         NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
         NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
     }

@@ -524,6 +524,19 @@ impl Node {
         }
     }
 
+    /// The script of a running attempt is told something.
+    pub fn order_note(&mut self, key: AttemptKey, text: &str) {
+        let runs = self.attempts.get(&key).map(|a| &a.stage);
+        if !matches!(runs, Some(Stage::Running { .. })) {
+            return;
+        }
+        let line = text.replace(char::is_control, "?");
+        match self.fixed.spool.add_note(key, &line) {
+            Ok(()) => self.tell_shepherd(key, Order::Note),
+            Err(e) => tracing::warn!(job = %key.job, "a message is not passed on: {e}"),
+        }
+    }
+
     /// Everything of an attempt stands still from now on.
     pub fn order_suspend(&mut self, key: AttemptKey) {
         self.tell_shepherd(key, Order::Suspend);

@@ -61,6 +61,10 @@ pub const OUTCOME: &str = "outcome";
 /// Name of the directory with the files of a job's MPI plugins, its user's own.
 pub const PLUGINS: &str = "plugins";
 const EPILOG: &str = "epilog";
+/// Name of the file with what the program is to be told, and its greatest size but for the
+/// last line.
+const NOTES: &str = "notes";
+const NOTES_BYTES: u64 = 256 << 10;
 pub(crate) const OUTCOME_NEW: &str = "outcome.new";
 const SPARE: &str = "spare.";
 /// The same for directories of steps.
@@ -357,6 +361,23 @@ impl Spool {
         open_launch(&self.path(key))
     }
 
+    /// Adds a line to what the program is to be told; so much as fits.
+    ///
+    /// # Errors
+    /// The file system's, or the attempt has been told too much.
+    pub fn add_note(&self, key: AttemptKey, text: &str) -> io::Result<()> {
+        let path = self.path(key).join(NOTES);
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        if file.metadata()?.len() > NOTES_BYTES {
+            return Err(io::Error::other("too many messages"));
+        }
+        file.write_all(format!("{text}\n").as_bytes())
+    }
+
     /// Keeps an outcome that no shepherd could write.
     ///
     /// # Errors
@@ -413,6 +434,7 @@ impl Spool {
             absent_is_fine(fs::remove_file(directory.join(script)))?;
         }
         absent_is_fine(fs::remove_file(directory.join(EPILOG)))?;
+        absent_is_fine(fs::remove_file(directory.join(NOTES)))?;
         let outcome = directory.join(OUTCOME);
         absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
         let spare = self.spare_name();
@@ -525,6 +547,13 @@ fn mark(file: &File, phase: Phase, start: Time) -> io::Result<()> {
     bytes[0] = phase as u8;
     bytes[8..].copy_from_slice(&start.0.to_le_bytes());
     file.write_all_at(&bytes, 8)
+}
+
+/// What the program is to be told, from this byte on.
+pub fn notes(directory: &Path, from: usize) -> Vec<u8> {
+    let mut all = fs::read(directory.join(NOTES)).unwrap_or_default();
+    all.drain(..from.min(all.len()));
+    all
 }
 
 /// Writes the outcome of an attempt or a step in its directory: whole or not at all.

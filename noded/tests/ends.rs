@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use cosy_model::job::WarnSignal;
 use cosy_model::node::*;
-use cosy_model::{EndCause, Span};
+use cosy_model::{Dialect, EndCause, OsText, Span};
 use nix::libc;
 use std::fs;
 
@@ -288,6 +288,31 @@ fn a_suspended_job_stands_still_and_so_does_its_clock() {
     assert_eq!(end.cause, EndCause::TimeLimit);
     let ran = end.end.since(end.start.unwrap());
     assert!(ran >= Span::from_secs(10), "it ran and stood for {ran}");
+}
+
+#[test]
+fn a_script_is_told_what_others_say() {
+    let mut bench = Bench::started();
+    let mut job = bench.job(1, "echo begun; sleep 1000 & wait");
+    job.dialect = Dialect::Slurm;
+    let output = bench.path("told");
+    job.stdout = OsText::from(output.to_str().unwrap());
+    bench.launch(&job);
+    let text = || fs::read_to_string(&output).unwrap_or_default();
+    wait_for("its output", || text().starts_with("begun").then_some(()));
+    let (key, node) = (job.allocation.key, bench.name.clone());
+    for text in ["one more hour", "second\nline"] {
+        let (node, text) = (node.clone(), text.to_owned());
+        bench.order(NodeOrder::Note { key, node, text });
+    }
+    let want = "begun\nslurmstepd: error: one more hour\nslurmstepd: error: second?line\n";
+    wait_for("both messages", || (text() == want).then_some(()));
+    bench.order(NodeOrder::Kill {
+        key,
+        node,
+        cause: KillCause::Cancelled,
+    });
+    assert_eq!(bench.ended(1).cause, EndCause::Cancelled);
 }
 
 /// The letter in `/proc/PID/stat`.

@@ -233,6 +233,14 @@ impl Attendant {
                     variables,
                 })))
             }
+            Reply::Said(text) => {
+                let plain = text.replace(char::is_control, "?");
+                output::complain(&self.program, &plain);
+                if let Some(stream) = self.stream.take() {
+                    self.ask(stream);
+                }
+                None
+            }
             Reply::Ended(ended) => {
                 self.close();
                 ended.into_iter().next().map(News::Ended)

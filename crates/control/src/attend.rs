@@ -10,7 +10,7 @@ use crate::request::no_job;
 use cosy_model::api::{EndedJob, JobRef, Reply};
 use cosy_model::node::KillCause;
 use cosy_model::{End, EndCause, JobId, JobState, Refusal, RefusalCode, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a command that stays with a job is still to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,12 @@ pub(crate) struct Attending {
     clients: BTreeMap<ClientId, Awaits>,
     /// Some may come again until then.
     until: Option<Time>,
+    /// What the next one that comes again is told.
+    notes: VecDeque<String>,
 }
+
+/// So many messages are kept for a command that is about to ask again.
+const NOTES: usize = 16;
 
 impl Attending {
     pub fn clients(&self) -> impl Iterator<Item = ClientId> {
@@ -38,6 +43,22 @@ impl Attending {
 
     pub fn until(&self) -> Option<Time> {
         self.until
+    }
+
+    pub fn clients_that_await(&self, what: Awaits) -> impl Iterator<Item = ClientId> {
+        let waiting = self
+            .clients
+            .iter()
+            .filter(move |(_, awaits)| **awaits == what);
+        waiting.map(|(client, _)| *client)
+    }
+
+    /// Keeps a message; the oldest one goes when there are too many.
+    pub fn keep_note(&mut self, text: &str) {
+        if self.notes.len() >= NOTES {
+            self.notes.pop_front();
+        }
+        self.notes.push_back(text.to_owned());
     }
 }
 
@@ -56,6 +77,11 @@ impl Controller {
         };
         owns(caller, job)?;
         let runs = job.run().is_some_and(|run| run.after.is_none());
+        let attending = self.attending.get_mut(&id).filter(|_| started && runs);
+        if let Some(text) = attending.and_then(|attending| attending.notes.pop_front()) {
+            self.stays(client, id, Awaits::Nothing);
+            return Ok(Some(Reply::Said(text)));
+        }
         let allocated = self.allocated(id).filter(|_| runs && !started);
         let awaits = match (&allocated, started) {
             (Some(_), _) => Awaits::Nothing,

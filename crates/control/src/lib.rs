@@ -41,6 +41,7 @@ mod lost;
 mod mail;
 mod many;
 mod nodes;
+mod notify;
 mod own_queues;
 mod passage;
 mod pattern;

@@ -198,6 +198,7 @@ impl Controller {
                 };
                 self.requeue(now, caller, &filter, hold)?
             }
+            Request::Notify { filter, text } => self.notify(caller, &filter, &text)?,
             Request::Suspend { filter } => self.suspend(now, caller, &filter)?,
             Request::Resume { filter } => self.resume(now, caller, &filter)?,
             Request::Top { filter } => self.top(now, caller, &filter)?,

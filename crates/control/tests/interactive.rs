@@ -280,6 +280,58 @@ fn who_waits_is_told_the_start_then_the_end() {
 }
 
 #[test]
+fn messages_reach_who_stays_and_scripts() {
+    let mut world = World::new(config(2, 4));
+    let (_, reply) = allocate(&mut world, allocation(1, 60));
+    let job = id_of(&reply);
+    let batch = world.submit(spec("batch"));
+    world.deliver_all();
+    let notify = |id: u64, text: &str| Request::Notify {
+        filter: ids(&[id]),
+        text: text.into(),
+    };
+    let done = Reply::Done {
+        changed: 1,
+        refused: Vec::new(),
+    };
+    let attend = Request::Attend { job, started: true };
+    // Before the command has asked for more, while it waits, and once more.
+    assert_eq!(world.ask(notify(job.0, "early")), done);
+    let first = world.ask_on(me(), None, attend.clone());
+    assert_eq!(
+        world.replies.remove(&first),
+        Some(Reply::Said("early".into()))
+    );
+    let second = world.ask_on(me(), None, attend.clone());
+    assert_eq!(world.replies.remove(&second), None);
+    assert_eq!(world.ask(notify(job.0, "now\u{7}")), done);
+    assert_eq!(
+        world.replies.remove(&second),
+        Some(Reply::Said("now?".into()))
+    );
+    assert_eq!(world.ask(notify(batch, "hello")), done);
+    world.deliver_all();
+    assert_eq!(world.notes, [(JobId(batch), "hello".to_owned())]);
+    // Not to others' jobs, not to those that do not run, not too much.
+    let stranger = world.ask_on(user(1001, "u1001"), None, notify(batch, "x"));
+    let Some(Reply::Done { refused, .. }) = world.replies.remove(&stranger) else {
+        panic!("no answer")
+    };
+    assert_eq!(refused[0].1.code, RefusalCode::Forbidden);
+    let mut held = spec("held");
+    held.hold = true;
+    let held = world.submit(held);
+    let Reply::Done { refused, .. } = world.ask(notify(held, "x")) else {
+        panic!("no answer")
+    };
+    assert_eq!(refused[0].1.code, RefusalCode::WrongState);
+    for text in [String::new(), "x".repeat(4097)] {
+        assert!(matches!(world.ask(notify(batch, &text)), Reply::Refused(_)));
+    }
+    finish(&mut world, job, 0, 0);
+}
+
+#[test]
 fn a_broken_way_leaves_time_to_come_again() {
     let check = |comes_again: bool, crash: bool| {
         let mut world = World::new(config(1, 4));

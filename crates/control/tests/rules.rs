@@ -750,6 +750,7 @@ fn requeue_gives_a_new_attempt() {
     world.ask(Request::Requeue {
         filter: ids(&[id]),
         hold: false,
+        special: false,
     });
     world.deliver_all();
     world.pass(20);

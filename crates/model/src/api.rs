@@ -621,7 +621,8 @@ pub enum Request {
     /// connection attends to the job from then on.
     Allocate(Box<Submission>),
     /// Attends to an own allocation; answered when it starts ([`Reply::Allocated`], unless
-    /// `started`), or when it ends ([`Reply::Ended`]). When the last connection that
+    /// `started`), when it ends ([`Reply::Ended`]), or, once it has started, when there is
+    /// something to tell its user ([`Reply::Said`]). When the last connection that
     /// attends to a job with `attended` closes, the job ends.
     Attend {
         /// Which.
@@ -697,6 +698,14 @@ pub enum Request {
     Resume {
         /// Which.
         filter: JobFilter,
+    },
+    /// Tells running jobs something: it stands in the error output of their scripts, or of the
+    /// commands that stay with them. Answer: [`Reply::Done`].
+    Notify {
+        /// Which.
+        filter: JobFilter,
+        /// One line.
+        text: String,
     },
     /// Puts waiting jobs before the other waiting jobs of their users. Answer:
     /// [`Reply::Done`].
@@ -911,6 +920,7 @@ impl Request {
             | Self::Requeue { .. }
             | Self::Suspend { .. }
             | Self::Resume { .. }
+            | Self::Notify { .. }
             | Self::Top { .. }
             | Self::Change { .. }
             | Self::NodeControl { .. }
@@ -1118,6 +1128,8 @@ pub enum Reply {
     Script(OsText),
     /// The jobs that were waited for.
     Ended(Vec<EndedJob>),
+    /// What somebody tells the user of a job: see [`Request::Notify`].
+    Said(String),
     /// Queues.
     Queues(Vec<QueueInfo>),
     /// Nodes.

@@ -161,6 +161,15 @@ pub enum NodeOrder {
         #[serde(default)]
         steps_only: bool,
     },
+    /// Tell the script of an attempt something in its error output.
+    Note {
+        /// Which.
+        key: AttemptKey,
+        /// On which node.
+        node: String,
+        /// One line.
+        text: String,
+    },
     /// Stop every process of an attempt, and its clock, until it is resumed.
     Suspend {
         /// Which.

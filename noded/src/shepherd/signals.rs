@@ -21,6 +21,8 @@ pub enum Order {
         /// Only to the script.
         script_only: bool,
     },
+    /// Read what the program is to be told.
+    Note,
     /// Stop everything, and the clock.
     Suspend,
     /// Go on.
@@ -73,6 +75,7 @@ impl Order {
             Self::Kill(KillCause::Requeued) => 6 << 8,
             Self::Suspend => 7 << 8,
             Self::Resume => 8 << 8,
+            Self::Note => 9 << 8,
             Self::Limit(secs) => LIMIT | (secs & NO_LIMIT) as i32,
             Self::Left(secs) => LEFT | (secs & NO_LIMIT) as i32,
         }
@@ -103,6 +106,7 @@ impl Order {
             6 => Some(Self::Kill(KillCause::Requeued)),
             7 => Some(Self::Suspend),
             8 => Some(Self::Resume),
+            9 => Some(Self::Note),
             _ => None,
         }
     }
@@ -170,6 +174,7 @@ mod tests {
             Order::Kill(KillCause::TimeLimit),
             Order::Kill(KillCause::Superseded),
             Order::Kill(KillCause::Requeued),
+            Order::Note,
             Order::Suspend,
             Order::Resume,
             Order::Limit(0),

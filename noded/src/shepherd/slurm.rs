@@ -176,6 +176,15 @@ pub(super) fn tell_starved(task: &Task, kills: u64) {
     write(task, &stepd::out_of_memory(&step, kills), OFlag::empty());
 }
 
+/// Tells the job in its error output what somebody says.
+pub(super) fn tell_note(task: &Task, text: &str) {
+    let line = match task.launch.dialect {
+        Dialect::Slurm => stepd::error(text),
+        Dialect::Cosy => format!("cosy: {text}\n"),
+    };
+    write(task, &line, OFlag::empty());
+}
+
 /// Adds to the job's error output.
 fn write(task: &Task, text: &str, how: OFlag) {
     let launch = &task.launch;

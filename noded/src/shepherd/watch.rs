@@ -7,7 +7,7 @@ use super::ending::Ending;
 use super::signals::{self, Heard, Order, Signals};
 use super::{end, failed_launch, slurm, wall};
 use crate::cgroup::Group;
-use crate::spool::{Outcome, Task};
+use crate::spool::{self, Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
 use cosy_model::job::WarnSignal;
 use cosy_model::node::KillCause;
@@ -47,6 +47,9 @@ struct Watch<'a> {
     abandoned: bool,
     /// What the job's output is to say when all is over.
     unsaid: Option<Why>,
+    /// Where the job is kept, and how much was read of what it is to be told.
+    directory: &'a Path,
+    notes_read: usize,
 }
 
 /// Starts the program of `task` and sees it through.
@@ -78,6 +81,8 @@ pub fn watch(
         children: true,
         abandoned: false,
         unsaid: None,
+        directory,
+        notes_read: 0,
     };
     watch.until_nothing_is_left();
     watch.conclude(directory, start)
@@ -177,12 +182,24 @@ impl Watch<'_> {
                     signal,
                     script_only,
                 }) => self.pass_on(signal, script_only),
+                Heard::Order(Order::Note) => self.pass_notes_on(),
                 Heard::Order(Order::Suspend) => self.suspend(),
                 Heard::Order(Order::Resume) => self.resume(),
                 Heard::Order(Order::Limit(secs)) => self.clock.limit_to(signals::span(secs)),
                 Heard::Order(Order::Left(secs)) => {
                     self.clock.leave(Instant::now(), signals::span(secs));
                 }
+            }
+        }
+    }
+
+    /// Writes what has been said since the last time into the job's output.
+    fn pass_notes_on(&mut self) {
+        if self.runs_program() {
+            let notes = spool::notes(self.directory, self.notes_read);
+            self.notes_read += notes.len();
+            for note in String::from_utf8_lossy(&notes).lines() {
+                slurm::tell_note(self.task, note);
             }
         }
     }

@@ -177,7 +177,8 @@ impl Session<'_> {
             Command::Errnumstr => self.number(first, rest),
             Command::Listpids => self.list_pids(rest),
             Command::Pidinfo => self.pid_info(first, rest),
-            Command::Notify | Command::Token => self.unavailable(first),
+            Command::Notify => self.notify(first, rest),
+            Command::Token => self.unavailable(first),
         };
         Some(code)
     }

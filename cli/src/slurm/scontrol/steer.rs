@@ -50,6 +50,40 @@ impl Session<'_> {
         code
     }
 
+    /// `scontrol notify 12 TEXT`: the words with blanks between.
+    pub(super) fn notify(&self, keyword: &str, rest: &[String]) -> u8 {
+        let Some((job, words)) = rest.split_first().filter(|(_, words)| !words.is_empty()) else {
+            return too_few(keyword);
+        };
+        let Some(target) = targets::parse(job) else {
+            return not_told(says::NO_JOB);
+        };
+        let ids = target.jobs.clone();
+        let request = Request::Notify {
+            filter: JobFilter {
+                ids: target.jobs,
+                ..JobFilter::default()
+            },
+            text: words.join(" "),
+        };
+        match self.context.ask(request) {
+            Ok(Reply::Done { refused, .. }) => match refused.first() {
+                None => exit::OK,
+                Some((_, refusal)) if refusal.code == RefusalCode::Forbidden => {
+                    not_told(self.forbidden(&ids))
+                }
+                Some((_, refusal))
+                    if refusal.code == RefusalCode::WrongState && !self.is_over(&ids) =>
+                {
+                    not_told(says::PENDING)
+                }
+                Some((_, refusal)) => not_told(says::about_job(refusal.code)),
+            },
+            Ok(_) => not_told(says::UNSPECIFIED),
+            Err(e) => not_told(words::of_call(&e)),
+        }
+    }
+
     /// What could not be done, and why.
     fn steer_one(&self, act: Act, special: bool, word: &str) -> Vec<(String, &'static str)> {
         let Some(filter) = self.filter_of(word) else {
@@ -134,6 +168,11 @@ impl Session<'_> {
         };
         (0..table.rows).all(|row| has_ended(&table, row))
     }
+}
+
+fn not_told(why: &str) -> u8 {
+    say(&format!("job notify failure: {why}"));
+    exit::FAILED
 }
 
 /// `requeue Incomplete 12`, `requeuehold State=SpecialExit 12`.

@@ -301,6 +301,8 @@ pub struct World {
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
     pub mails: Vec<String>,
+    /// What jobs were told.
+    pub notes: Vec<(JobId, String)>,
     pub directory_down: bool,
     next_id: u64,
     /// Where nodes listen, other than at port 7818.
@@ -401,6 +403,7 @@ impl World {
             orders: VecDeque::new(),
             replies: BTreeMap::new(),
             mails: Vec::new(),
+            notes: Vec::new(),
             directory_down: false,
             next_id: 1,
             ports: BTreeMap::new(),
@@ -671,6 +674,7 @@ impl World {
                     self.nodes[n].known.remove(&key);
                 }
             }
+            NodeOrder::Note { key, text, .. } => self.notes.push((key.job, text)),
             NodeOrder::Suspend { key, .. } => self.stop(n, key, true),
             NodeOrder::Resume { key, .. } => self.stop(n, key, false),
             NodeOrder::Limit { key, limit, .. } => self.limit(n, key, limit),

@@ -86,7 +86,7 @@ words! {
     Hold "hold" 4 "keep waiting jobs from starting",
     Holdu "holdu" 5 "the same as their user",
     Listpids "listpids" 2 "processes of jobs on this host",
-    Notify "notify" 1 "refused: jobs take no messages",
+    Notify "notify" 1 "tell a running job something",
     Oneliner "oneliner" 1 "each record on one line from here on",
     Pidinfo "pidinfo" 3 "the job of a process of this host",
     Ping "ping" 3 "whether the controller is there",

@@ -324,6 +324,8 @@ impl<'a> Supervisor<'a> {
                     end::signal_all(&self.task.groups, signal);
                     self.order_below(&Down::Signal { signal });
                 }
+                // Scripts are told.
+                Heard::Order(Order::Note) => {}
                 // Every node of the job is told, so nothing is passed on.
                 Heard::Order(Order::Suspend) => self.suspend(),
                 Heard::Order(Order::Resume) => self.resume(),
