@@ -103,10 +103,12 @@ impl Row {
 
     /// ` [-A NAME]`, or by its name where it has no letter.
     fn short_form(&self) -> String {
+        // Brackets around the whole are enough.
+        let value = self.value.replace(['[', ']'], "");
         let value = match self.opt.takes {
             Takes::Nothing => String::new(),
-            Takes::Value => format!(" {}", self.value),
-            Takes::Perhaps => format!("[={}]", self.value),
+            Takes::Value => format!(" {value}"),
+            Takes::Perhaps => format!("={value}"),
         };
         match self.opt.short {
             Some(short) if self.opt.takes != Takes::Perhaps => {
@@ -140,13 +142,22 @@ pub fn help(usage: &str, rows: &[Row]) -> String {
     text
 }
 
-/// The text of `--usage`: how it is called and the names of the options.
+/// The text of `--usage`: how it is called, with the letters and names of the options in the
+/// place of `[OPTIONS]`.
 pub fn usage(usage: &str, rows: &[Row]) -> String {
-    let listed = rows.iter().filter(|r| !r.about.is_empty());
-    let names: Vec<String> = listed
-        .map(|r| format!("[{}]", r.spelled().trim()))
+    let listed = || rows.iter().filter(|r| !r.about.is_empty());
+    let letters: String = listed()
+        .filter_map(|r| r.opt.short.map(char::from))
         .collect();
-    format!("Usage: {usage}\n  {}\n", names.join("\n  "))
+    let names = listed().filter(|r| r.opt.short.is_none());
+    let mut words: Vec<String> = names.map(|r| format!("[--{}]", r.opt.long)).collect();
+    if !letters.is_empty() {
+        words.insert(0, format!("[-{letters}]"));
+    }
+    format!(
+        "Usage: {}\n",
+        usage.replacen("[OPTIONS]", &words.join(" "), 1)
+    )
 }
 
 /// The text of `--usage` of commands that show: all options in a row, on lines of at most 80
@@ -184,8 +195,8 @@ mod tests {
             "Usage: prog [OPTIONS]\n  -n, --name=NAME                 which\n      --me                        own\n"
         );
         assert_eq!(
-            usage("prog", &rows),
-            "Usage: prog\n  [-n, --name=NAME]\n  [--me]\n"
+            usage("prog [OPTIONS] FILE", &rows),
+            "Usage: prog [-n] [--me] FILE\n"
         );
     }
 
@@ -214,7 +225,7 @@ mod tests {
         assert_eq!(text.lines().collect::<Vec<_>>(), want);
         assert_eq!(
             synopsis("squeue", &table),
-            "Usage: squeue [-h] [-j ID[,...]] [--help] [--json]\n              [--a-very-long-option[=SOME-LONG-VALUE]]\n"
+            "Usage: squeue [-h] [-j ID,...] [--help] [--json]\n              [--a-very-long-option=SOME-LONG-VALUE]\n"
         );
     }
 }
