@@ -264,8 +264,9 @@ fn one_of_several_partitions() {
     check(&c, "sbatch -p main,nope --wrap true", 1, "", none);
     let goes = |options: &str, want: &str| {
         let job = submit(&c, &format!("-H {options} --wrap true"));
-        let got = shell(&c, &format!("squeue -h -j {job} -o %P")).out;
-        assert_eq!(got, format!("{want}\n"), "{options}");
+        let line = format!("cosy stat job {job} --json | tr -d ' ' | grep '^\"queue\"'");
+        let told = format!("\"queue\":\"{want}\",\n");
+        assert_eq!(shell(&c, &line).out, told, "{options}");
     };
     goes("-t 20 -p short,main", "short");
     goes("-t 20 -p main,short", "main");
@@ -275,6 +276,15 @@ fn one_of_several_partitions() {
     let first = submit(&c, "-t 20 -p short --exclusive --wrap 'sleep 600'");
     c.until(first, "it runs", |row| row.state == JobState::Running);
     goes("-t 20 -p short,main", "main");
+    // It waits for the first one's and goes where there is room before that.
+    let second = submit(&c, "-t 30 -p main -w n2 --exclusive --wrap 'sleep 600'");
+    c.until(second, "it runs", |row| row.state == JobState::Running);
+    let third = submit(&c, "-t 20 -p short,main --exclusive --wrap 'sleep 600'");
+    let partition = || shell(&c, &format!("squeue -h -j {third} -o %P,%T")).out;
+    assert_eq!(partition(), "short,main,PENDING\n");
+    shell(&c, &format!("scancel {second}"));
+    c.until(third, "it runs", |row| row.state == JobState::Running);
+    assert_eq!(partition(), "main,RUNNING\n");
 }
 
 #[test]

@@ -289,6 +289,9 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     }
     set(&mut spec.name, &change.name);
     set_some(&mut spec.queue, &change.queue);
+    if change.queue.is_some() {
+        spec.queues.clear();
+    }
     set_some(&mut spec.account, &change.account);
     set(&mut spec.comment, &change.comment);
     set_some(&mut spec.time_limit, &change.time_limit);

@@ -87,6 +87,7 @@ pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell<'_> {
         JobField::MemoryPerCore | JobField::MinMemoryPerNode => memory(request.memory, field),
         JobField::MinDisk => number(request.disk_per_node.0),
         JobField::Require => text(cosy_model::fold(&request.require)),
+        JobField::Queues => text(spec.queues.join(",")),
         JobField::Sets => text(request.sets.join(",")),
         JobField::Exclusive => flag(request.exclusive || job.is_exclusive()),
         JobField::Oversubscribe => flag(request.oversubscribe),

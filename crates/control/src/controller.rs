@@ -2,6 +2,7 @@
 
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
+use crate::elsewhere::Undecided;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
 use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
@@ -99,6 +100,8 @@ pub struct Controller {
     pub(crate) mailing: BTreeSet<JobId>,
     /// Jobs that wait and have a choice between groups of nodes.
     pub(crate) choosers: BTreeSet<JobId>,
+    /// Jobs that wait and may go to one of several queues.
+    pub(crate) undecided: Undecided,
     /// Jobs that wait for licences.
     pub(crate) unlicensed: BTreeSet<JobId>,
     pub(crate) reservations: Reservations,
@@ -155,6 +158,7 @@ impl Controller {
             licenses_used: cosy_model::Counted::default(),
             mailing: BTreeSet::new(),
             choosers: BTreeSet::new(),
+            undecided: Undecided::default(),
             unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
@@ -260,6 +264,7 @@ impl Controller {
         self.check_limits(now);
         self.check_users(now);
         self.choose_again(now);
+        self.undecided.tick();
         self.check_reservations(now);
         self.check_overruns(now);
         self.save_starts();

@@ -417,13 +417,18 @@ impl Controller {
 
     /// The job as the planner knows it.
     pub(crate) fn planner_job(&self, job: &Job) -> Option<WaitingJob> {
+        self.planner_job_at(job, &job.submitted.place)
+    }
+
+    /// The same, if it stood elsewhere.
+    pub(crate) fn planner_job_at(&self, job: &Job, place: &Place) -> Option<WaitingJob> {
         let Place::Good {
             queue,
             level,
             demand,
             limit,
             least: _,
-        } = &job.submitted.place
+        } = place
         else {
             return None;
         };

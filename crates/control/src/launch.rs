@@ -24,6 +24,9 @@ impl Controller {
         loop {
             let mut starts = self.planned_starts(now);
             if starts.is_empty() {
+                starts = self.start_elsewhere(now);
+            }
+            if starts.is_empty() {
                 return;
             }
             let mut at = 0;

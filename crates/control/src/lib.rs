@@ -13,7 +13,8 @@
 //! tests.
 
 pub mod config;
-pub mod event;
+pub mod elsewhere;
+mod event;
 pub mod invariants;
 pub mod record;
 

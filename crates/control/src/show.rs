@@ -265,6 +265,7 @@ impl Controller {
             | JobField::Warn
             | JobField::EndIfNever
             | JobField::Mpi
+            | JobField::Queues
             | JobField::Sets => asked_cell(submitted, field),
             JobField::Restarts => number(restarts(row, attempt)),
             JobField::ArraySpecText => text(self.array_spec(row, base)),
@@ -882,6 +883,7 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
         | JobField::Warn
         | JobField::EndIfNever
         | JobField::Mpi
+        | JobField::Queues
         | JobField::Sets => asked_cell(submitted, field),
         _ => ended_cell(row, submitted, field),
     }

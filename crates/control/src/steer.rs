@@ -389,12 +389,7 @@ impl Controller {
         let moved = self.queues[queue.index()].spec.name != old.queue;
         let owner = self.owner(caller, &old);
         if moved {
-            let as_owner = Caller {
-                user: owner.clone(),
-                resolved: true,
-                via: None,
-            };
-            self.may_submit(&as_owner, queue, 1)?;
+            self.may_submit(&owner, queue, 1)?;
         }
         self.check_licenses(&spec.licenses)?;
         let place = self.place_or_wait(&spec, queue, &owner)?;
@@ -459,6 +454,9 @@ impl Controller {
         }
         if !new.spec.request.same_features.is_empty() {
             self.choosers.insert(id);
+        }
+        if !new.spec.queues.is_empty() {
+            self.undecided.insert(id);
         }
         self.count_in_queue(&new, 1);
         if let Some(job) = self.jobs.get_mut(&id) {

@@ -9,7 +9,7 @@ use cosy_model::api::{Reply, Submission};
 use cosy_model::job::CountedFeatures;
 use cosy_model::{
     About, AccessLevel, Attempt, Dialect, JobId, JobSpec, OsText, Program, QueueId, Refusal,
-    RefusalCode, Time, limits,
+    RefusalCode, Time, User, limits,
 };
 use std::sync::Arc;
 
@@ -83,7 +83,8 @@ impl Controller {
             }
             None => self.find_queue(spec.queue.as_deref())?,
         };
-        self.may_submit(caller, queue, tasks + coming)?;
+        self.may_submit(&caller.user, queue, tasks + coming)?;
+        self.check_queues(&spec.queues)?;
         if spec.nice < 0 {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
@@ -217,6 +218,9 @@ impl Controller {
         if !submitted.spec.request.same_features.is_empty() {
             self.choosers.extend(group.ids());
         }
+        if !submitted.spec.queues.is_empty() {
+            group.ids().for_each(|id| self.undecided.insert(id));
+        }
         if submitted.counts_as_interactive() {
             let mine = self.interactive.entry(submitted.uid).or_default();
             mine.extend(group.ids());
@@ -266,16 +270,13 @@ impl Controller {
         Ok(Some(array.indices()))
     }
 
-    pub(crate) fn may_submit(
-        &self,
-        caller: &Caller,
-        id: QueueId,
-        tasks: usize,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn may_submit(&self, user: &User, id: QueueId, tasks: usize) -> Result<(), Refusal> {
         let queue = &self.queues[id.index()];
         let name = &queue.spec.name;
-        let user = &caller.user.name;
-        if crate::access::level(&queue.spec, &caller.user) == AccessLevel::Deny {
+        let mine = queue.by_user.get(&user.uid).copied().unwrap_or(0);
+        let denied = crate::access::level(&queue.spec, user) == AccessLevel::Deny;
+        let user = &user.name;
+        if denied {
             return Err(Refusal::new(
                 RefusalCode::AccessDenied,
                 format!("user {user} has no access to queue {name}"),
@@ -288,7 +289,6 @@ impl Controller {
                 format!("queue {name} is {word}: it takes no jobs now"),
             ));
         }
-        let mine = queue.by_user.get(&caller.user.uid).copied().unwrap_or(0);
         let limits = [
             (queue.spec.max_jobs, queue.jobs, "jobs at once"),
             (
@@ -435,6 +435,7 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::HOST_LIST_NAMES,
         ),
         ("node sets", spec.request.sets.len(), limits::DEPENDENCIES),
+        ("queues", spec.queues.len(), limits::DEPENDENCIES),
         (
             "groups of features",
             features_in(&spec.request.any_features).max(features_in(&spec.request.same_features)),

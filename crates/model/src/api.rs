@@ -334,6 +334,8 @@ job_fields! {
     EndIfNever = "end_if_never", Flag;
     /// MPI plugin.
     Mpi = "mpi", Text;
+    /// Queues that it may go to, with commas, while it waits and there are several.
+    Queues = "queues", Text;
     /// Node sets in order.
     Sets = "sets", Text;
 }

@@ -361,6 +361,10 @@ pub struct JobSpec {
     /// Queue; the default queue without.
     #[serde(default)]
     pub queue: Option<String>,
+    /// Queues that it may go to while it waits, the present one among them; it stays where it
+    /// is without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<String>,
     /// Account to charge; recorded.
     #[serde(default)]
     pub account: Option<String>,
@@ -476,6 +480,7 @@ impl JobSpec {
         Self {
             name: name.into(),
             queue: None,
+            queues: Vec::new(),
             account: None,
             reservation: None,
             comment: String::new(),

@@ -190,6 +190,14 @@ impl<'t> JobView<'t> {
         base.unwrap_or_else(|| self.count(JobField::Id))
     }
 
+    /// Its partition; while it waits all that it may go to.
+    pub fn partition(&self) -> &'t str {
+        match self.text(JobField::Queues) {
+            several if self.waits() && !several.is_empty() => several,
+            _ => self.text(JobField::Queue),
+        }
+    }
+
     /// Whether it shares what it holds: `NO` whole nodes, `YES` also its cores, `OK` nodes.
     pub fn oversubscribe(&self) -> &'static str {
         if self.flag(JobField::Exclusive) {
@@ -336,6 +344,8 @@ pub const TRES: &[JobField] = &[
     JobField::MinMemoryPerNode,
     JobField::Gpus,
 ];
+/// The fields that [`JobView::partition`] looks at.
+pub const PARTITION: &[JobField] = &[JobField::Queue, JobField::Queues, JobField::State];
 /// The fields that [`JobView::oversubscribe`] looks at.
 pub const OVERSUBSCRIBE: &[JobField] = &[JobField::Exclusive, JobField::Oversubscribe];
 /// The fields that [`JobView::reason`] looks at.

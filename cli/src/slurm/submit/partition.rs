@@ -1,8 +1,9 @@
 //! `--partition=a,b`: the one of several partitions that the job goes to.
 //!
-//! A job waits in one queue here. Of those that it fits into it goes to the one where it
+//! A job waits in one queue at a time. Of those that it fits into it goes to the one where it
 //! would start first, as a quote tells now; of equals to the one with the higher priority,
-//! then to the one named first.
+//! then to the one named first. As long as it waits the controller moves it to another one of
+//! them as soon as it could start there.
 
 use super::trial;
 use crate::Context;
@@ -24,6 +25,7 @@ pub fn choose(context: &Context, spec: &mut JobSpec, list: &str) -> Result<(), F
     let Ok(Reply::Queues(all)) = context.ask(Request::Queues) else {
         return Ok(());
     };
+    let all_names = names.iter().map(|name| (*name).to_owned()).collect();
     let mut fitting = Vec::new();
     for name in names {
         let queue = all.iter().find(|q| q.spec.name == name);
@@ -40,6 +42,9 @@ pub fn choose(context: &Context, spec: &mut JobSpec, list: &str) -> Result<(), F
     };
     if let Some(queue) = best {
         spec.queue = Some(queue.spec.name.clone());
+    }
+    if spec.reservation.is_none() {
+        spec.queues = all_names;
     }
     Ok(())
 }

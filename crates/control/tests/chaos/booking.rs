@@ -41,9 +41,13 @@ pub fn random_job(play: &mut Play) -> JobSpec {
         true => Program::Allocation,
         false => spec("job").program,
     };
+    let several = play.dice.chance(20);
+    let names = play.world.config.queues.iter().map(|q| q.name.clone());
+    let queues = names.filter(|_| several).collect();
     JobSpec {
         request,
         program,
+        queues,
         queue: queue(play),
         time_limit: Some(Span::from_secs(10 + play.dice.below(250) as i64)),
         requeue: play.dice.chance(50),

@@ -66,7 +66,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &Look) -> String {
             nodes => nodes.to_owned(),
         },
         Field::NTasks => row.tasks().map_or_else(String::new, number),
-        Field::Partition => whole(text(F::Queue)),
+        Field::Partition => whole(job.partition().to_owned()),
         Field::Planned | Field::Reserved => whole(padded_or_unlimited(planned(row))),
         Field::PlannedCPU | Field::ResvCPU => {
             let seconds = planned(row).secs().saturating_mul(job.cores());

@@ -286,6 +286,7 @@ pub const NEEDS: &[F] = &[
     F::Gid,
     F::Account,
     F::Queue,
+    F::Queues,
     F::State,
     F::Reason,
     F::Submit,

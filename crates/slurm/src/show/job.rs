@@ -59,6 +59,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::SuspendedFor,
     JobField::SuspendedSince,
     JobField::Queue,
+    JobField::Queues,
     JobField::SubmitHost,
     JobField::SubmitSession,
     JobField::Require,
@@ -249,7 +250,7 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
     sheet
         .line(format!(
             "Partition={} AllocNode:Sid={}:{}",
-            clean(job.text(JobField::Queue)),
+            clean(job.partition()),
             clean(host),
             job.count(JobField::SubmitSession)
         ))

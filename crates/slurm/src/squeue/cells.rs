@@ -59,7 +59,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         Field::Command => text(out, job, F::Command),
         Field::Contiguous => number(out, job.count(F::Contiguous)),
         Field::Priority => priority(out, job.count(F::Priority)),
-        Field::Partition => put(out, job.text(F::Queue)),
+        Field::Partition => put(out, job.partition()),
         Field::Qos => text(out, job, F::Qos),
         Field::PriorityLong => number(out, job.count(F::Priority)),
         Field::Reason => put(out, job.reason()),

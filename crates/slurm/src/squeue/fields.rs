@@ -71,7 +71,7 @@ fields! {
     Command 'o' ["command"] "COMMAND" &[F::Command];
     Contiguous 'O' ["contiguous"] "CONTIGUOUS" &[F::Contiguous];
     Priority 'p' ["priority"] "PRIORITY" &[F::Priority];
-    Partition 'P' ["partition"] "PARTITION" &[F::Queue];
+    Partition 'P' ["partition"] "PARTITION" job::PARTITION;
     Qos 'q' ["qos"] "QOS" &[F::Qos];
     PriorityLong 'Q' ["prioritylong"] "PRIORITY" &[F::Priority];
     Reason 'r' ["reason"] "REASON" job::REASON;

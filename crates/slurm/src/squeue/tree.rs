@@ -280,7 +280,7 @@ fn sizes(all: &mut Entries, job: &JobView<'_>) {
             ("het_job_id", 0.into()),
             ("het_job_id_set", nothing()),
             ("het_job_offset", 0.into()),
-            ("partition", text(job, F::Queue)),
+            ("partition", job.partition().into()),
             ("prefer", text(job, F::Prefer)),
             ("memory_per_node", per_node),
             ("memory_per_cpu", per_core),
