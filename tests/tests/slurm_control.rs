@@ -37,7 +37,7 @@ fn until(c: &Cluster, line: &str, good: impl Fn(&str) -> bool) -> String {
 }
 
 #[test]
-fn a_reservation_has_its_flags_and_becomes_longer() {
+fn a_reservation_has_its_flags_and_another_end() {
     let c = cluster(2);
     let create = "scontrol create reservation reservationname=r1 starttime=now+1hour duration=60 \
                   users=root nodes=n1 flags=maint,ignore_jobs";
@@ -53,6 +53,13 @@ fn a_reservation_has_its_flags_and_becomes_longer() {
     check(&c, update, 0, "Reservation updated.\n", "");
     let text = show();
     assert!(text.contains(" Duration=01:30:00\n"), "{text}");
+    let update = "scontrol update reservationname=r1 duration=45";
+    check(&c, update, 0, "Reservation updated.\n", "");
+    let text = show();
+    assert!(text.contains(" Duration=00:45:00\n"), "{text}");
+    let early = "scontrol update reservationname=r1 endtime=now";
+    assert_eq!(run(&c, early).code, 1);
+    assert_eq!(show(), text);
     check(&c, "scontrol delete reservationname=r1", 0, "", "");
 }
 

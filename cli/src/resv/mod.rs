@@ -44,6 +44,7 @@ pub fn command() -> Command {
     .subcommand(book_command())
     .subcommand(cancel_command())
     .subcommand(extend_command())
+    .subcommand(shorten_command())
     .subcommand(list_command())
     .subcommand(show_command())
 }
@@ -193,6 +194,16 @@ fn extend_command() -> Command {
         .arg(json_flag())
 }
 
+fn shorten_command() -> Command {
+    Command::new("shorten")
+        .about("Let a reservation that nothing was paid for end earlier")
+        .arg(one_id())
+        .arg(value("until", "TIME", "Its new end").required(true))
+        .arg(zone())
+        .arg(parsable())
+        .arg(json_flag())
+}
+
 fn list_command() -> Command {
     Command::new("list")
         .about("Reservations: yours, or others' too")
@@ -273,6 +284,7 @@ fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Some(("confirm", m)) => reserve::confirm(context, m),
         Some(("cancel", m)) => reserve::cancel(context, m),
         Some(("extend", m)) => reserve::extend(context, m),
+        Some(("shorten", m)) => reserve::shorten(context, m),
         Some(("list", m)) => list::run(context, m),
         Some(("show", m)) => list::show(context, m),
         _ => Err(exit::usage("which command? See cresv --help")),
@@ -322,6 +334,8 @@ mod tests {
         check("extend 1 --by 0", "more than 0");
         check("extend 1 --by 1 --until 12:00", "cannot be used with");
         check("extend 1", "required");
+        check("shorten 1 --until 12:00", "");
+        check("shorten 1", "required");
         check("list --state held,active --cost", "");
         check("list --state x", "no state of a reservation");
         check("list --mine --all", "cannot be used with");

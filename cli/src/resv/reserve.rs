@@ -1,4 +1,4 @@
-//! `cresv hold`, `book`, `confirm`, `extend`, `cancel`: what changes reservations, and how
+//! `cresv hold`, `book`, `confirm`, `extend`, `shorten`, `cancel`: what changes reservations, and how
 //! the answer is told.
 
 use crate::broker::{self, run::Several};
@@ -31,6 +31,8 @@ pub enum Deed {
     Made,
     /// Made longer.
     Extended,
+    /// Made shorter.
+    Shortened,
 }
 
 impl Form {
@@ -107,8 +109,7 @@ pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let by = match matches.get_one::<String>("until") {
         Some(text) => {
-            let until = when::parse(text, &now, Lean::Ahead)
-                .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))?;
+            let until = until(text, &now)?;
             longer(end_of(context, id)?, until, &now).map_err(exit::usage)?
         }
         None => matches.get_one::<Span>("by").copied().unwrap_or_default(),
@@ -117,6 +118,26 @@ pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let max_price = matches.get_one::<Su>("max-price").copied();
     let reply = context.ask(Request::ExtendReservation { id, by, max_price })?;
     report(context, reply, &now, Form::of(matches), Deed::Extended)
+}
+
+/// Runs `cresv shorten`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn shorten(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let Some(id) = super::ids(matches).first().copied() else {
+        return Err(exit::usage("which reservation?"));
+    };
+    let text = matches.get_one::<String>("until").map_or("", |t| t);
+    let end = until(text, &now)?;
+    let reply = context.ask(Request::ShortenReservation { id, end })?;
+    report(context, reply, &now, Form::of(matches), Deed::Shortened)
+}
+
+fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {
+    when::parse(text, now, Lean::Ahead)
+        .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
 }
 
 fn end_of(context: &Context, id: ReservationId) -> anyhow::Result<Time> {
@@ -248,6 +269,7 @@ fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
 const fn did(state: ReservationState, deed: Deed) -> &'static str {
     match (state, deed) {
         (_, Deed::Extended) => "Made longer:",
+        (_, Deed::Shortened) => "Made shorter:",
         (ReservationState::Held, Deed::Made) => "Held",
         (ReservationState::Confirmed | ReservationState::Active, Deed::Made) => "Booked",
         (

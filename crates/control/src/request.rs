@@ -238,6 +238,7 @@ impl Controller {
             | Request::Confirm { .. }
             | Request::CancelReservation { .. }
             | Request::ExtendReservation { .. }
+            | Request::ShortenReservation { .. }
             | Request::Reservations { .. }
             | Request::PlanChart { .. }
             | Request::Accounts { .. }

@@ -565,6 +565,60 @@ fn extending_is_a_new_admission_of_the_difference() {
 }
 
 #[test]
+fn what_costs_nothing_can_be_shortened() {
+    let mut world = World::new(lenient(1));
+    let start = world.now + Span::from_secs(100);
+    let booked = world.book(nodes(1, Pick::At(start), 100)).unwrap();
+    let shorten = |secs| Request::ShortenReservation {
+        id: booked.id,
+        end: start + Span::from_secs(secs),
+    };
+    for secs in [-200, 0, 100, 101] {
+        let refused = world.ask(shorten(secs));
+        assert!(
+            matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::Invalid),
+            "{secs}: {refused:?}"
+        );
+    }
+    let shorter = world.ask(shorten(60));
+    assert!(matches!(shorter, Reply::Reserved { .. }), "{shorter:?}");
+    assert_eq!(world.show(booked.id).end, start + Span::from_secs(60));
+    // What was given back is free for others, and stays so after a restart.
+    let next = world.book(nodes(1, Pick::At(start + Span::from_secs(60)), 40));
+    assert_eq!(next.unwrap().start, start + Span::from_secs(60));
+    world.crash();
+    assert_eq!(world.show(booked.id).end, start + Span::from_secs(60));
+    let stranger = world.ask_as(user(1001, "u1001"), None, shorten(50));
+    assert!(matches!(stranger, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+}
+
+#[test]
+fn jobs_inside_keep_their_time() {
+    let mut world = World::new(lenient(1));
+    world.run_time = Span::from_secs(1000);
+    let booked = world.book(nodes(1, at(&world, 50), 200)).unwrap();
+    let inside = world.submit(JobSpec {
+        reservation: Some(booked.id),
+        ..whole("inside", 1, 60)
+    });
+    world.pass(60);
+    assert!(runs(&world, inside));
+    let shorten = |secs| Request::ShortenReservation {
+        id: booked.id,
+        end: booked.start + Span::from_secs(secs),
+    };
+    let refused = world.ask(shorten(59));
+    let Reply::Refused(refusal) = &refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(refusal.code, RefusalCode::WrongState);
+    assert!(refusal.message.contains(&format!("job {inside} ")));
+    assert!(matches!(world.ask(shorten(100)), Reply::Reserved { .. }));
+    world.pass(95);
+    assert_eq!(world.show(booked.id).state, ReservationState::Ended);
+}
+
+#[test]
 fn administrators_bypass_rules_not_feasibility() {
     let mut config = lenient(1);
     config.reservations.per_user.longest = Some(Span::from_secs(60));

@@ -841,6 +841,13 @@ pub enum Request {
         /// Refused when that would cost more.
         max_price: Option<crate::Su>,
     },
+    /// Makes a reservation shorter that nothing was paid for. Answer: [`Reply::Reserved`].
+    ShortenReservation {
+        /// Which.
+        id: ReservationId,
+        /// Its new end.
+        end: Time,
+    },
     /// Reservations. Answer: [`Reply::Reservations`].
     Reservations {
         /// Which.
@@ -935,6 +942,7 @@ impl Request {
             | Self::Confirm { .. }
             | Self::CancelReservation { .. }
             | Self::ExtendReservation { .. }
+            | Self::ShortenReservation { .. }
             | Self::SubmitFlow { .. }
             | Self::ConfirmFlow { .. }
             | Self::CancelFlow { .. }

@@ -10,11 +10,12 @@ use crate::users;
 use crate::{exit, output, when};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo};
-use cosy_model::{RefusalCode, Span, Time};
+use cosy_model::{RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, Wanted};
 use cosy_slurm::says;
 use cosy_slurm::show::reservation as shown;
+use std::cmp::Ordering;
 
 /// What Slurm says on standard output when nodes are not free.
 const NOTE: &str = "Note, unless nodes are directly requested a reservation must exist in a \
@@ -164,7 +165,7 @@ impl Session<'_> {
             Ok(wanted) => wanted,
             Err(mistake) => return mistaken(&mistake),
         };
-        let why = match self.extend(&wanted) {
+        let why = match self.alter(&wanted) {
             Ok(()) => return self.told("Reservation updated.\n"),
             Err(why) => why,
         };
@@ -173,39 +174,41 @@ impl Session<'_> {
         exit::FAILED
     }
 
-    /// A longer one; all else would be another reservation.
-    fn extend(&self, wanted: &Wanted) -> Result<(), &'static str> {
+    /// Another end; all else would be another reservation.
+    fn alter(&self, wanted: &Wanted) -> Result<(), String> {
         if !self.is_admin() {
-            return Err(says::NOT_YOURS);
+            return Err(says::NOT_YOURS.to_owned());
         }
         let live = clusters::reservations(self.context);
         let found = live.iter().find(|r| shown::name(r) == wanted.name);
         let found = found.ok_or(says::NO_RESERVATION)?;
         if !wanted.others.is_empty() {
-            return Err("only its end can be changed here: delete it and create another");
+            return Err("only its end can be changed here: delete it and create another".into());
         }
         let end = wanted.length.map(|length| found.start + length);
         let end = end.or(wanted.end).ok_or("No changes specified")?;
-        let by: Span = end.since(found.end);
-        if by == Span::ZERO {
-            return Err("it can only be made longer here: delete it and create another");
-        }
+        let id = found.id;
+        let request = match end.cmp(&found.end) {
+            Ordering::Equal => return Ok(()),
+            Ordering::Less => Request::ShortenReservation { id, end },
+            Ordering::Greater => Request::ExtendReservation {
+                id,
+                by: end.since(found.end),
+                max_price: None,
+            },
+        };
         let overlaps = live
             .iter()
-            .any(|r| r.id != found.id && r.start < end && found.end < r.end);
-        let request = Request::ExtendReservation {
-            id: found.id,
-            by,
-            max_price: None,
-        };
+            .any(|r| r.id != id && r.start < end && found.end < r.end);
         match self.context.ask(request) {
             Ok(Reply::Reserved { .. }) => Ok(()),
-            Ok(_) => Err(says::UNSPECIFIED),
+            Ok(_) => Err(says::UNSPECIFIED.to_owned()),
             Err(CallError::Refused(r)) => Err(match r.code {
-                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP,
-                code => says::about_reservation(code),
+                RefusalCode::NotFree if overlaps => says::RESERVATION_OVERLAP.to_owned(),
+                RefusalCode::WrongState | RefusalCode::Invalid => r.message,
+                code => says::about_reservation(code).to_owned(),
             }),
-            Err(e) => Err(words::of_call(&e)),
+            Err(e) => Err(words::of_call(&e).to_owned()),
         }
     }
 }

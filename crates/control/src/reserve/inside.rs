@@ -98,8 +98,13 @@ impl Controller {
     /// When the jobs inside get their SIGTERM: so early that even with force they are over
     /// by the reservation's end.
     pub(crate) fn last_call(&self, reservation: &Reservation) -> Time {
+        self.last_call_of(reservation.row.end, reservation.length())
+    }
+
+    /// The same of one with that end and length.
+    pub(crate) fn last_call_of(&self, end: Time, length: Span) -> Time {
         let grace = self.config.policy.grace.ms();
-        reservation.row.end - Span(grace.min(reservation.length().ms() / 10))
+        end - Span(grace.min(length.ms() / 10))
     }
 
     /// The limit of an attempt that begins now.
@@ -185,7 +190,7 @@ impl Controller {
         }
     }
 
-    /// The reservation has become longer: so has its planner's time.
+    /// The reservation has become longer or shorter: so has its planner's time.
     pub(crate) fn keep_open(&mut self, id: ReservationId) {
         let closing = self.reservations.get(id).map(|r| self.closing(r));
         let reservation = self.reservations.all.get_mut(&id);

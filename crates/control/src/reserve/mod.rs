@@ -27,6 +27,7 @@ mod load;
 mod moves;
 mod quote;
 mod repair;
+mod shorten;
 mod show;
 
 pub(crate) use ask::Wish;
@@ -217,6 +218,7 @@ impl Controller {
             Request::ExtendReservation { id, by, max_price } => {
                 self.extend(now, client, caller, key, id, by, max_price)
             }
+            Request::ShortenReservation { id, end } => self.shorten(now, caller, id, end).map(Some),
             Request::Reservations { filter } => Ok(Some(self.list_reservations(caller, &filter))),
             Request::PlanChart { until, most } => {
                 Ok(self.plan_chart(now, client, caller, until, most))

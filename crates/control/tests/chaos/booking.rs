@@ -219,6 +219,15 @@ pub fn extend(play: &mut Play) {
     strangers_fail(play, &who, id, reply.as_ref());
 }
 
+pub fn shorten(play: &mut Play) {
+    let id = any_id(play);
+    let who = owner_or_other(play, id);
+    let end = play.world.now + Span::from_secs(play.dice.below(300) as i64 - 5);
+    play.watch.shorter.insert(id);
+    let reply = play.ask(who.clone(), Request::ShortenReservation { id, end });
+    strangers_fail(play, &who, id, reply.as_ref());
+}
+
 /// Looking changes nothing.
 pub fn look(play: &mut Play) {
     let who = play.user();

@@ -31,6 +31,7 @@ impl Tally {
             "failed",
             "moved",
             "extended",
+            "shortened",
             "series",
             "ran inside",
             "deaths in a turn",
@@ -57,6 +58,7 @@ impl Play {
         tally.count("confirmed late", self.late);
         tally.count("refused", self.refused);
         tally.count("extended", self.watch.extended);
+        tally.count("shortened", self.watch.shortened);
         for row in self.world.store.reservations.values() {
             tally.count(row.state.word(), 1);
             tally.count("reservations held", u64::from(row.hold_until.is_some()));

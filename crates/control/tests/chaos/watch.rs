@@ -26,12 +26,16 @@ pub struct Watch {
     pub unbound: BTreeSet<ReservationId>,
     /// Extensions that were asked for.
     pub longer: BTreeSet<ReservationId>,
+    /// Earlier ends that were asked for.
+    pub shorter: BTreeSet<ReservationId>,
     /// Starts seen at the promised second.
     pub exact: u64,
     /// Moves to an earlier start.
     pub moved: u64,
     /// Reservations made longer.
     pub extended: u64,
+    /// Reservations made shorter.
+    pub shortened: u64,
     /// Attempts inside.
     pub inside: u64,
     commits: u64,
@@ -93,6 +97,7 @@ impl Watch {
         if let Some(seen) = self.seen.get_mut(&row.id) {
             self.moved += u64::from(row.start != seen.start);
             self.extended += u64::from(length > seen.length);
+            self.shortened += u64::from(row.state.is_live() && length < seen.length);
             (seen.state, seen.start, seen.length) = (row.state, row.start, length);
             seen.degraded |= row.degraded;
         }
@@ -117,7 +122,8 @@ impl Watch {
             return Err(format!("{:?} was moved: {row:?}", seen.start));
         }
         let longer = length > seen.length && self.longer.contains(&row.id);
-        if row.state.is_live() && length != seen.length && !longer {
+        let shorter = length < seen.length && self.shorter.contains(&row.id);
+        if row.state.is_live() && length != seen.length && !longer && !shorter {
             return Err(format!("it was {} long: {row:?}", seen.length));
         }
         if row.state.is_live() && length != row.ask.length {
