@@ -169,6 +169,24 @@ fn scancel_chooses() {
         text.contains(&format!("ArrayJobId={array} ArrayTaskId=3-4 ")),
         "{text}"
     );
+    // A task that waits like the others has no number of its own, one that was changed has.
+    let task = |index| {
+        let line = ["scontrol", "show", "job", &format!("{array}_{index}")];
+        c.run(&line).out.lines().next().map(str::to_owned)
+    };
+    let told = |id, index| {
+        Some(format!(
+            "JobId={id} ArrayJobId={array} ArrayTaskId={index} JobName=nb"
+        ))
+    };
+    done(&[
+        "scontrol",
+        "update",
+        &format!("jobid={array}_3"),
+        "timelimit=2",
+    ]);
+    assert_eq!(task(3), told(array.0 + 3, 3));
+    assert_eq!(task(4), told(array.0, 4));
     done(&["scancel", "-t", "PENDING", "-n", "nb"]);
     assert_eq!(c.run(&["squeue", "-h"]).out, "");
 }

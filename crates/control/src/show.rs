@@ -268,6 +268,7 @@ impl Controller {
             | JobField::Queues
             | JobField::Sets => asked_cell(submitted, field),
             JobField::Restarts => number(restarts(row, attempt)),
+            JobField::Apart => number(u64::from(matches!(row, Row::Live(j) if j.own))),
             JobField::ArraySpecText => text(self.array_spec(row, base)),
             JobField::ArrayAtOnce => {
                 let group = self.groups.get(&base);

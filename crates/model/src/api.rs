@@ -279,6 +279,8 @@ job_fields! {
     Constraint = "constraint", Text;
     /// Attempts before the last.
     Restarts = "restarts", Number;
+    /// It is a task that was changed and is not like the others of its array.
+    Apart = "apart", Flag;
     /// The first of its nodes.
     BatchHost = "batch_host", Text;
     /// Largest exit code of its steps.

@@ -40,6 +40,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::DependencyText,
     JobField::Requeue,
     JobField::Restarts,
+    JobField::Apart,
     JobField::Batch,
     JobField::ExitCode,
     JobField::Signal,
@@ -126,7 +127,7 @@ fn who(sheet: &mut Sheet, job: &JobView<'_>) {
     sheet
         .line(format!(
             "JobId={}{} JobName={}",
-            job.raw_id(),
+            shown_id(job),
             array(job),
             clean(job.text(JobField::Name))
         ))
@@ -142,6 +143,15 @@ fn who(sheet: &mut Sheet, job: &JobView<'_>) {
             text(job, JobField::Account),
             text(job, JobField::Qos),
         ));
+}
+
+/// Its number; of an array's task that is like all others and was never started the array's.
+fn shown_id(job: &JobView<'_>) -> i64 {
+    let fresh = job.waits() && job.task().is_some() && job.count(JobField::Restarts) == 0;
+    match fresh && !job.flag(JobField::Apart) {
+        true => job.base_id(),
+        false => job.raw_id(),
+    }
 }
 
 fn array(job: &JobView<'_>) -> String {
@@ -494,6 +504,20 @@ mod tests {
             &running,
             "\n   JOB_GRES=(null)\n     Nodes=n[5-6] CPU_IDs=0-15 Mem=1600 GRES=\n",
         );
+        let task = |state, restarts| {
+            let task = [
+                (F::ArrayId, "7"),
+                (F::ArrayTask, "2"),
+                (F::Restarts, restarts),
+            ];
+            [&[(F::Id, "9"), (F::State, state)][..], &task].concat()
+        };
+        check(&task("waiting", "0"), "JobId=7 ArrayJobId=7 ArrayTaskId=2 ");
+        let mut apart = task("waiting", "0");
+        apart.push((F::Apart, "1"));
+        check(&apart, "JobId=9 ArrayJobId=7 ArrayTaskId=2 ");
+        check(&task("waiting", "1"), "JobId=9 ArrayJobId=7 ArrayTaskId=2 ");
+        check(&task("running", "0"), "JobId=9 ArrayJobId=7 ArrayTaskId=2 ");
         let mut with_gpus = running.to_vec();
         with_gpus.extend([(F::GpuIds, "n5:0-1;n6:2"), (F::Gres, "gpu:2")]);
         check(
