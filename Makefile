@@ -33,6 +33,7 @@ SYSUSERS := $(DESTDIR)$(PREFIX)/lib/sysusers.d
 PLUGINS := $(DESTDIR)$(PREFIX)/share/cosy/plugins
 DOC := $(DESTDIR)$(PREFIX)/share/doc/cosy
 MAN := $(DESTDIR)$(PREFIX)/share/man/man1
+MAN8 := $(DESTDIR)$(PREFIX)/share/man/man8
 BASH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -168,7 +169,7 @@ install:
 	@for p in $(PROGRAMS); do \
 	  [[ -x "$(RELEASE)/$$p" ]] || { echo "$$p is not built: run 'make build' first" >&2; exit 1; }; \
 	done
-	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(DOC)/policies" "$(MAN)"
+	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(DOC)/policies" "$(MAN)" "$(MAN8)"
 	install -d "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"
 	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
 	for n in $(NAMES); do ln -sf cosy "$(BIN)/$$n"; done
@@ -191,6 +192,7 @@ install:
 	install -d "$(PLUGINS)"
 	cp -R plugins/. "$(PLUGINS)"
 	chmod -R u=rwX,go=rX "$(PLUGINS)"
+	install -m 644 docs/man/*.8 "$(MAN8)"
 	install -m 644 docs/pictures/*.svg "$(DOC)/pictures"
 	install -m 644 etc/policies/*.toml "$(DOC)/policies"
 	install -d "$(DOC)/flows"
@@ -212,6 +214,7 @@ uninstall:
 	for n in $(SLURM_NAMES); do [[ $$(readlink "$(BIN)/$$n") != cosy ]] || rm -f "$(BIN)/$$n"; done
 	rm -rf "$(LIBEXEC)"
 	rm -f "$(UNITS)/cosyd.service" "$(UNITS)/noded.service" "$(SYSUSERS)/cosy.conf"
+	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8"
 	rm -rf "$(DOC)" "$(PLUGINS)"
 	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true
 	for n in cosy cosy-sim $(NAMES); do \
