@@ -12,9 +12,9 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use cosy_control::{JobRow, Loaded, OwnQueue, Record, SubmissionRow};
+use cosy_control::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
-use cosy_model::{Amounts, JobId, JobState, NodeState, OsText, QueueState, Time, Uid, limits};
+use cosy_model::{JobId, JobState, OsText, QueueState, Time, Uid, limits};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Serialize, de::DeserializeOwned};
@@ -108,8 +108,6 @@ pub struct Payload {
     /// The user's variables.
     pub environment: OsText,
 }
-
-type NodeRow = (NodeState, Option<Amounts>, Vec<String>);
 
 impl Store {
     /// Opens the store for writing, makes or migrates it.
@@ -243,9 +241,7 @@ impl Store {
         loaded.steps = self.load_steps(&jobs)?;
         loaded.submissions = submissions;
         loaded.jobs = jobs;
-        for (name, (state, amounts, features)) in self.named::<NodeRow>("nodes")? {
-            loaded.nodes.push((name, state, amounts, features));
-        }
+        loaded.nodes = self.named::<NodeRow>("nodes")?;
         loaded.queues = self.named::<QueueState>("queues")?;
         loaded.own_queues = self.named::<OwnQueue>("own_queues")?;
         loaded.node_keys = self.sql(|c| {
@@ -634,14 +630,9 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "DELETE FROM live_submissions WHERE base = ?1",
             params![base.0],
         ),
-        Record::Node {
-            name,
-            state,
-            amounts,
-            features,
-        } => run(
+        Record::Node { name, row } => run(
             "INSERT OR REPLACE INTO nodes (name, row) VALUES (?1, ?2)",
-            params![name, encode(&(state, amounts, features))?],
+            params![name, encode(row)?],
         ),
         Record::Queue { name, state } => run(
             "INSERT OR REPLACE INTO queues (name, row) VALUES (?1, ?2)",

@@ -1,10 +1,10 @@
 //! Reservations, money and steps: what is saved is what is loaded.
 
 use super::bookings::{LedgerQuery, Reader};
-use super::{MIGRATIONS, Payload, Store};
+use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-use cosy_control::{JobRow, StepBatch, StepUse, SubmissionRow};
+use cosy_control::{JobRow, NodeRow, StepBatch, StepUse, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef, StepRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
@@ -12,7 +12,7 @@ use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing}
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
-use cosy_model::{Attempt, End, EndCause, JobState, OsText};
+use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -721,4 +721,20 @@ fn a_database_of_the_fourth_schema_is_migrated() {
     let loaded = store.load().unwrap();
     assert_eq!((loaded.flows.len(), loaded.reservations.len()), (1, 1));
     assert_eq!(store.payload(JobId(7)).unwrap().environment.0, b"A");
+}
+
+#[test]
+fn rows_of_nodes_may_be_of_before_features_could_be_set() {
+    let old = (NodeState::Open, None::<Amounts>, vec!["fa".to_owned()]);
+    let row: NodeRow = decode("nodes", &encode(&old).unwrap()).unwrap();
+    assert_eq!(row.features, ["fa"]);
+    assert!(!row.features_set);
+    let new = NodeRow {
+        features_set: true,
+        ..row
+    };
+    assert_eq!(
+        decode::<NodeRow>("nodes", &encode(&new).unwrap()).unwrap(),
+        new
+    );
 }

@@ -71,6 +71,6 @@ pub use event::{
 };
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-pub use record::{JobRow, Loaded, OwnQueue, Record, SubmissionRow};
+pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use show::history_table;

@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
-use crate::record::Record;
+use crate::record::{NodeRow, Record};
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
 use cosy_model::node::{Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
@@ -19,6 +19,10 @@ pub(crate) struct Node {
     pub known: bool,
     /// Features from the configuration and from the node.
     pub features: BTreeSet<String>,
+    /// Those that its daemon told.
+    pub told_features: Vec<String>,
+    /// An administrator has set its features at run time.
+    pub features_set: bool,
     pub state: NodeState,
     pub link: Option<LinkId>,
     pub last_seen: Option<Time>,
@@ -49,6 +53,8 @@ impl Node {
         Self {
             known: spec.amounts.is_some(),
             features: spec.features.iter().cloned().collect(),
+            told_features: Vec::new(),
+            features_set: false,
             amounts,
             spec,
             state,
@@ -66,6 +72,26 @@ impl Node {
             cores: Numbers::default(),
             devices,
             jobs: BTreeSet::new(),
+        }
+    }
+
+    /// Its features are those of the configuration and those that its daemon tells, unless
+    /// an administrator has set others.
+    pub fn find_features(&mut self) {
+        if !self.features_set {
+            let all = self.spec.features.iter().chain(&self.told_features);
+            self.features = all.cloned().collect();
+        }
+    }
+
+    /// Until its daemon tells them again, those that it told before count.
+    pub fn load_features(&mut self, row: &NodeRow) {
+        self.features_set = row.features_set;
+        self.told_features = row.features.clone();
+        self.find_features();
+        if row.features_set {
+            self.features = row.features.iter().cloned().collect();
+            self.told_features.clear();
         }
     }
 
@@ -328,15 +354,15 @@ impl Controller {
         node.address = address;
         node.step_socket = from.step_socket;
         node.machine = machine(from.machine, at, &from.listen);
-        let configured = node.spec.features.iter().cloned();
-        let features: BTreeSet<String> = configured.chain(from.features).collect();
+        let old = node.features.clone();
+        node.told_features = from.features;
+        node.find_features();
         let amounts = node
             .devices
             .counted(node.spec.amounts.clone().unwrap_or(from.amounts));
-        let changed = !node.known || node.amounts != amounts || node.features != features;
+        let changed = !node.known || node.amounts != amounts || node.features != old;
         node.known = true;
         node.amounts = amounts;
-        node.features = features;
         // The store tells of the types of GPUs from now on, also that there are none.
         let first = !counted && node.amounts.gpus > 0;
         if let Some(old) = old_link {
@@ -356,9 +382,12 @@ impl Controller {
         let node = &self.nodes[id.index()];
         let record = Record::Node {
             name: node.spec.name.clone(),
-            state: node.state.clone(),
-            amounts: node.known.then(|| node.amounts.clone()),
-            features: node.features.iter().cloned().collect(),
+            row: NodeRow {
+                state: node.state.clone(),
+                amounts: node.known.then(|| node.amounts.clone()),
+                features: node.features.iter().cloned().collect(),
+                features_set: node.features_set,
+            },
         };
         self.record(record);
     }
@@ -398,8 +427,12 @@ impl Controller {
             return Err(Refusal::invalid("no node is named"));
         }
         let ids: Vec<NodeId> = self.mask(names)?.iter().collect();
-        for id in &ids {
-            self.node_control_one(now, caller, *id, action);
+        if let NodeAction::Features { names } = action {
+            self.set_features(now, caller, &ids, names)?;
+        } else {
+            for id in &ids {
+                self.node_control_one(now, caller, *id, action);
+            }
         }
         Ok(Reply::Done {
             changed: ids.len() as u64,
@@ -407,10 +440,42 @@ impl Controller {
         })
     }
 
+    /// The features of nodes until the configuration is read anew.
+    fn set_features(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        ids: &[NodeId],
+        names: &[String],
+    ) -> Result<(), Refusal> {
+        let fine = |name: &String| {
+            let odd = |c: char| c.is_whitespace() || c.is_control() || "&|[]()*,".contains(c);
+            (1..=limits::NAME_BYTES).contains(&name.len()) && !name.contains(odd)
+        };
+        if names.len() > limits::DEPENDENCIES || !names.iter().all(fine) {
+            return Err(Refusal::invalid(format!(
+                "features are at most {} plain words",
+                limits::DEPENDENCIES
+            )));
+        }
+        for id in ids {
+            let node = &mut self.nodes[id.index()];
+            node.features = names.iter().cloned().collect();
+            node.features_set = true;
+            let object = format!("node {}", node.spec.name);
+            self.save_node(*id);
+            let who = caller.user.name.clone();
+            self.happened(now, "changed", &who, object, names.join(","));
+        }
+        self.machine_changed(now);
+        Ok(())
+    }
+
     fn node_control_one(&mut self, now: Time, caller: &Caller, id: NodeId, action: &NodeAction) {
         let by = caller.user.name.clone();
         let since = Some(now);
         let (state, word, detail) = match action {
+            NodeAction::Features { .. } => return,
             NodeAction::Resume => (NodeState::Open, "resumed", String::new()),
             NodeAction::Drain { reason } => (
                 NodeState::Drained {

@@ -174,6 +174,20 @@ pub enum AfterRun {
     Requeue,
 }
 
+/// What is known of a node beyond the configuration.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Its state.
+    pub state: NodeState,
+    /// What it was found to have.
+    pub amounts: Option<Amounts>,
+    /// Its features, configured and found, or those set at run time.
+    pub features: Vec<String>,
+    /// An administrator has set them at run time.
+    #[serde(default)]
+    pub features_set: bool,
+}
+
 /// Who holds a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -244,12 +258,8 @@ pub enum Record {
     Node {
         /// Name.
         name: String,
-        /// Its state.
-        state: NodeState,
-        /// What it was found to have.
-        amounts: Option<Amounts>,
-        /// Its features, configured and found.
-        features: Vec<String>,
+        /// What is known.
+        row: NodeRow,
     },
     /// An administrator's word about a queue.
     Queue {
@@ -633,8 +643,8 @@ pub struct Loaded {
     pub next_job: u64,
     /// Number of the last event.
     pub last_event: u64,
-    /// What is known of nodes: name, state, amounts, features.
-    pub nodes: Vec<(String, NodeState, Option<Amounts>, Vec<String>)>,
+    /// What is known of nodes.
+    pub nodes: Vec<(String, NodeRow)>,
     /// How jobs ended that live ones depend on.
     pub facts: Vec<(cosy_model::api::JobRef, bool)>,
     /// Words about queues.

@@ -7,11 +7,11 @@ use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted}
 use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
-use crate::record::{HeldBy, JobRow, Loaded, OwnQueue, RunRow, StepUse, SubmissionRow};
+use crate::record::{HeldBy, JobRow, Loaded, NodeRow, OwnQueue, RunRow, StepUse, SubmissionRow};
 use crate::reserve::LoadedReservations;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
-    Amounts, JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
+    JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
 };
 use cosy_sched::{NodeMask, Policy, Scheduler};
 use std::collections::BTreeMap;
@@ -74,10 +74,7 @@ impl Controller {
             .map(|(uid, key, at, reply)| ((uid, key), (at, reply)))
             .collect();
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
-        let mut nodes = BTreeMap::new();
-        for (name, state, amounts, features) in loaded.nodes {
-            nodes.insert(name, (state, amounts, features));
-        }
+        let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.build_machine(&nodes, &queue_states);
         it.load_reservations(now, reservations);
         it.load_jobs(loaded.submissions, loaded.jobs, now);
@@ -87,18 +84,17 @@ impl Controller {
     }
 
     /// Nodes and queues out of the configuration and what the store knows of them.
-    #[allow(clippy::type_complexity)]
     fn build_machine(
         &mut self,
-        known: &BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
+        known: &BTreeMap<String, NodeRow>,
         states: &BTreeMap<String, QueueState>,
     ) {
         for (at, spec) in self.config.nodes.iter().enumerate() {
             let mut node = Node::new(spec.clone(), NodeState::Open);
-            if let Some((state, amounts, features)) = known.get(&spec.name) {
-                node.state = state.clone();
-                node.features.extend(features.iter().cloned());
-                match amounts {
+            if let Some(row) = known.get(&spec.name) {
+                node.state = row.state.clone();
+                node.load_features(row);
+                match &row.amounts {
                     Some(amounts) if node.known => node.keep_types(amounts),
                     Some(amounts) => {
                         node.amounts = amounts.clone();
@@ -371,8 +367,9 @@ impl Controller {
                 node.amounts = node.devices.counted(amounts.clone());
                 node.known = true;
             }
-            node.features.extend(spec.features.iter().cloned());
             node.spec = spec;
+            node.features_set = false;
+            node.find_features();
         }
         for spec in &config.nodes {
             if !self.node_ids.contains_key(&spec.name) {

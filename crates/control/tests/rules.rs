@@ -949,6 +949,56 @@ fn drained_nodes_finish_what_they_run() {
 }
 
 #[test]
+fn features_that_are_set_at_run_time_outlive_all_but_a_reload() {
+    let mut config = config(2, 4);
+    config.nodes[0].features = vec!["configured".into()];
+    let mut world = World::new(config.clone());
+    let mut wants = spec("wants");
+    wants.request.features = vec!["late".into()];
+    assert!(world.try_submit(wants.clone(), None).is_err());
+    let set = |nodes: &str, names: &[&str]| Request::NodeControl {
+        nodes: vec![nodes.into()],
+        action: NodeAction::Features {
+            names: names.iter().map(|n| (*n).to_owned()).collect(),
+        },
+    };
+    let root = || user(0, "root");
+    let refused = world.ask(set("n2", &["late"]));
+    assert!(matches!(refused, Reply::Refused(_)), "{refused:?}");
+    for bad in ["", "a b", "a&b", "a,b", "a\n"] {
+        let client = world.ask_on(root(), None, set("n2", &[bad]));
+        let reply = world.replies.remove(&client);
+        assert!(matches!(reply, Some(Reply::Refused(_))), "{bad:?}");
+    }
+    world.ask_on(root(), None, set("n1", &[]));
+    world.ask_on(root(), None, set("n2", &["late", "more"]));
+    let id = world.submit(wants);
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("{id}:running"));
+    let features = |world: &mut World| {
+        let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+            panic!("no nodes")
+        };
+        nodes
+            .iter()
+            .map(|n| n.features.join(","))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(features(&mut world), ["", "late,more"]);
+    world.crash();
+    world.connect(0);
+    world.connect(1);
+    world.deliver_all();
+    assert_eq!(
+        features(&mut world),
+        ["", "late,more"],
+        "also after a restart"
+    );
+    world.event(Event::Reconfigured(Box::new(config)));
+    assert_eq!(features(&mut world), ["configured", ""]);
+}
+
+#[test]
 fn several_nodes_are_ready_before_the_program_starts() {
     let mut world = World::new(config(3, 4));
     let id = world.submit(whole("x", 3, 60));

@@ -610,6 +610,11 @@ pub enum NodeAction {
         /// Why.
         reason: String,
     },
+    /// It has these features, until the configuration is read anew.
+    Features {
+        /// All of them.
+        names: Vec<String>,
+    },
 }
 
 /// What a command asks.

@@ -7,7 +7,7 @@ use crate::exit;
 use crate::slurm::{say, words};
 use cosy_model::RefusalCode;
 use cosy_model::api::{NodeAction, NodeInfo, Request};
-use cosy_slurm::control::node::{self, NodeChange};
+use cosy_slurm::control::node::{self, NodeChange, NodeUpdate};
 use cosy_slurm::says;
 use cosy_slurm::show::hosts;
 
@@ -27,6 +27,12 @@ impl Session<'_> {
         if found.len() < names.len() || names.is_empty() {
             return self.not_updated(says::NO_NODE);
         }
+        let told = update.change.is_some() || update.reason.is_some();
+        match self.set_features(&update, &found) {
+            Some(exit::OK) if told => {}
+            Some(code) => return code,
+            None => {}
+        }
         let reason = update.reason.unwrap_or_default();
         let action = match update.change {
             Some(NodeChange::Drain) => NodeAction::Drain { reason },
@@ -39,6 +45,23 @@ impl Session<'_> {
         };
         let nodes = names;
         self.carry_out(Request::NodeControl { nodes, action }, says::NO_NODE)
+    }
+
+    /// `None` where nothing is said of features, else the exit code.
+    fn set_features(&self, update: &NodeUpdate, nodes: &[&NodeInfo]) -> Option<u8> {
+        for node in nodes {
+            let action = match update.features(&node.features) {
+                Ok(names) => NodeAction::Features { names: names? },
+                Err(why) => return Some(self.not_updated(why)),
+            };
+            let nodes = vec![node.name.clone()];
+            let request = Request::NodeControl { nodes, action };
+            let code = self.carry_out(request, says::NO_FEATURE);
+            if code != exit::OK {
+                return Some(code);
+            }
+        }
+        Some(exit::OK)
     }
 
     /// Whoever may not change anything hears that before anything else.

@@ -222,7 +222,7 @@ fn serves(world: &World, row: &ReservationRow) -> bool {
         let at = world.nodes.iter().position(|n| n.name == share.node);
         let linked = at.is_some_and(|at| world.nodes[at].link.is_some());
         let open = world.store.nodes.get(&share.node);
-        linked && open.is_none_or(|(state, ..)| *state == NodeState::Open)
+        linked && open.is_none_or(|row| row.state == NodeState::Open)
     })
 }
 

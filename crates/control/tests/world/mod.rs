@@ -36,7 +36,7 @@ impl Dice {
 pub struct MemoryStore {
     pub submissions: BTreeMap<JobId, (SubmissionRow, bool)>,
     pub jobs: BTreeMap<JobId, JobRow>,
-    pub nodes: BTreeMap<String, (NodeState, Option<Amounts>, Vec<String>)>,
+    pub nodes: BTreeMap<String, NodeRow>,
     queues: BTreeMap<String, QueueState>,
     own_queues: BTreeMap<String, OwnQueue>,
     answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
@@ -74,12 +74,7 @@ impl MemoryStore {
                 }
                 Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
-                Record::Node {
-                    name,
-                    state,
-                    amounts,
-                    features,
-                } => drop(self.nodes.insert(name, (state, amounts, features))),
+                Record::Node { name, row } => drop(self.nodes.insert(name, row)),
                 Record::Queue { name, state } => drop(self.queues.insert(name, state)),
                 Record::OwnQueue { name, row } => self.keep_queue(name, row),
                 Record::Answered {
@@ -201,11 +196,7 @@ impl MemoryStore {
             submissions: live,
             next_job: next.max().unwrap_or(1),
             last_event: self.last_event,
-            nodes: self
-                .nodes
-                .iter()
-                .map(|(n, (s, a, f))| (n.clone(), s.clone(), a.clone(), f.clone()))
-                .collect(),
+            nodes: self.nodes.clone().into_iter().collect(),
             queues: self.queues.clone().into_iter().collect(),
             own_queues: self.own_queues.clone().into_iter().collect(),
             facts,

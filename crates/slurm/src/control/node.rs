@@ -23,6 +23,30 @@ pub struct NodeUpdate {
     pub change: Option<NodeChange>,
     /// Why.
     pub reason: Option<String>,
+    /// `AvailableFeatures`.
+    pub features: Option<Vec<String>>,
+    /// `ActiveFeatures`: here a node has no others.
+    pub active: Option<Vec<String>>,
+}
+
+/// Features that are to be active have to be there.
+pub const NOT_AVAILABLE: &str = "Active features not subset of available features";
+
+impl NodeUpdate {
+    /// The features that a node has from now on; `None` where nothing is said of them.
+    ///
+    /// # Errors
+    /// Slurm's sentence, when others are to be active than those that it `has` or gets.
+    pub fn features(&self, has: &[String]) -> Result<Option<Vec<String>>, &'static str> {
+        let Some(active) = &self.active else {
+            return Ok(self.features.clone());
+        };
+        let available = self.features.as_deref().unwrap_or(has);
+        match active.iter().all(|f| available.contains(f)) {
+            true => Ok(Some(active.clone())),
+            false => Err(NOT_AVAILABLE),
+        }
+    }
 }
 
 /// Reads the words of an update of nodes.
@@ -33,10 +57,20 @@ pub fn nodes(words: &[String]) -> Result<NodeUpdate, Mistake> {
     let mut update = NodeUpdate::default();
     for word in words {
         let pair = Pair::of(word);
-        match pair.key(&["NodeName", "State", "Reason"]) {
+        let keys = [
+            "NodeName",
+            "State",
+            "Reason",
+            "AvailableFeatures",
+            "ActiveFeatures",
+            "Features",
+        ];
+        match pair.key(&keys) {
             Some("NodeName") => update.names = pair.text().to_owned(),
             Some("State") => update.change = Some(state(pair.text())?),
             Some("Reason") => update.reason = Some(pair.text().to_owned()),
+            Some("AvailableFeatures" | "Features") => update.features = Some(list(pair.text())),
+            Some("ActiveFeatures") => update.active = Some(list(pair.text())),
             Some(_) | None => return Err(Mistake::unsupported(word)),
         }
     }
@@ -47,6 +81,11 @@ pub fn nodes(words: &[String]) -> Result<NodeUpdate, Mistake> {
         ]));
     }
     Ok(update)
+}
+
+fn list(text: &str) -> Vec<String> {
+    let words = text.split(',').filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 fn state(text: &str) -> Result<NodeChange, Mistake> {
@@ -73,6 +112,25 @@ mod tests {
 
     fn words(line: &str) -> Vec<String> {
         super::super::words_of(line)
+    }
+
+    #[test]
+    fn features() {
+        let check = |line: &str, want: Result<Option<&str>, &str>| {
+            let update = nodes(&words(line)).unwrap();
+            let got = update.features(&["a".to_owned(), "b".to_owned()]);
+            let got = got.map(|f| f.map(|f| f.join(",")));
+            assert_eq!(got, want.map(|f| f.map(str::to_owned)), "{line}");
+        };
+        check("nodename=n3 reason=x", Ok(None));
+        check(
+            "node=n3 AvailableFeatures=x,y ActiveFeatures=x",
+            Ok(Some("x")),
+        );
+        check("node=n3 AvailableFeatures=x", Ok(Some("x")));
+        check("node=n3 AvailableFeatures= ActiveFeatures=", Ok(Some("")));
+        check("node=n3 ActiveFeatures=b", Ok(Some("b")));
+        check("node=n3 ActiveFeatures=z", Err(NOT_AVAILABLE));
     }
 
     #[test]
