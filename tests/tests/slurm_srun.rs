@@ -136,3 +136,33 @@ fn a_job_is_spread_over_many_nodes() {
     let line = "srun -N1-2 -n9 -O --spread-job printenv SLURM_NNODES | uniq";
     check(&c, line, "2\n");
 }
+
+#[test]
+fn tasks_tell_what_they_are_bound_to() {
+    let c = cluster(1);
+    let output = shell(&c, "srun --cpu-bind=verbose sh -c 'echo $$'");
+    let pid = output.out.trim();
+    let want = format!("- n1, task  0  0 [{pid}]: mask 0x");
+    assert!(output.err.starts_with("cpu-bind="), "{}", output.err);
+    assert!(output.err.contains(&want), "{want}: {}", output.err);
+    let output = shell(&c, "srun --cpu-bind=foo true");
+    let want = "srun: error: unrecognized --cpu-bind argument \"foo\"\n\
+                srun: fatal: Failed to parse --cpu-bind= values.\n";
+    assert_eq!((output.code, &*output.err), (1, want));
+}
+
+#[test]
+fn lists_of_programs_that_are_wrong() {
+    let c = cluster(1);
+    fs::write(c.work().join("list"), "0 echo a\n2 echo b\n").unwrap();
+    let output = shell(&c, "srun -n3 -O --multi-prog list");
+    let want = "srun: error: Configuration file list invalid, no record for task id 1\n";
+    assert_eq!((output.code, &*output.err), (1, want));
+    let output = shell(&c, "srun -n2 -O --multi-prog list");
+    let want = "srun: error: Invalid task id, 2 >= ntasks\n\
+                srun: error: Line 2 of configuration file list invalid\n";
+    assert_eq!((output.code, &*output.err), (1, want));
+    let output = shell(&c, "srun -n2 -O --multi-prog nosuch");
+    let want = "srun: error: Could not open multi_prog config file nosuch\n";
+    assert_eq!((output.code, &*output.err), (1, want));
+}

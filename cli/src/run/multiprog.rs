@@ -17,29 +17,87 @@ use cosy_model::step::{StepCommand, StepProgram};
 /// Largest file, in bytes.
 pub const FILE_BYTES: usize = 4 << 20;
 
+/// What is wrong with a file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Mistake {
+    /// In a line.
+    #[error("{0}: {1}")]
+    Line(usize, Wrong),
+    /// A rank has no program.
+    #[error("rank {0} has no program; a line that begins with * is for all others")]
+    None(u32),
+    /// A rank has two programs; the line of the second.
+    #[error("rank {1} has two programs")]
+    Two(usize, u32),
+    /// Nothing is in it.
+    #[error("it names no program")]
+    Empty,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Wrong {
+    /// What stands for ranks stands for none.
+    #[error("'{0}' are no ranks: use 3, 0-7, 1,4-6, or * for all others")]
+    NoRanks(String),
+    /// There is no such rank.
+    #[error("there is no rank {rank}: the step has {tasks} tasks (ranks 0-{})", tasks.saturating_sub(1))]
+    NotThere {
+        /// The rank.
+        rank: u32,
+        /// Tasks of the step.
+        tasks: u32,
+    },
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Mistake {
+    /// In the words of Slurm's command, a line each. Source: observed.
+    pub fn as_slurm(&self, file: &str) -> Vec<String> {
+        let of_line = |line: &usize| format!("Line {line} of configuration file {file} invalid");
+        let no_record =
+            |rank: u32| format!("Configuration file {file} invalid, no record for task id {rank}");
+        match self {
+            Self::Line(line, Wrong::NoRanks(text)) => vec![
+                format!("Invalid task range specification ({text})"),
+                of_line(line),
+            ],
+            Self::Line(line, Wrong::NotThere { rank, tasks: _ }) => {
+                vec![format!("Invalid task id, {rank} >= ntasks"), of_line(line)]
+            }
+            Self::Line(line, Wrong::Other(_)) => vec![of_line(line)],
+            Self::Two(line, rank) => {
+                vec![format!("Duplicate record for task {rank}"), of_line(line)]
+            }
+            Self::None(rank) => vec![no_record(*rank)],
+            Self::Empty => vec![no_record(0)],
+        }
+    }
+}
+
 /// The programs that `text` names, for a step of `tasks` tasks. Where that is not known
 /// (`None`), the file says how many there are: the highest rank and 1.
 ///
 /// # Errors
-/// `FILE:LINE: what is wrong`.
-pub fn parse(
-    text: &str,
-    file: &str,
-    tasks: Option<u32>,
-) -> Result<(Vec<StepProgram>, Option<u32>), String> {
+/// [`Mistake`].
+pub fn parse(text: &str, tasks: Option<u32>) -> Result<(Vec<StepProgram>, Option<u32>), Mistake> {
     let mut programs: Vec<StepProgram> = Vec::new();
+    let mut taken: Vec<(u32, u32, usize)> = Vec::new();
     let mut rest: Option<StepProgram> = None;
     for (number, line) in lines(text) {
-        let at = |e: String| format!("{file}:{number}: {e}");
+        let at = |wrong: Wrong| Mistake::Line(number, wrong);
+        let other = |why: String| at(Wrong::Other(why));
         let Some((ranks, command)) = split(&line).map_err(at)? else {
             continue;
         };
         if programs.len() >= STEP_PROGRAMS {
-            return Err(at(format!("more than {STEP_PROGRAMS} programs")));
+            return Err(other(format!("more than {STEP_PROGRAMS} programs")));
         }
         match ranks {
             Ranks::Rest if rest.is_some() => {
-                return Err(at("a second line for all other ranks (*)".to_owned()));
+                return Err(other("a second line for all other ranks (*)".to_owned()));
             }
             Ranks::Rest => {
                 rest = Some(StepProgram {
@@ -49,11 +107,12 @@ pub fn parse(
             }
             Ranks::These(ranks) => {
                 within(&ranks, tasks).map_err(at)?;
+                taken.extend(ranks.iter().map(|(first, last)| (*first, *last, number)));
                 programs.push(StepProgram { ranks, command });
             }
         }
     }
-    complete(programs, rest, tasks).map_err(|e| format!("{file}: {e}"))
+    complete(programs, taken, rest, tasks)
 }
 
 enum Ranks {
@@ -79,31 +138,29 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-fn split(line: &str) -> Result<Option<(Ranks, StepCommand)>, String> {
-    let mut words = words::split(line)?.into_iter();
+fn split(line: &str) -> Result<Option<(Ranks, StepCommand)>, Wrong> {
+    let mut words = words::split(line).map_err(Wrong::Other)?.into_iter();
     let Some(ranks) = words.next() else {
         return Ok(None);
     };
     let argv: Vec<OsText> = words.map(OsText::from).collect();
     if argv.is_empty() {
-        return Err(format!("a program is missing after the ranks '{ranks}'"));
+        let why = format!("a program is missing after the ranks '{ranks}'");
+        return Err(Wrong::Other(why));
     }
     if argv.len() > ARGUMENTS {
-        return Err(format!("more than {ARGUMENTS} arguments"));
+        return Err(Wrong::Other(format!("more than {ARGUMENTS} arguments")));
     }
     let command = StepCommand::Run { argv, expand: true };
     Ok(Some((parse_ranks(&ranks)?, command)))
 }
 
-fn parse_ranks(text: &str) -> Result<Ranks, String> {
+fn parse_ranks(text: &str) -> Result<Ranks, Wrong> {
     if text == "*" {
         return Ok(Ranks::Rest);
     }
-    let bad = || {
-        let shown: String = text.chars().take(40).collect();
-        format!("'{shown}' are no ranks: use 3, 0-7, 1,4-6, or * for all others")
-    };
-    let number = |t: &str| -> Result<u32, String> {
+    let bad = || Wrong::NoRanks(text.chars().take(40).collect());
+    let number = |t: &str| -> Result<u32, Wrong> {
         let fine = (1..=7).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
         fine.then(|| t.parse().ok())
             .flatten()
@@ -122,32 +179,42 @@ fn parse_ranks(text: &str) -> Result<Ranks, String> {
     Ok(Ranks::These(all))
 }
 
-fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), String> {
+fn within(ranks: &[(u32, u32)], tasks: Option<u32>) -> Result<(), Wrong> {
     let highest = ranks.iter().map(|r| r.1).max().unwrap_or(0);
     match tasks {
-        Some(tasks) if highest >= tasks => Err(format!(
-            "there is no rank {highest}: the step has {tasks} tasks (ranks 0-{})",
-            tasks.saturating_sub(1)
-        )),
+        Some(tasks) if highest >= tasks => Err(Wrong::NotThere {
+            rank: highest,
+            tasks,
+        }),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// What is wrong with a file of that name: `FILE:LINE: what`.
+pub fn in_file(file: &str, mistake: &Mistake) -> String {
+    match mistake {
+        Mistake::Line(..) => format!("{file}:{mistake}"),
+        Mistake::None(_) | Mistake::Two(..) | Mistake::Empty => format!("{file}: {mistake}"),
     }
 }
 
 /// Adds the line for the others, and sees that every rank has one line.
 fn complete(
     mut programs: Vec<StepProgram>,
+    mut taken: Vec<(u32, u32, usize)>,
     rest: Option<StepProgram>,
     tasks: Option<u32>,
-) -> Result<(Vec<StepProgram>, Option<u32>), String> {
-    let mut taken: Vec<(u32, u32)> = programs.iter().flat_map(|p| p.ranks.clone()).collect();
+) -> Result<(Vec<StepProgram>, Option<u32>), Mistake> {
     taken.sort_unstable();
     if let Some(pair) = taken.windows(2).find(|w| w[1].0 <= w[0].1) {
-        return Err(format!("rank {} has two programs", pair[1].0));
+        let second = pair[0].2.max(pair[1].2);
+        return Err(Mistake::Two(second, pair[1].0));
     }
+    let taken: Vec<(u32, u32)> = taken.iter().map(|t| (t.0, t.1)).collect();
     let named = taken.last().map_or(0, |r| r.1 + 1);
     let tasks = match (tasks, named, &rest) {
         (Some(tasks), _, _) => tasks,
-        (None, 0, None) => return Err("it names no program".to_owned()),
+        (None, 0, None) => return Err(Mistake::Empty),
         (None, 0, Some(_)) => {
             programs.extend(rest);
             return Ok((programs, None));
@@ -161,11 +228,7 @@ fn complete(
             ranks: free,
             ..rest
         }),
-        (Some((rank, _)), None) => {
-            return Err(format!(
-                "rank {rank} has no program; a line that begins with * is for all others"
-            ));
-        }
+        (Some((rank, _)), None) => return Err(Mistake::None(*rank)),
     }
     Ok((programs, Some(tasks)))
 }
@@ -207,7 +270,7 @@ mod tests {
     #[test]
     fn good_files() {
         let check = |text: &str, tasks: Option<u32>, want: &[&str], count: Option<u32>| {
-            let (programs, got) = parse(text, "f", tasks).unwrap();
+            let (programs, got) = parse(text, tasks).unwrap();
             assert_eq!(shown(&programs), want, "{text}");
             assert_eq!(got, count, "{text}");
         };
@@ -237,7 +300,7 @@ mod tests {
     #[test]
     fn errors_name_file_and_line() {
         let check = |text: &str, tasks: Option<u32>, want: &str| {
-            let error = parse(text, "mp.conf", tasks).unwrap_err();
+            let error = in_file("mp.conf", &parse(text, tasks).unwrap_err());
             assert!(error.starts_with("mp.conf"), "{error}");
             assert!(error.contains(want), "{text}: {error}");
         };
@@ -260,6 +323,24 @@ mod tests {
         check("# only\n", Some(1), "rank 0 has no program");
     }
 
+    #[test]
+    fn mistakes_as_slurm_tells_them() {
+        let check = |text: &str, want: &[&str]| {
+            let got = parse(text, Some(4)).unwrap_err().as_slurm("mp");
+            assert_eq!(got, want, "{text}");
+        };
+        let line = |n: u32| format!("Line {n} of configuration file mp invalid");
+        let (first, second) = (&*line(1), &*line(2));
+        let none =
+            |rank: u32| format!("Configuration file mp invalid, no record for task id {rank}");
+        check("0-1 a\n3 b", &[&none(2)]);
+        check("", &[&none(0)]);
+        check("0-3 a\n1 b", &["Duplicate record for task 1", second]);
+        check("0-7 a", &["Invalid task id, 7 >= ntasks", first]);
+        check("x a", &["Invalid task range specification (x)", first]);
+        check("0-3", &[first]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
@@ -267,7 +348,7 @@ mod tests {
             text in "([0-9*,\\- a%to#'\\\\]{0,12}\n){0,8}",
             tasks in proptest::option::of(1u32..20),
         ) {
-            if let Ok((programs, Some(count))) = parse(&text, "f", tasks) {
+            if let Ok((programs, Some(count))) = parse(&text, tasks) {
                 for rank in 0..count {
                     let of = |p: &&StepProgram| p.ranks.iter().any(|(a, b)| (*a..=*b).contains(&rank));
                     prop_assert_eq!(programs.iter().filter(of).count(), 1);
@@ -277,7 +358,7 @@ mod tests {
 
         #[test]
         fn any_text(text in "\\PC{0,80}") {
-            let _ = parse(&text, "f", None);
+            let _ = parse(&text, None);
         }
     }
 }

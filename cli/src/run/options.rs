@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Command};
 use cosy_model::device::GpuRequest;
 use cosy_model::limits::NODE_CORES;
 use cosy_model::step::{Bind, Distribution};
-use cosy_model::{JobId, Span, StepId};
+use cosy_model::{Dialect, JobId, Span, StepId};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,6 +106,10 @@ pub struct RunOptions {
     pub wait: Option<Duration>,
     /// Say how it goes along; only in `srun`.
     pub verbose: bool,
+    /// Tasks tell what they are bound to; only in `srun`.
+    pub tell_bind: bool,
+    /// In whose words mistakes are told.
+    pub dialect: Dialect,
     /// How much the tasks' supervisors say; only in `srun`.
     pub supervisors: u32,
     /// Tasks stop before their programs, and are listed; only in `srun`.
@@ -274,6 +278,8 @@ impl RunOptions {
             interrupts: Rule::default(),
             wait: None,
             verbose: false,
+            tell_bind: false,
+            dialect: Dialect::Cosy,
             supervisors: 0,
             stopped: false,
         };

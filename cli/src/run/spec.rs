@@ -83,6 +83,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
         keep_counts: false,
         label: options.label,
         stopped: options.stopped,
+        tell_bind: options.tell_bind,
     };
     let input = open_input(&from, &spec.workdir)?;
     Ok(Wanted {
@@ -130,8 +131,18 @@ fn memory(job: &Options) -> anyhow::Result<Option<cosy_model::MiB>> {
 fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u32>)> {
     if let Some(file) = &options.multi_prog {
         let shown = file.display().to_string();
-        let text = read(file)?;
-        return multiprog::parse(&text, &shown, ranks(options)).map_err(exit::usage);
+        let text = read(file).map_err(|e| match options.dialect {
+            Dialect::Cosy => e,
+            Dialect::Slurm => SlurmFile(vec![format!(
+                "Could not open multi_prog config file {shown}"
+            )])
+            .into(),
+        })?;
+        let parsed = multiprog::parse(&text, ranks(options));
+        return parsed.map_err(|mistake| match options.dialect {
+            Dialect::Cosy => exit::usage(multiprog::in_file(&shown, &mistake)),
+            Dialect::Slurm => SlurmFile(mistake.as_slurm(&shown)).into(),
+        });
     }
     let n = options.command.len();
     if n > ARGUMENTS {
@@ -148,6 +159,11 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
     let ranks = Vec::new();
     Ok((vec![StepProgram { ranks, command }], options.job.tasks))
 }
+
+/// What is wrong with a list of programs, in the words of `srun`.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct SlurmFile(pub Vec<String>);
 
 /// How many tasks there will be, as far as it is known before the node daemon decides.
 fn ranks(options: &RunOptions) -> Option<u32> {

@@ -263,6 +263,9 @@ pub struct StepSpec {
     /// Tasks stop before their programs begin, for a debugger; SIGCONT lets them go on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// Each task tells on its standard error what it is bound to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tell_bind: bool,
 }
 
 impl StepSpec {
@@ -307,6 +310,7 @@ impl StepSpec {
             keep_counts: false,
             label: false,
             stopped: false,
+            tell_bind: false,
         }
     }
 }

@@ -104,7 +104,7 @@ fn told(own: &Own) -> Option<u8> {
         output::print("MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\n");
         return Some(exit::OK);
     }
-    if own.cpu_bind.as_deref() == Some("help") {
+    if own.cpu_bind.as_ref().is_some_and(|b| b.help) {
         output::print("CPU bind options not supported with current configuration\n");
         return Some(exit::FAILED);
     }

@@ -5,6 +5,7 @@ use crate::run::supervisors;
 use cosy_model::JobId;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::binding::{self, CpuBind};
 use std::time::Duration;
 
 /// What was asked for.
@@ -27,7 +28,7 @@ pub struct Own {
     /// `--overlap`.
     pub overlap: bool,
     /// `--cpu-bind`.
-    pub cpu_bind: Option<String>,
+    pub cpu_bind: Option<CpuBind>,
     /// `--jobid`, or the environment.
     pub job: Option<JobId>,
     /// `--immediate`, at most so long.
@@ -82,7 +83,7 @@ impl Own {
             "pty" => self.pty = true,
             "mpi" => self.mpi = Some(text()),
             "overlap" => self.overlap = true,
-            "cpu-bind" => self.cpu_bind = Some(text()),
+            "cpu-bind" => self.cpu_bind = Some(binding::read(&text())?),
             "jobid" => self.job = Some(JobId(number(&text(), "jobid")?)),
             "immediate" => self.immediate = Some(immediate(found)?),
             "relative" => self.relative = Some(relative(&text())?),

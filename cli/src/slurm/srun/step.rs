@@ -1,10 +1,11 @@
 //! From what was asked for to a step.
 
 use super::Asked;
+use crate::exit;
 use crate::run::files::Way;
 use crate::run::interrupt::Rule;
 use crate::run::options::RunOptions;
-use crate::run::spec::{self, Wanted};
+use crate::run::spec::{self, SlurmFile, Wanted};
 use crate::run::supervisors;
 use crate::submit::options::Options;
 use cosy_model::device::GpuRequest;
@@ -12,9 +13,10 @@ use cosy_model::job::MemoryRequest;
 use cosy_model::step::{Bind, Distribution, StepCommand};
 use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
-use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::binding::{CpuBind, To};
 use cosy_slurm::submit::distribution::{self, Nodes};
 use cosy_slurm::submit::wishes::{Memory, Wishes};
+use cosy_slurm::submit::{Fault, Line};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -65,7 +67,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         inside: own.job,
         gpus_per_task: gpus(wishes.gpus_per_task.as_ref())?,
         distribution: distribution(wishes.distribution.as_ref()),
-        bind: bind(own.cpu_bind.as_deref()),
+        bind: bind(own.cpu_bind.as_ref()),
         overlap: own.overlap,
         overcommit: wishes.overcommit,
         patience: own.immediate.filter(|_| inside).map(span),
@@ -86,6 +88,8 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
             asked.command.clone()
         },
         verbose: wishes.verbose > 0,
+        tell_bind: own.cpu_bind.as_ref().is_some_and(|b| b.verbose),
+        dialect: Dialect::Slurm,
         supervisors: own.supervisors.min(supervisors::MOST),
         stopped: own.stopped,
         interrupts: rule(own),
@@ -111,7 +115,13 @@ fn rule(own: &super::Own) -> Rule {
 /// # Errors
 /// Files that cannot be read, a program that is none.
 pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Result<Wanted, Fault> {
-    let wanted = spec::step(options).map_err(|e| Fault::error(format!("{e:#}")))?;
+    let wanted = spec::step(options).map_err(|e| match e.downcast::<SlurmFile>() {
+        Ok(SlurmFile(lines)) => Fault {
+            lines: lines.into_iter().map(Line::Error).collect(),
+            code: exit::FAILED,
+        },
+        Err(e) => Fault::error(format!("{e:#}")),
+    })?;
     let mut wanted = with_names(wanted);
     let spec = &mut wanted.spec;
     spec.dialect = Dialect::Slurm;
@@ -235,24 +245,18 @@ fn distribution(asked: Option<&distribution::Distribution>) -> Distribution {
 
 /// Without a word tasks may use all cores of their step, as in Slurm without a plugin for
 /// affinity.
-fn bind(text: Option<&str>) -> Bind {
-    let text = text.unwrap_or_default().to_ascii_lowercase();
-    let mut words = text.split(',');
-    if words
-        .clone()
-        .any(|w| matches!(w, "cores" | "threads" | "rank"))
-    {
-        return Bind::Cores;
-    }
-    match words.any(|w| matches!(w, "ldoms" | "sockets" | "rank_ldom")) {
-        true => Bind::Numa,
-        false => Bind::None,
+fn bind(asked: Option<&CpuBind>) -> Bind {
+    match asked.map(|b| b.to).unwrap_or_default() {
+        To::Cores => Bind::Cores,
+        To::Sockets => Bind::Numa,
+        To::Nothing => Bind::None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosy_slurm::submit::binding;
 
     #[test]
     fn words_of_options() {
@@ -264,11 +268,14 @@ mod tests {
         check("block,Pack", Distribution::Block);
         check("plane=3", Distribution::Plane(3));
         assert_eq!(distribution(None), Distribution::Block);
-        let check = |text: Option<&str>, want| assert_eq!(bind(text), want, "{text:?}");
-        check(None, Bind::None);
-        check(Some("q"), Bind::None);
-        check(Some("v,cores"), Bind::Cores);
-        check(Some("ldoms"), Bind::Numa);
+        let check = |text: &str, want| {
+            let asked = binding::read(text).unwrap();
+            assert_eq!(bind(Some(&asked)), want, "{text}");
+        };
+        assert_eq!(bind(None), Bind::None);
+        check("q", Bind::None);
+        check("v,cores", Bind::Cores);
+        check("ldoms", Bind::Numa);
     }
 
     #[test]

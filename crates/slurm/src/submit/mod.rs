@@ -6,6 +6,7 @@
 //! of 22.05 and its captures.
 
 pub mod array;
+pub mod binding;
 mod bsub;
 pub mod constraint;
 pub mod count;

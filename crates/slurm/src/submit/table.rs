@@ -1091,7 +1091,7 @@ pub static TABLE: [Entry; 148] = [
         "cpu-bind",
         Value,
         "=TYPE",
-        Accepted("the system binds tasks to the cores of their job"),
+        Done,
         "which cores tasks use",
     ),
     long(

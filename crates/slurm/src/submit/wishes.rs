@@ -10,7 +10,7 @@ use super::distribution::{self, Distribution};
 use super::export::{Export, Propagate};
 use super::table::{self, Status};
 use super::when::{self, Past};
-use super::{Fault, Line, Program, mail, sampling, signal};
+use super::{Fault, Line, Program, binding, mail, sampling, signal};
 use crate::getopt::Found;
 use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
 use cosy_model::limits::NICE;
@@ -206,8 +206,10 @@ impl Wishes {
             Status::Done => {}
             Status::Accepted(_) => check_accepted(found)?,
             Status::Ignored(why) => {
-                if found.name == "acctg-freq" {
-                    self.sampling = sampling::read(&found.text())?;
+                match found.name {
+                    "acctg-freq" => self.sampling = sampling::read(&found.text())?,
+                    "mem-bind" => binding::check_memory(&found.text())?,
+                    _ => {}
                 }
                 self.remark(format!("--{} has no effect: {why}", found.name));
             }

@@ -23,6 +23,7 @@
 
 mod above;
 mod below;
+mod bound;
 mod door;
 mod environment;
 mod exchange;

@@ -1,6 +1,7 @@
 //! What the process of a task does between fork and exec. Everything that needs thought
 //! is prepared before; files of the user are opened after taking the user's identity.
 
+use super::bound::Bound;
 use super::failure::{Failure, Stage};
 use super::receive::Receive;
 use crate::bind::TaskBind;
@@ -93,6 +94,8 @@ pub struct TaskPlan {
     pub inherits: Option<OwnedFd>,
     /// What it says itself, in Slurm's dialect, before its program runs.
     pub slurm: Option<Words>,
+    /// It says what it is bound to.
+    pub bound: Option<(u32, Bound)>,
 }
 
 impl Common {
@@ -210,6 +213,9 @@ impl TaskPlan {
         self.open_all()?;
         if let (Some(errno), Some(words)) = (lost, &self.slurm) {
             words.no_workdir(errno, self.place == 0);
+        }
+        if let Some((rank, bound)) = &self.bound {
+            bound.say(*rank, self.place);
         }
         match &self.what {
             What::Run { candidates, argv } => {

@@ -1,6 +1,7 @@
 //! Makes the tasks of a step ready to be forked: for each the process's plan, and the
 //! supervisor's ends of its pipes.
 
+use super::bound::Bound;
 use super::failure::Names;
 use super::label::Wanted;
 use super::pattern;
@@ -164,8 +165,14 @@ impl Preparing<'_> {
         };
         let (stdin, stdout, stderr) = self.streams(rank, &mut ends, &mut names)?;
         let what = self.what(rank, &mut ends, &mut names)?;
+        let by_mask = bind.as_ref().is_some_and(|b| !b.processors().is_empty());
+        let bound = self.task.order.spec.tell_bind.then(|| Bound {
+            node: self.task.allocation.node.clone(),
+            by_mask,
+        });
         let plan = TaskPlan {
             place,
+            bound: bound.map(|bound| (rank, bound)),
             joins: child::joins(groups, None)?,
             bind,
             stdin,

@@ -1,0 +1,152 @@
+//! `--cpu-bind` and `--mem-bind`: what tasks are bound to. Source: srun(1), "--cpu-bind",
+//! "--mem-bind"; observed.
+
+use super::{Fault, Line};
+
+/// What tasks are bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum To {
+    /// The cores of their step; also where a map or mask was given, which is not followed.
+    #[default]
+    Nothing,
+    /// Their own cores.
+    Cores,
+    /// The cores around them.
+    Sockets,
+}
+
+/// A value of `--cpu-bind`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuBind {
+    /// To what.
+    pub to: To,
+    /// Each task tells it.
+    pub verbose: bool,
+    /// Only an explanation is wanted.
+    pub help: bool,
+}
+
+/// Reads `verbose,cores`, `map_cpu:0,1`.
+///
+/// # Errors
+/// A word that means nothing, or a map without a list.
+pub fn read(text: &str) -> Result<CpuBind, Fault> {
+    let mut bind = CpuBind::default();
+    let mut in_list = false;
+    for word in text.split([',', ';']).filter(|w| !w.is_empty()) {
+        let small = word.to_ascii_lowercase();
+        if let Some(kind) = small.split_once([':', '=']).map(|(kind, _)| kind) {
+            in_list = matches!(kind, "map_cpu" | "mask_cpu" | "map_ldom" | "mask_ldom");
+            match in_list {
+                true => continue,
+                false => return Err(unknown(word)),
+            }
+        }
+        match small.as_str() {
+            _ if in_list && small.starts_with(|c: char| c.is_ascii_hexdigit()) => {}
+            "q" | "quiet" => bind.verbose = false,
+            "v" | "verbose" => bind.verbose = true,
+            "help" => bind.help = true,
+            "no" | "none" => bind.to = To::Nothing,
+            "cores" | "core" | "threads" | "thread" | "rank" => bind.to = To::Cores,
+            "sockets" | "socket" | "ldoms" | "ldom" | "rank_ldom" => bind.to = To::Sockets,
+            "boards" | "board" | "one_thread" => {}
+            "map_cpu" | "mask_cpu" | "map_ldom" | "mask_ldom" => {
+                return Err(failed(format!(
+                    "missing list for \"--cpu-bind={small}:<list>\""
+                )));
+            }
+            _ => return Err(unknown(word)),
+        }
+    }
+    Ok(bind)
+}
+
+fn unknown(word: &str) -> Fault {
+    let word: String = word.chars().take(200).collect();
+    failed(format!("unrecognized --cpu-bind argument \"{word}\""))
+}
+
+fn failed(why: String) -> Fault {
+    let mut fault = Fault::fatal("Failed to parse --cpu-bind= values.");
+    fault.lines.insert(0, Line::Error(why));
+    fault
+}
+
+/// Checks a value of `--mem-bind`, which nothing is done with.
+///
+/// # Errors
+/// As for `--cpu-bind`.
+pub fn check_memory(text: &str) -> Result<(), Fault> {
+    let mut in_list = false;
+    for word in text.split([',', ';']).filter(|w| !w.is_empty()) {
+        let small = word.to_ascii_lowercase();
+        let kind = small.split_once([':', '=']).map(|(kind, _)| kind);
+        in_list |= matches!(kind, Some("map_mem" | "mask_mem"));
+        match small.as_str() {
+            _ if in_list => {}
+            "q" | "quiet" | "v" | "verbose" | "no" | "none" | "rank" | "local" | "sort"
+            | "nosort" | "p" | "prefer" | "help" => {}
+            "map_mem" | "mask_mem" => {
+                let text = format!("missing list for \"--mem-bind={small}:<list>\"");
+                return Err(Fault::value(text));
+            }
+            _ => {
+                let word: String = word.chars().take(200).collect();
+                let text = format!("unrecognized --mem-bind argument \"{word}\"");
+                return Err(Fault::value(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::submit::Program;
+
+    #[test]
+    fn cores() {
+        let check = |text: &str, to, verbose| {
+            let bind = read(text).unwrap();
+            assert_eq!((bind.to, bind.verbose), (to, verbose), "{text}");
+        };
+        check("verbose", To::Nothing, true);
+        check("v,cores", To::Cores, true);
+        check("quiet", To::Nothing, false);
+        check("none", To::Nothing, false);
+        check("Sockets", To::Sockets, false);
+        check("v,map_cpu:0,1", To::Nothing, true);
+        check("mask_cpu:0x3,c", To::Nothing, false);
+        check("", To::Nothing, false);
+        assert!(read("help").unwrap().help);
+    }
+
+    #[test]
+    fn mistakes_as_observed() {
+        let check = |text: &str, want: &str| {
+            let fault = read(text).unwrap_err();
+            let end = "srun: fatal: Failed to parse --cpu-bind= values.\n";
+            let got = fault.text(Program::Srun);
+            assert_eq!(
+                (got, fault.code),
+                (format!("srun: error: {want}\n{end}"), 1)
+            );
+        };
+        check("foo", "unrecognized --cpu-bind argument \"foo\"");
+        check("foo:1", "unrecognized --cpu-bind argument \"foo:1\"");
+        check("map_cpu", "missing list for \"--cpu-bind=map_cpu:<list>\"");
+        let check = |text: &str, want: Result<(), &str>| {
+            let got = check_memory(text);
+            assert_eq!(got, want.map_err(Fault::value), "{text}");
+        };
+        check("local,verbose", Ok(()));
+        check("map_mem:0,1", Ok(()));
+        check("foo", Err("unrecognized --mem-bind argument \"foo\""));
+        check(
+            "map_mem",
+            Err("missing list for \"--mem-bind=map_mem:<list>\""),
+        );
+    }
+}
