@@ -101,7 +101,8 @@ fn listed_jobs(
     let keys = sort.as_deref().unwrap_or_default();
     let shown = || layout.columns.iter().map(|c| c.field);
     let sorted = keys.iter().map(|k| k.field);
-    let needs = chosen.needs(cells::needs(shown().chain(sorted)));
+    let each = query.priority.then_some(Field::Partition);
+    let needs = chosen.needs(cells::needs(shown().chain(sorted).chain(each)));
     let table = fetch(context, chosen, needs)?;
     for complaint in report::complaints(&layout) {
         error(context, &complaint);
@@ -117,6 +118,9 @@ fn listed_jobs(
     wanted.reservations |= chosen.reservation.is_some();
     let around = looking::surroundings(context, wanted, &table);
     let mut rows = chosen.rows(&table, &around);
+    if query.priority {
+        rows = in_each_partition(context, rows);
+    }
     order::sort(&mut rows, keys);
     if query.array {
         // After sorting, as there: tasks of one array stay together.
@@ -124,6 +128,21 @@ fn listed_jobs(
     }
     output::print(&report::lines(&layout, &rows, look));
     Ok(exit::OK)
+}
+
+/// Waiting jobs as one row for each partition that they may go to.
+fn in_each_partition<'t>(context: &Context, rows: Vec<JobView<'t>>) -> Vec<JobView<'t>> {
+    let queues = match context.ask(Request::Queues) {
+        Ok(Reply::Queues(queues)) => queues,
+        Ok(_) | Err(_) => return rows,
+    };
+    let priority = |name: &str| {
+        let found = queues.iter().find(|q| q.spec.name == name);
+        found.map_or(0, |q| i64::from(q.spec.priority))
+    };
+    let rows = rows.into_iter();
+    rows.flat_map(|job| job.in_each_partition(priority))
+        .collect()
 }
 
 /// What of the cluster these columns show.

@@ -35,6 +35,8 @@ pub struct JobView<'t> {
     around: &'t Surroundings,
     /// The one task that is meant of a row of waiting tasks.
     task: Option<u32>,
+    /// The one partition that is meant of those that the job may go to.
+    one: Option<&'t str>,
 }
 
 /// Memory that a job asks for.
@@ -56,6 +58,7 @@ impl<'t> JobView<'t> {
             row,
             around,
             task: None,
+            one: None,
         }
     }
 
@@ -69,6 +72,18 @@ impl<'t> JobView<'t> {
             ..self
         };
         spec.indices().into_iter().map(one).collect()
+    }
+
+    /// A job that may go to several partitions as one for each of them, those with the lowest
+    /// priority first; any other as it is.
+    pub fn in_each_partition(self, priority: impl Fn(&str) -> i64) -> Vec<Self> {
+        let mut names: Vec<&'t str> = self.partition().split(',').collect();
+        names.sort_by_key(|name| priority(name));
+        let one = |name| Self {
+            one: Some(name),
+            ..self
+        };
+        names.into_iter().map(one).collect()
     }
 
     /// Index in its array, of one task alone.
@@ -192,6 +207,9 @@ impl<'t> JobView<'t> {
 
     /// Its partition; while it waits all that it may go to.
     pub fn partition(&self) -> &'t str {
+        if let Some(one) = self.one {
+            return one;
+        }
         match self.text(JobField::Queues) {
             several if self.waits() && !several.is_empty() => several,
             _ => self.text(JobField::Queue),
@@ -519,6 +537,25 @@ pub(crate) mod tests {
         assert_eq!(whole, [(Some(4), 11)]);
         assert_eq!(view(0).folded(), Some("1-3,8%2"));
         assert_eq!(view(0).raw_id(), 7);
+    }
+
+    #[test]
+    fn partitions_that_a_waiting_job_may_go_to() {
+        use JobField as F;
+        let table = table(&[
+            &[(F::State, "waiting"), (F::Queue, "b"), (F::Queues, "b,a")],
+            &[(F::State, "running"), (F::Queue, "b"), (F::Queues, "b,a")],
+        ]);
+        let around = Surroundings::default();
+        let each = |row, first: &str| {
+            let job = JobView::new(&table, row, &around);
+            let rows = job.in_each_partition(|name| i64::from(name != first));
+            let names: Vec<&str> = rows.iter().map(JobView::partition).collect();
+            names.join(" ")
+        };
+        assert_eq!(each(0, "a"), "a b");
+        assert_eq!(each(0, "b"), "b a");
+        assert_eq!(each(1, "a"), "b");
     }
 
     #[test]

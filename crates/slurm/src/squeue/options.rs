@@ -143,6 +143,8 @@ pub struct Query {
     pub format: Option<Format>,
     /// Order as it was written.
     pub sort: Option<String>,
+    /// Waiting jobs in each partition that they may go to.
+    pub priority: bool,
     /// Array tasks in lines of their own.
     pub array: bool,
     /// Long report.
@@ -187,6 +189,7 @@ impl Query {
             ("names", words(&self.names)),
             ("nodes", told::text(self.nodes.as_deref(), "")),
             ("partitions", words(&self.partitions)),
+            ("priority", self.priority.to_string()),
             ("reservation", told::text(self.reservation.as_deref(), NULL)),
             ("sort", told::text(self.sort.as_deref(), NULL)),
             ("start_flag", u8::from(self.start).to_string()),
@@ -287,6 +290,7 @@ fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result
         "format" => *format = Some(Format::Letters(text())),
         "Format" => *format = Some(Format::Names(text())),
         "partition" => query.partitions = words(),
+        "priority" => query.priority = true,
         "qos" => query.qos = words(),
         "reservation" => query.reservation = Some(text()),
         "sort" => query.sort = Some(text()),
@@ -389,6 +393,7 @@ mod tests {
         assert_eq!(q.format, Some(Format::Letters(" %A|%a".to_owned())));
         assert_eq!(q.names, ["filler", "arr"]);
         assert_eq!(q.users, ["root"]);
+        assert!(report("-P", &[]).priority && !q.priority);
         let q = report("-s~-nfiller", &[]);
         assert_eq!(q.steps, Some(Vec::new()));
         assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);

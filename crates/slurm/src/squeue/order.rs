@@ -64,6 +64,7 @@ fn rank<'t>(field: Field, job: &JobView<'t>) -> Rank<'t> {
             let limit = job.count(F::TimeLimit);
             Rank::Number(limit.saturating_sub(job.elapsed().0))
         }
+        Field::Partition => Rank::Text(job.partition()),
         Field::Reason => Rank::Text(job.reason()),
         Field::ReasonList if job.waits() => Rank::Text(job.reason()),
         Field::ReasonList => Rank::Text(job.text(F::Nodes)),
