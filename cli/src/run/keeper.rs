@@ -83,10 +83,9 @@ impl Shared {
         self.wake();
     }
 
-    /// The step is to be ended at once.
-    pub fn kill_at_once(&self) {
+    /// When the step is ended, it is ended at once.
+    pub fn force(&self) {
         self.force.store(true, Ordering::Release);
-        self.kill();
     }
 
     /// True for the first who says that the step is being ended.
@@ -195,11 +194,12 @@ impl State {
             return false;
         }
         if shared.kill.swap(false, Ordering::AcqRel) {
-            self.outbox.push(Down::Kill);
-            // A second one is SIGKILL.
             if shared.force.swap(false, Ordering::AcqRel) {
+                // At once: no task hears SIGTERM first.
+                self.outbox.push(Down::Signal { signal: SIGKILL });
                 self.outbox.push(Down::Kill);
             }
+            self.outbox.push(Down::Kill);
         }
         if let Some(input) = &mut self.keeper.input {
             input.taken(shared.taken.load(Ordering::Acquire));

@@ -213,8 +213,9 @@ impl Session {
         let running = self.shared.progress.lock().map(|p| p.running());
         let running = tasks_words(&running.unwrap_or_default());
         self.say(&format!("StepId={} {running}: running", self.key));
+        self.shared.force();
         self.kill();
-        self.shared.kill_at_once();
+        self.shared.kill(); // also what is being ended already
     }
 
     /// Takes all whole frames that are there. Pieces of output that are next to each other
