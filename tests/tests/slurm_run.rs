@@ -80,6 +80,9 @@ fn ends_of_tasks() {
         "{}",
         first.err
     );
+    let told = "task 1: running\nsrun: StepId=";
+    assert!(first.err.contains(told), "{}", first.err);
+    assert!(first.err.contains(" task 0: exited\n"), "{}", first.err);
     // Those left are not asked.
     let killed = "srun: error: n1: task 1: Killed\n";
     assert!(first.err.contains(killed), "{}", first.err);

@@ -2,7 +2,6 @@
 //! the first half ([`super::session`]) reads and writes output and may wait for whoever
 //! reads it. A thread of its own, so that an interrupt is heard then, too.
 
-use super::ends::tasks_words;
 use super::input::{Input, Taken};
 use super::intake::Intake;
 use super::interrupt::{Act, Interrupts, Rule};
@@ -330,9 +329,10 @@ impl State {
         match act {
             Act::Tell => {
                 say(program, "interrupt (one more within 1 sec to abort)");
-                let running = keeper.shared.progress.lock().map(|p| p.running());
-                let running = tasks_words(&running.unwrap_or_default());
-                say(program, &format!("StepId={key} {running}: running"));
+                let groups = keeper.shared.progress.lock().map(|p| p.groups());
+                for group in groups.unwrap_or_default() {
+                    say(program, &format!("StepId={key} {group}"));
+                }
             }
             Act::End | Act::Force => {
                 if signal == SIGINT {

@@ -9,7 +9,8 @@ use cosy_model::step::StepLayout;
 pub struct Progress {
     nodes: usize,
     started_nodes: usize,
-    ended: Vec<bool>,
+    /// How each task has ended: with success or not.
+    ended: Vec<Option<bool>>,
 }
 
 impl Progress {
@@ -18,7 +19,7 @@ impl Progress {
         Self {
             nodes: layout.nodes.len(),
             started_nodes: 0,
-            ended: vec![false; layout.tasks.min(STEP_TASKS) as usize],
+            ended: vec![None; layout.tasks.min(STEP_TASKS) as usize],
         }
     }
 
@@ -27,18 +28,34 @@ impl Progress {
         self.started_nodes = (self.started_nodes + 1).min(self.nodes);
     }
 
-    /// A task has ended.
-    pub fn ended(&mut self, rank: u32) {
+    /// A task has ended, with success or not.
+    pub fn ended(&mut self, rank: u32, well: bool) {
         if let Some(ended) = self.ended.get_mut(rank as usize) {
-            *ended = true;
+            *ended = Some(well);
         }
     }
 
     /// Ranks that have not ended.
-    pub fn running(&self) -> Vec<u32> {
+    fn running(&self) -> Vec<u32> {
+        self.those(None)
+    }
+
+    fn those(&self, end: Option<bool>) -> Vec<u32> {
         let all = (0u32..).zip(&self.ended);
-        all.filter(|(_, ended)| !**ended)
-            .map(|(rank, _)| rank)
+        let these = all.filter(|(_, ended)| **ended == end);
+        these.map(|(rank, _)| rank).collect()
+    }
+
+    /// Which tasks run and which have ended how, as srun tells it: `tasks 0,2-3: running`.
+    pub fn groups(&self) -> Vec<String> {
+        let kinds = [
+            (None, "running"),
+            (Some(false), "exited abnormally"),
+            (Some(true), "exited"),
+        ];
+        let of = |(end, words)| (self.those(end), words);
+        let some = kinds.map(of).into_iter().filter(|(all, _)| !all.is_empty());
+        some.map(|(ranks, words)| format!("{}: {words}", tasks_words(&ranks)))
             .collect()
     }
 
@@ -74,17 +91,27 @@ mod tests {
         let mut progress = Progress::new(&layout);
         assert_eq!(progress.words(), "no task has started yet");
         progress.started();
-        progress.ended(1);
-        progress.ended(99);
+        progress.ended(1, true);
+        progress.ended(99, true);
         assert_eq!(
             progress.words(),
             "tasks 0,2-3 run, 1 of 2 nodes are starting"
         );
+        let mut other = Progress::new(&layout);
+        (other.ended(1, true), other.ended(3, false));
+        assert_eq!(
+            other.groups(),
+            [
+                "tasks 0,2: running",
+                "task 3: exited abnormally",
+                "task 1: exited"
+            ]
+        );
         progress.started();
-        progress.ended(0);
-        progress.ended(3);
+        progress.ended(0, true);
+        progress.ended(3, true);
         assert_eq!(progress.words(), "task 2 runs");
-        progress.ended(2);
+        progress.ended(2, true);
         assert_eq!(progress.words(), "all tasks have ended");
     }
 }

@@ -5,7 +5,6 @@
 //! tasks. Everything that must not wait for that is in [`super::keeper`].
 
 use super::ends::Ends;
-use super::ends::tasks_words;
 use super::inbox::Inbox;
 use super::input::Input;
 use super::intake::Intake;
@@ -210,9 +209,10 @@ impl Session {
         self.waited = None;
         let seconds = self.manner.wait.unwrap_or_default().as_secs();
         self.say(&format!("First task exited {seconds}s ago"));
-        let running = self.shared.progress.lock().map(|p| p.running());
-        let running = tasks_words(&running.unwrap_or_default());
-        self.say(&format!("StepId={} {running}: running", self.key));
+        let groups = self.shared.progress.lock().map(|p| p.groups());
+        for group in groups.unwrap_or_default() {
+            self.say(&format!("StepId={} {group}", self.key));
+        }
         self.shared.force();
         self.kill();
         self.shared.kill(); // also what is being ended already
@@ -277,7 +277,7 @@ impl Session {
             }
             Up::TaskEnded { rank, end } => {
                 self.tell_end(rank, &end);
-                self.with_progress(|p| p.ended(rank));
+                self.with_progress(|p| p.ended(rank, end.exit_code == 0 && end.signal == 0));
                 let wait = self.manner.wait.filter(|_| self.waited.is_none());
                 if let Some(wait) = wait {
                     self.waited = Instant::now().checked_add(wait);
