@@ -87,6 +87,12 @@ fn ends_of_tasks() {
     let killed = "srun: error: n1: task 1: Killed\n";
     assert!(first.err.contains(killed), "{}", first.err);
     assert_eq!(first.code, 137);
+    // Nor are those that an interrupt does not end.
+    let deaf = "srun --quit-on-interrupt sh -c 'trap \"\" INT; echo > on; sleep 1000' & p=$!; \
+                until test -e on; do sleep .05; done; kill -INT $p; wait $p";
+    let killed = "srun: error: n1: task 0: Killed\n";
+    let output = shell(&c, deaf);
+    assert!(output.err.contains(killed), "{}", output.err);
 }
 
 #[test]

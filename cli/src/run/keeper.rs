@@ -345,10 +345,9 @@ impl State {
                 }
                 self.seen.signal.get_or_insert(signal);
                 keeper.shared.ending.store(true, Ordering::Release);
-                if signal != SIGINT {
-                    // At once: no task hears SIGTERM first.
-                    self.outbox.push(Down::Signal { signal: SIGKILL });
-                }
+                // At once: no task hears SIGTERM first. One that an interrupt ends is ended by
+                // that, as it comes before.
+                self.outbox.push(Down::Signal { signal: SIGKILL });
                 self.outbox.push(Down::Kill);
                 self.outbox.push(Down::Kill);
             }
