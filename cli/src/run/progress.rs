@@ -98,7 +98,8 @@ mod tests {
             "tasks 0,2-3 run, 1 of 2 nodes are starting"
         );
         let mut other = Progress::new(&layout);
-        (other.ended(1, true), other.ended(3, false));
+        other.ended(1, true);
+        other.ended(3, false);
         assert_eq!(
             other.groups(),
             [
