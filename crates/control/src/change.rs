@@ -28,6 +28,7 @@ impl Controller {
             name: change.name.clone(),
             account: change.account.clone(),
             comment: change.comment.clone(),
+            admin_comment: change.admin_comment.clone(),
             qos: change.qos.clone(),
             wckey: change.wckey.clone(),
             requeue: change.requeue,
@@ -177,6 +178,11 @@ pub(crate) fn check(change: &JobChange) -> Result<(), Refusal> {
         ("account", change.account.as_ref(), limits::NAME_BYTES),
         ("comment", change.comment.as_ref(), limits::COMMENT_BYTES),
         (
+            "administrator's comment",
+            change.admin_comment.as_ref(),
+            limits::COMMENT_BYTES,
+        ),
+        (
             "quality of service",
             change.qos.as_ref(),
             limits::NAME_BYTES,
@@ -294,6 +300,7 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     }
     set_some(&mut spec.account, &change.account);
     set(&mut spec.comment, &change.comment);
+    set(&mut spec.admin_comment, &change.admin_comment);
     set_some(&mut spec.time_limit, &change.time_limit);
     set_some(&mut spec.request.nodes, &change.nodes);
     set_some(&mut spec.request.tasks, &change.tasks);

@@ -232,6 +232,7 @@ impl Controller {
             }
             JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
             JobField::Comment => text(&spec.comment),
+            JobField::AdminComment => text(&spec.admin_comment),
             JobField::Qos
             | JobField::Wckey
             | JobField::Licenses
@@ -846,6 +847,7 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
         JobField::Workdir => text(spec.workdir.lossy()),
         JobField::Features => text(spec.request.features.join(",")),
         JobField::Comment => text(&spec.comment),
+        JobField::AdminComment => text(&spec.admin_comment),
         JobField::Reservation => spec.reservation.map_or(Cell::None, |r| number(r.0)),
         JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
         JobField::Prefer => text(spec.request.prefer.join(",")),

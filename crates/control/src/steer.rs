@@ -333,6 +333,9 @@ impl Controller {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
         }
+        if change.admin_comment.is_some() {
+            self.require_admin(caller, "make an administrator's comment")?;
+        }
         if let Some(dependencies) = &change.dependencies {
             self.check_dependencies(caller, dependencies, facts)?;
             self.learn_facts(dependencies, facts);

@@ -89,6 +89,9 @@ impl Controller {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
         }
+        if !spec.admin_comment.is_empty() {
+            self.require_admin(caller, "make an administrator's comment")?;
+        }
         if spec.priority.is_some() {
             self.require_admin(caller, "give a job a priority")
                 .map_err(|e| e.about(About::Priority))?;
@@ -356,6 +359,11 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         ),
         ("job name", spec.name.len(), limits::NAME_BYTES),
         ("comment", spec.comment.len(), limits::COMMENT_BYTES),
+        (
+            "administrator's comment",
+            spec.admin_comment.len(),
+            limits::COMMENT_BYTES,
+        ),
         (
             "account",
             spec.account.as_ref().map_or(0, String::len),

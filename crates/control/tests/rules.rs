@@ -743,6 +743,41 @@ fn waiting_jobs_can_be_changed_running_ones_cannot() {
 }
 
 #[test]
+fn comments_of_administrators_are_theirs() {
+    let mut world = World::new(config(1, 4));
+    let mut own = spec("x");
+    own.admin_comment = "mine".into();
+    assert!(world.try_submit(own, None).is_err());
+    let id = world.submit(spec("x"));
+    let change = || Request::Change {
+        filter: ids(&[id]),
+        change: Box::new(JobChange {
+            admin_comment: Some("look here".into()),
+            ..JobChange::default()
+        }),
+    };
+    assert!(matches!(world.ask(change()), Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+    let told = |world: &mut World| {
+        let reply = world.ask(Request::Jobs {
+            filter: ids(&[id]),
+            fields: vec![JobField::AdminComment],
+            fold_arrays: false,
+        });
+        let Reply::Jobs(table) = reply else {
+            panic!("no jobs")
+        };
+        table.text(0, JobField::AdminComment).to_owned()
+    };
+    assert_eq!(told(&mut world), "");
+    // Also of a job that runs.
+    world.deliver_all();
+    world.ask_on(user(0, "root"), None, change());
+    assert_eq!(told(&mut world), "look here");
+    world.crash();
+    assert_eq!(told(&mut world), "look here");
+}
+
+#[test]
 fn requeue_gives_a_new_attempt() {
     let mut world = World::new(config(1, 4));
     let id = world.submit(spec("x"));

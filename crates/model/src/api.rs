@@ -233,6 +233,8 @@ job_fields! {
     Avoid = "avoid", Text;
     /// Comment.
     Comment = "comment", Text;
+    /// An administrator's comment.
+    AdminComment = "admin_comment", Text;
     /// Quality of service.
     Qos = "qos", Text;
     /// Key under which it is counted.
@@ -517,6 +519,9 @@ pub struct JobChange {
     pub account: Option<String>,
     /// Comment.
     pub comment: Option<String>,
+    /// An administrator's comment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin_comment: Option<String>,
     /// Time limit.
     pub time_limit: Option<Span>,
     /// Number of nodes.

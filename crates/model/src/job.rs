@@ -374,6 +374,9 @@ pub struct JobSpec {
     /// Any text.
     #[serde(default)]
     pub comment: String,
+    /// Any text of an administrator's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub admin_comment: String,
     /// What to run.
     pub program: Program,
     /// Resources and places.
@@ -484,6 +487,7 @@ impl JobSpec {
             account: None,
             reservation: None,
             comment: String::new(),
+            admin_comment: String::new(),
             program,
             request: ResourceRequest::default(),
             time_limit: None,

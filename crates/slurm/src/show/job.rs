@@ -93,6 +93,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::Command,
     JobField::Workdir,
     JobField::Comment,
+    JobField::AdminComment,
     JobField::Stdout,
     JobField::Stderr,
     JobField::Stdin,
@@ -334,6 +335,7 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
         constraint => constraint,
     };
     let comment = job.text(JobField::Comment);
+    let admin = job.text(JobField::AdminComment);
     let reservation = job.number(JobField::Reservation);
     let reservation = reservation.map(|id| {
         let name = job.around().reservations.get(&id);
@@ -354,6 +356,7 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
         ))
         .line(format!("Command={}", text(job, JobField::Command)))
         .line(format!("WorkDir={}", clean(job.text(JobField::Workdir))))
+        .maybe((!admin.is_empty()).then(|| format!("AdminComment={} ", clean(admin))))
         .maybe((!comment.is_empty()).then(|| format!("Comment={} ", clean(comment))));
     if job.flag(JobField::Batch) {
         files(sheet, job);
@@ -530,6 +533,9 @@ mod tests {
             "\n   StartTime=1970-01-01T00:00:00 EndTime=1970-01-01T00:01:00 ",
         );
         check(&running, "\n   Comment=abc \n   Power=\n");
+        let mut noted = running.to_vec();
+        noted.push((F::AdminComment, "look here"));
+        check(&noted, "\n   AdminComment=look here \n   Comment=abc \n");
         check(
             &running,
             "\n   Power=\n   MailUser=ann MailType=BEGIN,END\n\n",

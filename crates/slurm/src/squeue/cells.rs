@@ -49,6 +49,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         Field::JobArrayId => array_id(out, job, look),
         Field::Name => put(out, job.text(F::Name)),
         Field::Comment => text(out, job, F::Comment),
+        Field::AdminComment => text(out, job, F::AdminComment),
         Field::ArrayTaskId => array_task(out, job, look),
         Field::TimeLimit => limit(out, job.span(F::TimeLimit)),
         Field::TimeLeft => left(out, job),
@@ -144,8 +145,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         | Field::TresPerJob
         | Field::TresPerSocket
         | Field::TresPerTask => put(out, "N/A"),
-        Field::AdminComment
-        | Field::BurstBuffer
+        Field::BurstBuffer
         | Field::BurstBufferState
         | Field::ClusterFeature
         | Field::Container

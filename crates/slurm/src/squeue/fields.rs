@@ -94,7 +94,7 @@ fields! {
     Sct 'z' ["sct"] "S:C:T" &[];
     WorkDir 'Z' ["workdir"] "WORK_DIR" &[F::Workdir];
     AccrueTime ' ' ["accruetime"] "ACCRUE_TIME" &[F::Eligible];
-    AdminComment ' ' ["admin_comment"] "ADMIN_COMMENT" &[];
+    AdminComment ' ' ["admin_comment"] "ADMIN_COMMENT" &[F::AdminComment];
     AllocNodes ' ' ["allocnodes"] "ALLOC_NODES" &[F::SubmitHost];
     AllocSid ' ' ["allocsid"] "ALLOC_SID" &[F::SubmitSession];
     AssocId ' ' ["associd"] "ASSOC_ID" &[];

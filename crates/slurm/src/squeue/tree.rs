@@ -52,6 +52,7 @@ pub fn needs() -> Vec<F> {
         F::Require,
         F::Avoid,
         F::Comment,
+        F::AdminComment,
         F::Exclusive,
         F::Contiguous,
         F::Gres,
@@ -111,7 +112,7 @@ fn who(all: &mut Entries, job: &JobView<'_>) {
         [
             ("account", text(job, F::Account)),
             ("accrue_time", seconds(job.time(F::Eligible))),
-            ("admin_comment", nothing()),
+            ("admin_comment", text(job, F::AdminComment)),
             ("array_job_id", array.into()),
             (
                 "array_task_id",
