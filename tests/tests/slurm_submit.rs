@@ -304,6 +304,13 @@ fn parts_of_a_job_are_refused_clearly() {
 }
 
 #[test]
+fn an_array_has_no_parts() {
+    let c = cluster(1);
+    let what = "sbatch: error: Batch job submission failed: Invalid job array specification\n";
+    check(&c, "sbatch -a 0-1 -n1 : -n2 --wrap true", 1, "", what);
+}
+
+#[test]
 fn variables_that_go_along() {
     let c = cluster(1);
     let check = |export: &str, want: &str| {

@@ -7,7 +7,7 @@ use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::wishes::{Wishes, check_set_aside};
-use cosy_slurm::submit::{Fault, Program, directives};
+use cosy_slurm::submit::{Fault, Program, array, directives};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     let ignore_pbs = [&environment[..], line]
         .iter()
         .any(|o| has(o, "ignore-pbs"));
-    let script = batch.options(ignore_pbs)?;
+    let script = batch.options(line, ignore_pbs)?;
     let all: Vec<Found> = [&script[..], &environment, line].concat();
     check_set_aside(&environment, &[&script[..], line].concat())?;
     let (wishes, _) = submit::wishes(SBATCH, &all)?;
@@ -73,6 +73,14 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     send(context, &wishes, submission)
 }
 
+/// A job of several parts was asked for, which is no array in the original either.
+fn parts(line: &[Found]) -> Fault {
+    if has(line, "array") {
+        return Fault::refusal(array::INVALID);
+    }
+    submit::parts()
+}
+
 fn has(options: &[Found], name: &str) -> bool {
     options.iter().any(|f| f.name == name)
 }
@@ -93,7 +101,7 @@ impl Batch {
             return Self::wrap(wrap, words);
         }
         if words.first().is_some_and(|w| w == ":") {
-            return Err(submit::parts());
+            return Err(parts(line));
         }
         let script = files::script(words.first())?;
         Ok(Self {
@@ -122,10 +130,10 @@ impl Batch {
     }
 
     /// The options in the script.
-    fn options(&self, ignore_pbs: bool) -> Result<Vec<Found>, Stop> {
+    fn options(&self, line: &[Found], ignore_pbs: bool) -> Result<Vec<Found>, Stop> {
         let text = String::from_utf8_lossy(&self.text);
         if directives::has_parts(&text) {
-            return Err(submit::parts().into());
+            return Err(parts(line).into());
         }
         let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
         directives::read(&text, ignore_pbs).map_err(mistaken)
