@@ -100,6 +100,8 @@ fn gpus_of_tasks_and_nodes() {
     )
     .expect(0);
     assert_eq!(seen(&got.out), ["2", "2", "n1", "n2"]);
+    let got = run(&c, "srun --gpus=3 printenv SLURM_GPUS_ON_NODE").expect(0);
+    assert_eq!(seen(&got.out), ["1", "2"]);
     let got = run(&c, "srun -n3 --gpus-per-task=1 printenv SLURM_NNODES").expect(0);
     assert_eq!(got.out, "2\n2\n2\n");
 }

@@ -321,6 +321,9 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set_some(&mut request.tasks_per_node, &change.tasks_per_node);
     set(&mut request.disk_per_node, &change.disk_per_node);
     set(&mut request.gpus_per_node, &change.gpus_per_node);
+    if change.gpus_per_node.is_some() {
+        request.gpus_in_all = None;
+    }
     set(&mut request.other_per_node, &change.other_per_node);
     set(&mut request.any_features, &change.any_features);
     set(&mut request.same_features, &change.same_features);

@@ -32,6 +32,7 @@ impl Controller {
             let mut at = 0;
             while let Some(id) = starts.get(at).copied() {
                 starts.extend(self.widen(now, id));
+                self.leave_spare_gpus(now, id);
                 at += 1;
             }
             let mut again = false;

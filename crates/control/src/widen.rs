@@ -10,6 +10,7 @@
 
 use crate::controller::Controller;
 use crate::job::Job;
+use cosy_model::device::ANY_GPU;
 use cosy_model::{AccessLevel, Amounts, JobId, NodeId, NodeShare, Span, Time};
 use cosy_sched::{Demand, OrderKey, WaitingJob};
 use std::sync::Arc;
@@ -92,6 +93,45 @@ impl Controller {
         }
         others.extend(started.into_iter().filter(|other| *other != MORE));
         found
+    }
+}
+
+impl Controller {
+    /// A job that has just started gives back GPUs beyond what it asked for in all: those of its
+    /// last nodes, where one at least is left. It was planned with as many on each node.
+    pub(crate) fn leave_spare_gpus(&mut self, now: Time, id: JobId) {
+        let Some((waiting, all)) = self.gpus_in_all(id) else {
+            return;
+        };
+        let planner = self.planner_of(id);
+        let mut shares = planner.held_by(id);
+        let held = shares
+            .iter()
+            .map(|s| u64::from(s.amounts.gpus))
+            .sum::<u64>();
+        let mut spare = u32::try_from(held.saturating_sub(all.into())).unwrap_or(u32::MAX);
+        if spare == 0 {
+            return;
+        }
+        for share in shares.iter_mut().rev() {
+            let given = spare.min(share.amounts.gpus.saturating_sub(1));
+            share.amounts.gpus -= given;
+            if share.amounts.other.get(ANY_GPU) > 0 {
+                share.amounts.other.set(ANY_GPU, share.amounts.gpus);
+            }
+            spare -= given;
+        }
+        planner.end(id);
+        let end = now + waiting.limit.max(Span(1));
+        planner.start_running(id, shares, end, waiting.demand.exclusive);
+    }
+
+    /// The job as it waited, and its GPUs in all where these are told.
+    fn gpus_in_all(&self, id: JobId) -> Option<(WaitingJob, u32)> {
+        let job: &Job = self.jobs.get(&id)?;
+        let all = job.spec().request.gpus_in_all?;
+        let waiting = self.planner_job(job)?;
+        (!waiting.demand.exclusive).then_some((waiting, all))
     }
 }
 

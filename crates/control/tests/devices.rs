@@ -49,6 +49,30 @@ fn got(world: &World, id: u64) -> Option<(String, Vec<u32>, Vec<u32>)> {
 }
 
 #[test]
+fn gpus_of_the_whole_job_are_not_rounded_up() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let mut job = asks("2", "");
+    (job.request.nodes, job.request.gpus_in_all) = (Some(2), Some(3));
+    let id = world.submit(job);
+    world.deliver_all();
+    let gpus = |world: &World, id: u64| -> Vec<Vec<u32>> {
+        let run = world.store.jobs[&JobId(id)].run.as_ref().unwrap();
+        run.parts.iter().map(|part| part.gpus.clone()).collect()
+    };
+    assert_eq!(gpus(&world, id), [vec![0, 1], vec![0]]);
+    // What it left is there for others.
+    let last = world.store.jobs[&JobId(id)].run.as_ref().unwrap().parts[1]
+        .node
+        .clone();
+    let mut one = asks("1", "");
+    one.request.require = vec![last];
+    let other = world.submit(one);
+    world.deliver_all();
+    assert_eq!(gpus(&world, other), [vec![1]]);
+}
+
+#[test]
 fn jobs_get_the_types_they_name() {
     let mut world = three();
     world.run_time = Span::from_secs(1000);

@@ -64,6 +64,11 @@ pub struct ResourceRequest {
     /// GPUs on each node.
     #[serde(default)]
     pub gpus_per_node: u32,
+    /// GPUs of the whole job, where these are fewer than `gpus_per_node` on all its nodes
+    /// (`--gpus=7` on two nodes): the last ones have fewer, but at least one. Without effect
+    /// on whole nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus_in_all: Option<u32>,
     /// Of which types they are, with numbers that make `gpus_per_node` together; of any
     /// one type when empty.
     #[serde(default, skip_serializing_if = "crate::Counted::is_empty")]
@@ -122,6 +127,7 @@ impl Default for ResourceRequest {
             memory: MemoryRequest::QueueDefault,
             disk_per_node: MiB(0),
             gpus_per_node: 0,
+            gpus_in_all: None,
             gpu_types: crate::Counted::default(),
             other_per_node: crate::Counted::default(),
             exclusive: false,

@@ -29,9 +29,13 @@ pub fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fau
         None => Amounts::default(),
     };
     request.other_per_node = std::mem::take(&mut listed.other);
+    let named = read(&wishes.gpus_per_node)?;
+    if listed.gpus > 0 && named.as_ref().is_some_and(|n| n.gpus != listed.gpus) {
+        return Err(Fault::refusal(crate::says::NODE_CONFIG));
+    }
     let asked = Asked {
         job: gpus(&wishes.gpus)?,
-        node: some(read(&wishes.gpus_per_node)?.unwrap_or(listed)),
+        node: some(named.unwrap_or(listed)),
         task: gpus(&wishes.gpus_per_task)?,
         socket: match (gpus(&wishes.gpus_per_socket)?, wishes.sockets_per_node) {
             (Some(_), None) => return Err(Fault::error(SOCKETS)),
@@ -48,10 +52,13 @@ pub fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fau
     check_job(&asked, request)?;
     check_tasks(&asked, request)?;
     follow(&asked, request);
+    let in_all = spread_alone(&asked);
     let per_node = per_node(asked, request);
     per_gpu(wishes, &per_node, request)?;
     request.gpus_per_node = per_node.gpus;
     request.gpu_types = per_node.gpu_types;
+    let nodes = request.max_nodes.or(request.nodes).unwrap_or(1);
+    request.gpus_in_all = in_all.filter(|all| *all < nodes.saturating_mul(request.gpus_per_node));
     Ok(())
 }
 
@@ -149,6 +156,13 @@ fn check_tasks(asked: &Asked, request: &ResourceRequest) -> Result<(), Fault> {
         return Err(Fault::refusal(crate::says::NODE_CONFIG));
     }
     Ok(())
+}
+
+/// GPUs of the job that nothing else says the share of a node of; of any type.
+fn spread_alone(asked: &Asked) -> Option<u32> {
+    let alone = asked.node.is_none() && asked.task.is_none() && asked.socket.is_none();
+    let all = asked.job.as_ref().filter(|_| alone)?;
+    all.gpu_types.is_empty().then_some(all.gpus)
 }
 
 /// What follows for nodes and tasks where they were not given.

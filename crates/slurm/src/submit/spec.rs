@@ -342,6 +342,11 @@ mod tests {
         check("--gres=gpu:2", "N- M- n- p- c1 g2 QueueDefault");
         check("-G 4 -N 2", "N2 M- n- p- c1 g2 QueueDefault");
         check("-G 4", "N1 M- n- p- c1 g4 QueueDefault");
+        check("-G 7 -N2", "N2 M- n- p- c1 g4 QueueDefault");
+        let in_all = |line: &str| request(&wishes(line)).unwrap().gpus_in_all;
+        assert_eq!(in_all("-G 7 -N2"), Some(7));
+        assert_eq!(in_all("-G 8 -N2"), None);
+        assert_eq!(in_all("-G a100:7 -N2"), None);
         check("-n4 --gpus-per-task=1", "N1 M- n4 p4 c1 g4 QueueDefault");
         check(
             "-N2 -n4 --gpus-per-task=1",
@@ -431,6 +436,8 @@ mod tests {
             "Requested node configuration is not available",
         );
         check("--gpus-per-socket=1 -N1", "requires --sockets-per-node");
+        let both = "--gpus-per-node=4 --gres=gpu:5 -N1";
+        check(both, "Requested node configuration is not available");
         check(
             "--gpus-per-task=1 --gpus-per-node=2 --ntasks-per-node=1 -N1",
             "tasks per node differ from --ntasks-per-node",
