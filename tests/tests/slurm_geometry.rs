@@ -84,7 +84,7 @@ fn gpus_of_tasks_and_nodes() {
     let got = c.run(&[&whole[..], &each].concat()).expect(0);
     assert_eq!(got.out, "0\n");
     let script = "srun sh -c 'echo $CUDA_VISIBLE_DEVICES'; scontrol -d show job $SLURM_JOB_ID | grep GRES= | sed 's/ CPU.*GRES/ GRES/'";
-    let got = batch(&c, "-n2 --gpus-per-task=1", script);
+    let got = batch(&c, "-n2 -w n1 --gpus-per-task=1", script);
     let want = [
         "     Nodes=n1 GRES=gpu:2(IDX:0-1)",
         "   JOB_GRES=gpu:2",
