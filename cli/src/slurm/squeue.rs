@@ -66,7 +66,8 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
     if plain && query.verbose > 0 {
         output::print(&query.told());
     }
-    if plain && (query.long || query.iterate.is_some() || query.verbose > 0) {
+    let dated = query.long && !query.bare;
+    if plain && (dated || query.iterate.is_some() || query.verbose > 0) {
         output::print(&format!("{}\n", cosy_slurm::stamp::heading(&now)));
     }
     let look = looking::look(&now, query.raw_sizes);

@@ -225,7 +225,8 @@ fn look_up<'a>(table: &'a [Opt], name: &[u8], word: &[u8]) -> Result<&'a Opt, Mi
     if others.is_empty() {
         return Ok(first);
     }
-    let all = std::iter::once(first.long).chain(others).collect();
+    let mut all: Vec<_> = std::iter::once(first.long).chain(others).collect();
+    all.sort_unstable();
     Err(Mistake::Ambiguous(lossy(word), all))
 }
 
@@ -355,7 +356,7 @@ mod tests {
         );
         check(
             "--no=1",
-            "prog: option '--no=1' is ambiguous; possibilities: '--noheader' '--node'",
+            "prog: option '--no=1' is ambiguous; possibilities: '--node' '--noheader'",
         );
         check(
             "--me",

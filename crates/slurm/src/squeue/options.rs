@@ -235,8 +235,18 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
     if let Some(mistake) = parsed.mistake {
         return Asked::Mistake(mistake);
     }
-    if let Some(word) = parsed.words.first() {
-        return Asked::Extra(word.to_string_lossy().into_owned());
+    let mut words = parsed
+        .words
+        .iter()
+        .map(|w| w.to_string_lossy().into_owned());
+    // `-s 1.0`: the option's value may stand by itself.
+    let which = query.steps.as_mut().filter(|steps| steps.is_empty());
+    if let (Some(steps), Some(word)) = (which, parsed.words.first()) {
+        *steps = list(&word.to_string_lossy());
+        words.next();
+    }
+    if let Some(word) = words.next() {
+        return Asked::Extra(word);
     }
     if own_format.is_some() {
         query.format = own_format;
@@ -278,7 +288,7 @@ fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result
         "clusters" => query.clusters = words(),
         "noheader" => query.bare = true,
         "iterate" => query.iterate = Some(seconds(&text())?),
-        "job" => query.jobs = vec![text()],
+        "job" => query.jobs = vec![text()].into_iter().filter(|t| !t.is_empty()).collect(),
         "json" => query.spelling = Some(Spelling::Json),
         "yaml" => query.spelling = Some(Spelling::Yaml),
         "long" => query.long = true,
@@ -286,7 +296,7 @@ fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result
         "me" => query.me = true,
         "name" => query.names = words(),
         "noconvert" => query.raw_sizes = true,
-        "nodelist" => query.nodes = Some(text()),
+        "nodelist" => query.nodes = Some(text()).filter(|t| !t.is_empty()),
         "format" => *format = Some(Format::Letters(text())),
         "Format" => *format = Some(Format::Names(text())),
         "partition" => query.partitions = words(),
@@ -397,6 +407,10 @@ mod tests {
         let q = report("-s~-nfiller", &[]);
         assert_eq!(q.steps, Some(Vec::new()));
         assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);
+        assert_eq!(report("-s~1.0~-h", &[]).steps.unwrap(), ["1.0"]);
+        assert_eq!(query("-s~1.0~foo", &[]), Asked::Extra("foo".to_owned()));
+        let q = report("-j~~-w~", &[]);
+        assert!(q.jobs.is_empty() && q.nodes.is_none());
         assert_eq!(report("--start", &[]).states.as_deref(), Some("PENDING"));
     }
 

@@ -4,12 +4,13 @@ use super::Fault;
 use cosy_model::job::MailRequest;
 
 /// Reads a list of events. Those that do not happen here (`STAGE_OUT`) are accepted and send
-/// nothing; `ALL` includes no shares of the time limit.
+/// nothing, as words are that mean nothing beside others; `ALL` includes no shares of the time limit.
 ///
 /// # Errors
 /// `Invalid --mail-type specification`.
 pub fn read(text: &str) -> Result<MailRequest, Fault> {
     let mut mail = MailRequest::default();
+    let mut known = false;
     for word in text.split(',').filter(|w| !w.is_empty()) {
         match word.to_ascii_uppercase().as_str() {
             "NONE" => mail = MailRequest::default(),
@@ -23,10 +24,14 @@ pub fn read(text: &str) -> Result<MailRequest, Fault> {
             "TIME_LIMIT_80" => share(&mut mail, 80),
             "TIME_LIMIT_90" => share(&mut mail, 90),
             "STAGE_OUT" | "ARRAY_TASKS" => {}
-            _ => return Err(Fault::specification("mail-type")),
+            _ => continue,
         }
+        known = true;
     }
-    Ok(mail)
+    match known {
+        true => Ok(mail),
+        false => Err(Fault::specification("mail-type")),
+    }
 }
 
 fn share(mail: &mut MailRequest, share: u8) {
@@ -52,6 +57,8 @@ mod tests {
         check("ALL,NONE", Some([false; 4]));
         check("TIME_LIMIT_80,FAIL", Some([false, false, true, false]));
         check("FOO", None);
+        check("FOO,begin", Some([true, false, false, false]));
+        check("", None);
         let shares = read("TIME_LIMIT_80,time_limit,TIME_LIMIT_50,TIME_LIMIT_80");
         assert_eq!(shares.unwrap().limit_shares, [50, 80, 100]);
     }

@@ -23,6 +23,7 @@ pub mod signal;
 pub mod spec;
 mod synopsis;
 pub mod table;
+mod unused;
 pub mod variables;
 pub mod when;
 pub mod wishes;

@@ -117,7 +117,7 @@ const PLACED: Status = Ignored("nodes are taken in the order of the configuratio
 const BINDING: Status = Ignored("the system binds tasks to the cores of their job");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [Entry; 148] = [
+pub static TABLE: [Entry; 150] = [
     both(
         SBATCH,
         b'a',
@@ -581,6 +581,22 @@ pub static TABLE: [Entry; 148] = [
         "",
         Done,
         "share cores with other steps",
+    ),
+    long(
+        SRUN,
+        "interactive",
+        Nothing,
+        "",
+        Accepted("a shell of a job is a step like others"),
+        "the step is a shell that others share the job with",
+    ),
+    long(
+        SRUN,
+        "msg-timeout",
+        Value,
+        "=SECONDS",
+        Accepted("silence of nodes is noticed"),
+        "how long to wait for an answer of nodes",
     ),
     long(
         SRUN,

@@ -10,7 +10,7 @@ use super::distribution::{self, Distribution};
 use super::export::{Export, Propagate};
 use super::table::{self, Status};
 use super::when::{self, Past};
-use super::{Fault, Line, Program, binding, mail, sampling, signal};
+use super::{Fault, Line, Program, binding, mail, sampling, signal, unused};
 use crate::getopt::Found;
 use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
 use cosy_model::limits::NICE;
@@ -204,12 +204,12 @@ impl Wishes {
         };
         match entry.status {
             Status::Done => {}
-            Status::Accepted(_) => check_accepted(found)?,
+            Status::Accepted(_) => unused::check(found)?,
             Status::Ignored(why) => {
                 match found.name {
                     "acctg-freq" => self.sampling = sampling::read(&found.text())?,
                     "mem-bind" => binding::check_memory(&found.text())?,
-                    _ => {}
+                    _ => unused::check(found)?,
                 }
                 self.remark(format!("--{} has no effect: {why}", found.name));
             }
@@ -259,7 +259,9 @@ impl Wishes {
             "wrap" => &mut self.wrap,
             _ => return false,
         };
-        *slot = Some(found.text());
+        let text = found.text();
+        let means_none = matches!(found.name, "array" | "dependency" | "constraint");
+        *slot = Some(text).filter(|text| !(means_none && text.is_empty()));
         true
     }
 
@@ -303,8 +305,8 @@ impl Wishes {
             // `2-4` and `*` are the original's, too.
             "sockets-per-node" => self.sockets_per_node = number().unwrap_or(Some(1)),
             "nodes" => self.nodes = Some(count::nodes(&text)?),
-            "nice" => self.nice = Some(nice(found)),
-            "priority" => self.priority = text.trim().parse().ok(),
+            "nice" => self.nice = Some(nice(found)?),
+            "priority" => self.priority = Some(priority(&text)?),
             "signal" => self.signal = Some(signal::read(&text)?),
             "mail-type" => self.mail_type = Some(mail::read(&text)?),
             "kill-on-invalid-dep" => self.end_if_never = Some(yes(found)?),
@@ -378,6 +380,7 @@ impl Wishes {
     }
 }
 
+const MEMORY: [&str; 3] = ["mem", "mem-per-cpu", "mem-per-gpu"];
 const CORE_SPEC: &str = "core-spec";
 const THREAD_SPEC: &str = "thread-spec";
 
@@ -404,6 +407,29 @@ pub fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), F
     Ok(())
 }
 
+/// Refuses memory that is asked for in two ways at once; what was written goes over the
+/// environment.
+///
+/// # Errors
+/// The original's sentence.
+pub fn check_memory(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+    let ways = |options: &[Found]| {
+        let has = |name| options.iter().any(|f| f.name == name);
+        MEMORY.iter().filter(|name| has(**name)).count()
+    };
+    if ways(written) > 1 {
+        return Err(Fault::fatal(
+            "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.",
+        ));
+    }
+    if ways(written) == 0 && ways(environment) > 1 {
+        return Err(Fault::fatal(
+            "SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.",
+        ));
+    }
+    Ok(())
+}
+
 /// A value that was given, as text.
 fn given(found: &Found) -> Option<String> {
     found.value.is_some().then(|| found.text())
@@ -416,26 +442,31 @@ fn refused(name: &str, why: &str, scene: &Scene<'_>) -> Fault {
     Fault::value(format!("--{name} is not available: {why}"))
 }
 
-/// Values of options without effect that the original refuses all the same.
-fn check_accepted(found: &Found) -> Result<(), Fault> {
-    const HINTS: [&str; 4] = [
-        "compute_bound",
-        "memory_bound",
-        "multithread",
-        "nomultithread",
-    ];
-    if found.name == "hint" && !HINTS.contains(&found.text().as_str()) {
-        let text: String = found.text().chars().take(200).collect();
-        return Err(Fault::error(format!(
-            "unrecognized --hint argument \"{text}\", see --hint=help"
+/// Nothing at all is 100.
+fn nice(found: &Found) -> Result<i64, Fault> {
+    let Some(text) = given(found) else {
+        return Ok(100);
+    };
+    let number = leading(&text);
+    if number.abs() > NICE {
+        return Err(Fault::value(format!(
+            "Invalid --nice value, out of range (+/- {NICE})"
         )));
     }
-    Ok(())
+    Ok(number)
 }
 
-/// A number as the C library reads it: what is none is 0, nothing at all is 100.
-fn nice(found: &Found) -> i64 {
-    let Some(text) = given(found) else { return 100 };
+fn priority(text: &str) -> Result<u32, Fault> {
+    const MOST: i64 = 4_294_967_294;
+    match leading(text) {
+        number if number < 0 => Err(Fault::value("Priority must be >= 0")),
+        number if number >= MOST => Err(Fault::value(format!("Priority must be < {MOST}"))),
+        number => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+    }
+}
+
+/// A number as the C library reads it: what is none is 0.
+fn leading(text: &str) -> i64 {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -444,8 +475,7 @@ fn nice(found: &Found) -> i64 {
     let end = digits
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(digits.len());
-    let number = digits[..end.min(15)].parse::<i64>().unwrap_or(0);
-    (sign * number).clamp(-NICE, NICE)
+    sign * digits[..end.min(15)].parse::<i64>().unwrap_or(0)
 }
 
 fn yes(found: &Found) -> Result<bool, Fault> {
@@ -470,9 +500,9 @@ fn exclusive(found: &Found) -> Result<bool, Fault> {
 }
 
 fn open_mode(found: &Found) -> Result<OpenMode, Fault> {
-    match found.text().to_ascii_lowercase().as_str() {
-        "a" | "append" => Ok(OpenMode::Append),
-        "t" | "truncate" => Ok(OpenMode::Truncate),
+    match found.text().bytes().next() {
+        Some(b'a' | b'A') => Ok(OpenMode::Append),
+        Some(b't' | b'T') => Ok(OpenMode::Truncate),
         _ => Err(Fault::specification("open-mode")),
     }
 }
@@ -534,7 +564,7 @@ mod tests {
         check("--nice=5", 5);
         check("--nice=-5", -5);
         check("--nice=foo", 0);
-        check("--nice=99999999999999999999", NICE);
+        assert!(read("--nice=99999999999999999999", false).is_err());
         assert_eq!(
             read("--exclusive -s", false).unwrap().exclusive,
             Some(false)
@@ -553,6 +583,38 @@ mod tests {
                 .len(),
             1
         );
+    }
+
+    #[test]
+    fn values_as_observed() {
+        let empty = |line: &str| read(line, false).unwrap();
+        assert_eq!(empty("--array=").array, None);
+        assert_eq!(empty("--dependency=").dependency, None);
+        assert_eq!(empty("--constraint=").constraint, None);
+        let mode = |text: &str| empty(&format!("--open-mode={text}")).open_mode;
+        assert_eq!(mode("trunc"), Some(OpenMode::Truncate));
+        assert_eq!(mode("Append"), Some(OpenMode::Append));
+        assert_eq!(empty("--priority=5x").priority, Some(5));
+    }
+
+    #[test]
+    fn memory_is_asked_for_in_one_way() {
+        let found = |names: &[&'static str]| -> Vec<Found> {
+            let one = |name: &&'static str| Found {
+                name,
+                value: Some("1".into()),
+            };
+            names.iter().map(one).collect()
+        };
+        let check = |environment: &[&'static str], written: &[&'static str], fine: bool| {
+            let got = check_memory(&found(environment), &found(written));
+            assert_eq!(got.is_ok(), fine, "{environment:?} {written:?}");
+        };
+        check(&[], &["mem", "mem"], true);
+        check(&[], &["mem", "mem-per-cpu"], false);
+        check(&["mem-per-cpu"], &["mem"], true);
+        check(&["mem-per-cpu", "mem-per-gpu"], &[], false);
+        check(&["mem-per-cpu", "mem-per-gpu"], &["mem"], true);
     }
 
     #[test]
