@@ -8,6 +8,7 @@ use cosy_model::api::{JobChange, JobFilter, Reply, Request};
 use cosy_model::job::MemoryRequest;
 use cosy_model::limits::{ARRAY_INDEX, NODE_CORES, NODES};
 use cosy_model::{Dependency, MiB, Span};
+use nix::sys::signal::{SigSet, Signal};
 use serde_json::json;
 
 fn ids_command(name: &'static str, about: &'static str) -> Command {
@@ -67,6 +68,7 @@ pub fn release(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// A refusal, or no controller.
 pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let filter = named(matches);
+    outlive_own_job();
     let reply = context.ask(Request::Requeue {
         filter,
         hold: false,
@@ -224,6 +226,18 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
         at_once: count("at-once"),
         ..JobChange::default()
     })
+}
+
+/// A job that puts itself back into the queue is ended by that, and this command with it:
+/// it still says how it went, since the job's program acts on that.
+pub fn outlive_own_job() {
+    let inside = ["SLURM_JOB_ID", "COSY_JOB_ID"];
+    if inside.iter().any(|name| std::env::var_os(name).is_some()) {
+        let mut held = SigSet::empty();
+        held.add(Signal::SIGTERM);
+        // Where that cannot be done it is as it would be without.
+        let _ = held.thread_block();
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
+use cosy_tests::shell::submit_text;
 use cosy_tests::{Cluster, Options, Output, run, script};
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-2]\"\n\
@@ -591,4 +592,17 @@ fn a_slurm_conf_becomes_a_configuration() {
         .unwrap();
     let said = String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success(), "{said}");
+}
+
+/// The command is ended with the job that it puts back, and still says how it went: programs
+/// that save their state and go on later take anything else for a failure.
+#[test]
+fn a_job_that_puts_itself_back_is_told() {
+    let c = cluster();
+    let script = "if [ -n \"$SLURM_RESTART_COUNT\" ]; then exit 0; fi\ntrap : TERM\n\
+        scontrol requeue $SLURM_JOB_ID\necho $? >code\nsleep 600";
+    let job = submit_text(&c, "", script);
+    c.until_end(job);
+    let code = std::fs::read_to_string(c.work().join("code")).unwrap();
+    assert_eq!(code, "0\n");
 }

@@ -4,8 +4,8 @@
 //! Slurm has it. Holding and releasing say their sentence twice when it is a refusal.
 
 use super::{Session, has_ended, too_few};
-use crate::exit;
 use crate::slurm::{say, words};
+use crate::{change, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode};
 use cosy_slurm::{says, targets};
@@ -93,6 +93,9 @@ impl Session<'_> {
             && let Some(why) = self.not_again(&filter.ids)
         {
             return vec![(word.to_owned(), why)];
+        }
+        if matches!(act, Act::Requeue | Act::RequeueHold) {
+            change::outlive_own_job();
         }
         let ids = filter.ids.clone();
         match self.context.ask(request(act, special, filter)) {
