@@ -551,8 +551,14 @@ fn administrators_suspend() {
     done(&["scontrol", "suspend", &id]);
     c.until_state(job, JobState::Suspended);
     assert!(show(&c, job).contains("JobState=SUSPENDED "));
+    // Others may have its cores.
+    let state = ["sinfo", "-h", "-N", "-p", "short", "-o", "%t %C"];
+    let used = |c: &Cluster| c.run(&state).out;
+    let idle = used(&c);
+    assert!(idle.starts_with("idle 0/"), "{idle}");
     done(&["scontrol", "resume", &id]);
     c.until_state(job, JobState::Running);
+    assert!(used(&c).starts_with("mix 1/"), "{}", used(&c));
     // To hold a job that runs is no trouble in Slurm.
     done(&["scontrol", "hold", &id]);
     done(&["scancel", &id]);

@@ -172,6 +172,7 @@ impl Controller {
         let end = run.ends_at();
         if let Some(since) = run.suspended.take() {
             run.suspended_for = run.suspended_for + now.since(since);
+            run.resuming = false;
         }
         if let Some(at) = end {
             self.held_ends.remove(&(at, id));

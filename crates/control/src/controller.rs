@@ -84,6 +84,8 @@ pub struct Controller {
     pub(crate) dirty: BTreeSet<JobId>,
     /// Ends of jobs in which nothing is launched: the controller itself ends those.
     pub(crate) held_ends: BTreeSet<(Time, JobId)>,
+    /// Jobs whose cores others may have.
+    pub(crate) lending: BTreeSet<JobId>,
     /// Live interactive jobs by user.
     pub(crate) interactive: BTreeMap<Uid, BTreeSet<JobId>>,
     /// Who stays with which job.
@@ -150,6 +152,7 @@ impl Controller {
             unordered: BTreeSet::new(),
             dirty: BTreeSet::new(),
             held_ends: BTreeSet::new(),
+            lending: BTreeSet::new(),
             interactive: BTreeMap::new(),
             attending: BTreeMap::new(),
             attendants: BTreeMap::new(),
@@ -212,6 +215,7 @@ impl Controller {
         self.begin_due(now);
         self.reservations_due(now);
         self.held_due(now);
+        self.resume_due(now);
         self.lonely_due(now);
         self.flows_due(now);
         self.start_jobs(now);

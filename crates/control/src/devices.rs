@@ -11,7 +11,7 @@ use cosy_model::device;
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::NodeSelf;
 use cosy_model::{Amounts, NodeShare, Refusal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most types or names that are taken over from a node.
 const MOST: usize = 1024;
@@ -155,18 +155,31 @@ impl NodeDevices {
 
 impl Node {
     /// Chooses cores, GPUs and devices for a share of it by number: the lowest that are
-    /// free.
-    pub fn part(&mut self, share: NodeShare) -> Part {
+    /// free, cores that suspended jobs will want again (`lent`) last.
+    pub fn part(&mut self, share: NodeShare, lent: &BTreeSet<u32>) -> Part {
         Part {
             node: share.node,
             tasks: share.tasks,
-            cores: self.cores.take(share.amounts.cores),
+            cores: self.take_cores(share.amounts.cores, lent),
             gpus: self.devices.take_gpus(&share.amounts),
             devices: self.devices.take_others(&share.amounts),
             amounts: share.amounts,
             boot_id: self.boot_id.clone(),
+            kept: None,
             step: crate::job::PartStep::Ordered,
         }
+    }
+
+    fn take_cores(&mut self, count: u32, lent: &BTreeSet<u32>) -> Vec<u32> {
+        if lent.is_empty() {
+            return self.cores.take(count);
+        }
+        let others = (0..self.amounts.cores).filter(|n| !lent.contains(n));
+        let mut taken = self.cores.take_of(others, count);
+        let rest = count.saturating_sub(taken.len() as u32);
+        taken.extend(self.cores.take(rest));
+        taken.sort_unstable();
+        taken
     }
 
     /// What is stored of it tells the types of its GPUs until it tells them itself.

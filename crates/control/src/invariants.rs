@@ -219,8 +219,8 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
                 continue;
             }
             let (sum, cores, parts) = held.entry(part.node).or_default();
-            sum.give(&part.amounts);
-            cores.extend(&part.cores);
+            sum.give(part.held());
+            cores.extend(part.held_cores());
             parts.push(part);
             if !it.nodes[part.node.index()].jobs.contains(&job.id) {
                 let name = &it.nodes[part.node.index()].spec.name;

@@ -73,6 +73,17 @@ impl Submitted {
         self.spec.attended && self.spec.dialect == Dialect::Cosy
     }
 
+    /// It asked for memory or disk; where it is not known any more, it counts as if.
+    pub fn asks_for_room(&self) -> bool {
+        match &self.place {
+            Place::Good { demand, .. } => {
+                let each = [&demand.per_task, &demand.per_node];
+                each.iter().any(|a| a.memory.0 > 0 || a.disk.0 > 0)
+            }
+            Place::Lost | Place::Beyond { .. } => true,
+        }
+    }
+
     /// True when it gets whole nodes.
     pub fn is_exclusive(&self) -> bool {
         match &self.place {
@@ -159,6 +170,8 @@ pub(crate) struct Run {
     pub suspended: Option<Time>,
     /// How long it was stopped before.
     pub suspended_for: Span,
+    /// Stopped only until it has its cores again.
+    pub resuming: bool,
     /// When it waits again, it is held.
     pub hold_after: Option<HeldBy>,
     /// Nodes whose loss ends it.
@@ -178,10 +191,25 @@ pub(crate) struct Part {
     /// Pieces of other resources by number.
     pub devices: BTreeMap<String, Vec<u32>>,
     pub boot_id: String,
+    /// All that it holds while the job is suspended: its cores are lent to others.
+    pub kept: Option<Amounts>,
     pub step: PartStep,
 }
 
 impl Part {
+    /// What nobody else may have now.
+    pub fn held(&self) -> &Amounts {
+        self.kept.as_ref().unwrap_or(&self.amounts)
+    }
+
+    /// The cores that nobody else may have now, by number.
+    pub fn held_cores(&self) -> &[u32] {
+        match self.kept {
+            Some(_) => &[],
+            None => &self.cores,
+        }
+    }
+
     /// Memory there; `None` is not limited.
     pub fn memory(&self) -> Option<MiB> {
         Some(self.amounts.memory).filter(|m| m.0 > 0)
@@ -229,6 +257,12 @@ impl Job {
             Phase::Run(run) => Some(run),
             Phase::Waiting(_) => None,
         }
+    }
+
+    /// Nobody else may be on the nodes that it holds.
+    pub fn holds_whole_nodes(&self) -> bool {
+        let lends = |run: &Run| run.lends() && !run.resuming;
+        self.submitted.is_exclusive() && !self.run().is_some_and(lends)
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -288,6 +322,7 @@ impl Run {
             gpus: p.gpus.clone(),
             devices: p.devices.clone(),
             boot_id: p.boot_id.clone(),
+            kept: p.kept.clone(),
             released: p.step == PartStep::Released,
         };
         RunRow {
@@ -300,6 +335,7 @@ impl Run {
             canceller: self.canceller.clone(),
             suspended: self.suspended,
             suspended_for: self.suspended_for,
+            resuming: self.resuming,
             hold_after: self.hold_after.is_some(),
             special_after: self.hold_after == Some(HeldBy::Special),
             lost: self.lost.iter().map(|node| names(*node)).collect(),
@@ -321,21 +357,43 @@ impl Run {
         Span((whole.0 - self.suspended_for.0).max(0))
     }
 
-    /// Core-milliseconds that it has had until now.
+    /// Core-milliseconds that it has had until now, without the time in which it was
+    /// suspended.
     pub fn core_ms(&self, now: Time) -> i128 {
         let cores = self.parts.iter().map(|p| i128::from(p.amounts.cores));
-        cores.sum::<i128>() * i128::from(now.since(self.allocated).ms())
+        let stopped = self.suspended.map_or(0, |since| now.since(since).ms());
+        let held = now.since(self.allocated).ms() - self.suspended_for.ms() - stopped;
+        cores.sum::<i128>() * i128::from(held.max(0))
     }
 
-    /// What it still holds, by node.
+    /// What it was given and has not given back, by node, cores that are lent among it.
     pub fn shares(&self) -> Vec<NodeShare> {
+        self.shares_of(|part| &part.amounts)
+    }
+
+    /// What the planner keeps for it: when it is suspended, what it still holds.
+    pub fn planned_shares(&self) -> Vec<NodeShare> {
+        if !self.lends() || self.resuming {
+            return self.shares();
+        }
+        let mut shares = self.shares_of(Part::held);
+        shares.retain(|share| share.amounts != Amounts::default());
+        shares
+    }
+
+    fn shares_of(&self, amounts: impl Fn(&Part) -> &Amounts) -> Vec<NodeShare> {
         let held = self.parts.iter().filter(|p| p.step != PartStep::Released);
         let share = |p: &Part| NodeShare {
             node: p.node,
             tasks: p.tasks,
-            amounts: p.amounts.clone(),
+            amounts: amounts(p).clone(),
         };
         held.map(share).collect()
+    }
+
+    /// Others may have its cores.
+    pub fn lends(&self) -> bool {
+        self.parts.iter().any(|part| part.kept.is_some())
     }
 
     pub fn part(&self, node: NodeId) -> Option<&Part> {

@@ -84,6 +84,7 @@ impl Controller {
             canceller: None,
             suspended: None,
             suspended_for: Span::ZERO,
+            resuming: false,
             hold_after: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),
@@ -126,9 +127,10 @@ impl Controller {
 
     /// The job's part of a node.
     fn take_share(&mut self, id: JobId, share: cosy_model::NodeShare) -> Part {
+        let lent = self.lent_cores(share.node);
         let node = &mut self.nodes[share.node.index()];
         node.jobs.insert(id);
-        node.part(share)
+        node.part(share, &lent)
     }
 
     /// One node: launch at once. Several: the others get ready first. Where nothing is

@@ -170,6 +170,12 @@ impl Numbers {
         held.map(|(_, number)| number).collect()
     }
 
+    /// True when one of `numbers` is held.
+    pub fn holds_any(&self, numbers: &[u32]) -> bool {
+        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
+        numbers.iter().any(held)
+    }
+
     pub fn held(&self) -> usize {
         self.0.iter().filter(|h| **h).count()
     }
@@ -546,11 +552,14 @@ impl Controller {
         let info = |at: usize| {
             let id = NodeId(at as u32);
             let node = &self.nodes[at];
-            let used = self.sched.used(id);
+            let mut used = self.sched.used(id);
+            // A job that waits for the cores that it lent is counted with them.
+            used.cores = used.cores.min(node.amounts.cores);
+            let idle = node.jobs.iter().all(|job| self.lending.contains(job));
             let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
             NodeInfo {
                 name: node.spec.name.clone(),
-                state: node_state(node, &used),
+                state: node_state(node, &used, idle),
                 reason: match (&node.state, &node.problem) {
                     (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
                         reason.clone()
@@ -590,8 +599,8 @@ fn said_by(state: &NodeState) -> (String, Option<Time>) {
     }
 }
 
-fn node_state(node: &Node, used: &Amounts) -> String {
-    let busy = if node.jobs.is_empty() {
+fn node_state(node: &Node, used: &Amounts, idle: bool) -> String {
+    let busy = if idle {
         "idle"
     } else if used.cores < node.amounts.cores {
         "mixed"

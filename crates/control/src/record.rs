@@ -123,6 +123,9 @@ pub struct PartRow {
     pub devices: BTreeMap<String, Vec<u32>>,
     /// Boot of the node that it was ordered in.
     pub boot_id: String,
+    /// All that it holds while the job is suspended and its cores are lent to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Amounts>,
     /// The node has given it back; others of the attempt may not have.
     #[serde(default)]
     pub released: bool,
@@ -153,6 +156,9 @@ pub struct RunRow {
     /// How long it was stopped before.
     #[serde(default)]
     pub suspended_for: Span,
+    /// Stopped only until it has its cores again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resuming: bool,
     /// When it waits again, it is held.
     #[serde(default)]
     pub hold_after: bool,

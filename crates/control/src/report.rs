@@ -307,8 +307,9 @@ impl Controller {
             return;
         }
         part.step = PartStep::Released;
-        let (cores, gpus) = (part.cores.clone(), part.gpus.clone());
+        let gpus = part.gpus.clone();
         let devices = part.devices.clone();
+        let cores = part.held_cores().to_vec();
         let last = run.parts.iter().all(|p| p.step == PartStep::Released);
         let on = &mut self.nodes[node.index()];
         on.cores.give(&cores);
@@ -318,6 +319,7 @@ impl Controller {
         self.update_available_inside(node, takes_jobs);
         if last {
             self.planner_of(id).end(id);
+            self.lending.remove(&id);
             self.note_use(now, id);
             self.follow(now, id);
         } else {

@@ -10,9 +10,7 @@ use crate::queues::Queue;
 use crate::record::{HeldBy, JobRow, Loaded, NodeRow, OwnQueue, RunRow, StepUse, SubmissionRow};
 use crate::reserve::LoadedReservations;
 use cosy_model::node::AttemptKey;
-use cosy_model::{
-    JobId, JobSpec, NodeId, NodeShare, NodeState, QueueState, Time, User, WaitReason,
-};
+use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, User, WaitReason};
 use cosy_sched::{NodeMask, Policy, Scheduler};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -250,21 +248,17 @@ impl Controller {
 
     fn load_run(&mut self, id: JobId, row: RunRow) {
         let mut parts = Vec::new();
-        let mut shares = Vec::new();
         for part in row.parts {
             let Some(node) = self.node_ids.get(&part.node).copied() else {
                 continue; // the node was taken out of the configuration
             };
             if !part.released {
                 let on = &mut self.nodes[node.index()];
-                on.cores.mark(&part.cores);
+                if part.kept.is_none() {
+                    on.cores.mark(&part.cores);
+                }
                 on.devices.mark(&part.gpus, &part.devices);
                 on.jobs.insert(id);
-                shares.push(NodeShare {
-                    node,
-                    tasks: part.tasks,
-                    amounts: part.amounts.clone(),
-                });
             }
             parts.push(Part {
                 node,
@@ -274,6 +268,7 @@ impl Controller {
                 gpus: part.gpus,
                 devices: part.devices,
                 boot_id: part.boot_id,
+                kept: part.kept,
                 step: if part.released {
                     PartStep::Released
                 } else {
@@ -285,7 +280,7 @@ impl Controller {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if shares.is_empty() {
+        if parts.iter().all(|p| p.step == PartStep::Released) {
             job.phase = Phase::Waiting(Some(WaitReason::Fresh));
             return;
         }
@@ -293,10 +288,6 @@ impl Controller {
         // registration; a single node's order is sent again then.
         let launched = parts.len() == 1 || row.started.is_some() || row.after.is_some();
         let limit = row.limit.unwrap_or(job.submitted.place.limit());
-        let exclusive = match &job.submitted.place {
-            Place::Good { demand, .. } => demand.exclusive,
-            Place::Lost | Place::Beyond { .. } => false,
-        };
         let base = job.submitted.base;
         let end = match row.suspended {
             Some(_) => Time::FAR,
@@ -316,6 +307,7 @@ impl Controller {
             canceller: row.canceller,
             suspended: row.suspended,
             suspended_for: row.suspended_for,
+            resuming: row.resuming,
             hold_after: match (row.special_after, row.hold_after) {
                 (true, _) => Some(HeldBy::Special),
                 (false, true) => Some(HeldBy::Requeued),
@@ -327,7 +319,7 @@ impl Controller {
         let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
         self.held_ends.extend(ends_at.map(|at| (at, id)));
         self.take_licenses(id);
-        self.run_again(id, shares, end, exclusive);
+        self.run_as_it_is(id, end);
         self.count_running(id, true);
         self.note_mailing(id);
         if let Some(group) = self.groups.get_mut(&base) {

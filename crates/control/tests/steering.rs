@@ -6,7 +6,7 @@ mod world;
 
 use cosy_control::*;
 use cosy_model::api::{JobChange, JobField, JobFilter, Reply, Request};
-use cosy_model::job::{CountedFeatures, ResourceRequest};
+use cosy_model::job::{CountedFeatures, MemoryRequest, ResourceRequest};
 use cosy_model::*;
 use world::*;
 
@@ -114,8 +114,10 @@ fn licences_that_are_not_there_are_refused() {
 #[test]
 fn a_suspended_job_keeps_its_nodes_and_its_time() {
     let mut world = World::new(config(1, 4));
+    // It has asked for memory, so all of the node's is kept for it.
     let request = ResourceRequest {
         exclusive: true,
+        memory: MemoryRequest::PerNode(MiB(100)),
         ..ResourceRequest::default()
     };
     let running = world.submit(JobSpec {

@@ -119,6 +119,23 @@ impl Scheduler {
         Some(self.shares_for(demand, &picks))
     }
 
+    /// True when nothing else is on these shares of nodes from now until `end`, if running
+    /// jobs take their limits; `whole` when nothing else may be on the nodes at all.
+    /// Accepted reservations count, waiting jobs do not.
+    pub fn is_free(&self, now: Time, shares: &[NodeShare], end: Time, whole: bool) -> bool {
+        let demand = Demand {
+            exclusive: whole,
+            ..Demand::default()
+        };
+        let window = (now, end.max(Time(now.0.saturating_add(1))));
+        let free = |share: &NodeShare| {
+            let sight = Sight::Until(Time::FAR);
+            let part = self.machine.window(share.node, &demand, window, now, sight);
+            part.is_some_and(|part| share.amounts.fits(&part.free))
+        };
+        shares.iter().all(|s| self.machine.knows(s.node) && free(s))
+    }
+
     /// Brings the timeline of a component's reservations up to date, so that all that start
     /// before `far` are in it.
     pub(crate) fn note_reserved(&mut self, component: usize, now: Time, far: Time) {

@@ -171,7 +171,7 @@ impl Controller {
             let own = self.inside.get(&job.id) == Some(&reservation.row.id);
             let part = job.run().and_then(|run| run.part(share.node));
             if let Some(part) = part.filter(|_| !own) {
-                outside.give(&part.amounts);
+                outside.give(part.held());
             }
         }
         outside.give(&share.amounts);
@@ -251,13 +251,15 @@ impl Controller {
             .filter_map(|job| {
                 let job = self.jobs.get(&job)?;
                 let run = job.run()?;
-                let end = run.allocated + run.limit;
-                Some((job.id, run.shares(), end, job.submitted.is_exclusive()))
+                let end = match run.suspended {
+                    Some(_) => Time::FAR,
+                    None => run.allocated + run.limit + run.suspended_for,
+                };
+                Some((job.id, run.planned_shares(), end, job.holds_whole_nodes()))
             })
             .collect();
-        for (job, shares, end, exclusive) in running {
-            self.planner_of(job)
-                .start_running(job, shares, end, exclusive);
+        for (job, shares, end, whole) in running {
+            self.planner_of(job).start_running(job, shares, end, whole);
         }
     }
 
@@ -295,10 +297,7 @@ impl Controller {
         }
         self.inside.retain(|_, reservation| *reservation != id);
         for (job, shares) in running {
-            let whole = self
-                .jobs
-                .get(&job)
-                .is_some_and(|j| j.submitted.is_exclusive());
+            let whole = self.jobs.get(&job).is_some_and(Job::holds_whole_nodes);
             self.sched.start_running(job, shares, now, whole);
         }
         self.review_waiting_for(now, id);

@@ -215,7 +215,8 @@ impl Play {
             88..91 => self.money(),
             91..92 => self.reload(),
             92..96 => self.repeat(),
-            96..98 => self.cancel_job(),
+            96..97 => self.cancel_job(),
+            97..99 => self.suspend_or_resume(),
             _ => crate::booking::compare(self),
         }
         if self.dice.chance(80) {
@@ -327,6 +328,27 @@ impl Play {
                 steps_only: false,
             },
         );
+    }
+
+    /// A job that has nodes is stopped, or one that is stopped is to run on.
+    fn suspend_or_resume(&mut self) {
+        let jobs = self.world.store.jobs.values();
+        let with_nodes = jobs.filter(|job| job.end.is_none());
+        let known = with_nodes.filter_map(|job| Some((job.id, job.run.as_ref()?.suspended)));
+        let stop = self.dice.chance(60);
+        let known: Vec<u64> = known
+            .filter(|(_, since)| since.is_some() != stop)
+            .map(|(id, _)| id.0)
+            .collect();
+        if known.is_empty() {
+            return;
+        }
+        let filter = ids(&[known[self.dice.below(known.len() as u64) as usize]]);
+        let request = match stop {
+            true => Request::Suspend { filter },
+            false => Request::Resume { filter },
+        };
+        self.ask(user(0, "root"), request);
     }
 
     /// A job of the queue, or one that is to run in a reservation.

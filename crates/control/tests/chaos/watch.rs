@@ -155,6 +155,9 @@ impl Watch {
         let job = &world.store.jobs.get(&job);
         let started = job.and_then(|j| j.run.as_ref()).map(|run| run.allocated);
         let over = job.is_some_and(|j| j.end.is_some());
+        if holders(world, row).iter().any(|job| is_suspended(job)) {
+            return Ok(()); // it keeps its GPUs for as long as an administrator wants
+        }
         if started != Some(row.start) && !over {
             let others = holders(world, row);
             return Err(format!("its script has not started: {row:?} {others:?}"));
@@ -239,6 +242,10 @@ fn holders<'a>(world: &'a World, row: &ReservationRow) -> Vec<&'a JobRow> {
         })
     };
     jobs.filter(holds).collect()
+}
+
+fn is_suspended(job: &JobRow) -> bool {
+    job.run.as_ref().is_some_and(|run| run.suspended.is_some())
 }
 
 fn may_follow(before: ReservationState, after: ReservationState) -> bool {
@@ -353,8 +360,9 @@ fn promise_of_job<'a>(
     let inside = within.and_then(|id| store.reservations.get(&id));
     let limit = run.limit.or(submission.spec.time_limit);
     let limit = limit.unwrap_or(Span::ZERO);
-    let end = run.allocated + limit + world.config.policy.clearance;
-    if inside.is_some() || end <= world.now || run.after.is_some() {
+    let end = run.allocated + limit + run.suspended_for + world.config.policy.clearance;
+    let settled = is_suspended(job) || run.after.is_some();
+    if inside.is_some() || end <= world.now || settled {
         return;
     }
     for part in run.parts.iter().filter(|part| !part.released) {
