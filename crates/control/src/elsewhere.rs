@@ -9,7 +9,7 @@
 
 use crate::controller::Controller;
 use crate::job::{Job, Phase, Place};
-use cosy_model::{AccessLevel, JobId, QueueId, Refusal, Time, User};
+use cosy_model::{JobId, QueueId, Refusal, Time};
 use cosy_sched::WaitingJob;
 use std::collections::BTreeSet;
 
@@ -122,20 +122,13 @@ impl Controller {
     /// The job as it would stand in `queue`, if it may go there and keeps its limits.
     fn trial(&self, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
         let user = &self.users.get(&job.submitted.uid)?.user;
-        let open = self.queues[queue.index()].state;
-        if user.name.is_empty() || !open.takes_jobs() || !open.starts_jobs() {
+        if user.name.is_empty() || !self.queues[queue.index()].state.starts_jobs() {
             return None;
         }
-        self.may_go(user, queue)?;
+        self.may_submit(user, queue, 1).ok()?;
         let place = self.place(job.spec(), queue, user).ok()?;
         let mut trial = self.planner_job_at(job, &place)?;
         trial.key.job = TRIAL;
         Some((place, trial))
-    }
-
-    fn may_go(&self, user: &User, queue: QueueId) -> Option<()> {
-        let level = crate::access::level(&self.queues[queue.index()].spec, user);
-        let allowed = level != AccessLevel::Deny && self.may_submit(user, queue, 1).is_ok();
-        allowed.then_some(())
     }
 }

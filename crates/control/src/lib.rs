@@ -13,8 +13,8 @@
 //! tests.
 
 pub mod config;
-pub mod elsewhere;
-mod event;
+mod elsewhere;
+pub mod event;
 pub mod invariants;
 pub mod record;
 

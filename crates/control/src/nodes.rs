@@ -87,11 +87,11 @@ impl Node {
     /// Until its daemon tells them again, those that it told before count.
     pub fn load_features(&mut self, row: &NodeRow) {
         self.features_set = row.features_set;
-        self.told_features = row.features.clone();
-        self.find_features();
         if row.features_set {
             self.features = row.features.iter().cloned().collect();
-            self.told_features.clear();
+        } else {
+            self.told_features = row.features.clone();
+            self.find_features();
         }
     }
 

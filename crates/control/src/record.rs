@@ -208,6 +208,17 @@ pub enum HeldBy {
     Special,
 }
 
+impl HeldBy {
+    /// What holds a job that was put back into the queue, to be held there or even marked.
+    pub(crate) const fn after_requeue(hold: bool, special: bool) -> Option<Self> {
+        match (special, hold) {
+            (true, _) => Some(Self::Special),
+            (false, true) => Some(Self::Requeued),
+            (false, false) => None,
+        }
+    }
+}
+
 /// A job that is not as submitted any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobRow {

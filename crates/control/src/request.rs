@@ -191,12 +191,8 @@ impl Controller {
                 hold,
                 special,
             } => {
-                let hold = match (special, hold) {
-                    (true, _) => Some(HeldBy::Special),
-                    (false, true) => Some(HeldBy::Requeued),
-                    (false, false) => None,
-                };
-                self.requeue(now, caller, &filter, hold)?
+                let held = HeldBy::after_requeue(hold, special);
+                self.requeue(now, caller, &filter, held)?
             }
             Request::Notify { filter, text } => self.notify(caller, &filter, &text)?,
             Request::Suspend { filter } => self.suspend(now, caller, &filter)?,

@@ -308,11 +308,7 @@ impl Controller {
             suspended: row.suspended,
             suspended_for: row.suspended_for,
             resuming: row.resuming,
-            hold_after: match (row.special_after, row.hold_after) {
-                (true, _) => Some(HeldBy::Special),
-                (false, true) => Some(HeldBy::Requeued),
-                (false, false) => None,
-            },
+            hold_after: HeldBy::after_requeue(row.hold_after, row.special_after),
             lost: lost.collect(),
             steps: StepUse::default(),
         }));

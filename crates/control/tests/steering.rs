@@ -259,22 +259,12 @@ fn a_special_exit_is_marked_until_the_job_is_released() {
         special: true,
     };
     assert_eq!(code(&world.ask(requeue.clone())), None);
-    world.crash();
-    world.connect(0);
-    world.deliver_all();
-    assert_eq!(
-        queue(&mut world),
-        "1:waiting/held_special",
-        "also while it ends"
-    );
-    world.crash();
-    world.connect(0);
-    world.deliver_all();
-    assert_eq!(
-        queue(&mut world),
-        "1:waiting/held_special",
-        "also once it waits"
-    );
+    for when in ["also while it ends", "also once it waits"] {
+        world.crash();
+        world.connect(0);
+        world.deliver_all();
+        assert_eq!(queue(&mut world), "1:waiting/held_special", "{when}");
+    }
     let release = Request::Release { filter: ids(&[id]) };
     assert_eq!(code(&world.ask(release)), None);
     world.pass(20);

@@ -5,7 +5,7 @@ use super::ask::Wish;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Pick, ReservationState};
+use cosy_model::reservation::Pick;
 use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};
 use cosy_sched::appraise::{Appraisal, Listed, Starts};
 use std::sync::Arc;
@@ -69,19 +69,7 @@ impl Controller {
         by: Span,
         max_price: Option<Su>,
     ) -> Result<Wish, Refusal> {
-        let found = self.own_reservation(caller, id, "extend")?;
-        if !matches!(
-            found.row.state,
-            ReservationState::Confirmed | ReservationState::Active
-        ) {
-            return Err(Refusal::new(
-                RefusalCode::WrongState,
-                format!(
-                    "reservation {id} is {}: only confirmed and active ones can be extended",
-                    found.row.state
-                ),
-            ));
-        }
+        let found = self.own_promised(caller, id, "extend", "extended")?;
         let mut ask = found.row.ask.clone();
         ask.pick = Pick::At(found.row.end);
         (ask.earliest, ask.latest_end, ask.repeat) = (None, None, None);

@@ -42,6 +42,7 @@ use crate::event::{Caller, ClientId};
 use crate::record::{Record, ReservationRow};
 use crate::reserve::appraisal::Appraisals;
 use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::ReservationState;
 use cosy_model::{JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time};
 use cosy_sched::{Block, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,6 +254,26 @@ impl Controller {
                 found.row.user
             ),
         ))
+    }
+
+    /// The same of one whose time is promised or has begun; `done` is what becomes of it.
+    pub(crate) fn own_promised(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        what: &str,
+        done: &str,
+    ) -> Result<&Reservation, Refusal> {
+        let found = self.own_reservation(caller, id, what)?;
+        match found.row.state {
+            ReservationState::Confirmed | ReservationState::Active => Ok(found),
+            state => Err(Refusal::new(
+                RefusalCode::WrongState,
+                format!(
+                    "reservation {id} is {state}: only confirmed and active ones can be {done}"
+                ),
+            )),
+        }
     }
 
     /// Its row is written at the end of the turn, and its next date is set.

@@ -9,7 +9,6 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::Run;
 use cosy_model::api::Reply;
-use cosy_model::reservation::ReservationState;
 use cosy_model::{Refusal, RefusalCode, ReservationId, Su, Time};
 
 impl Controller {
@@ -20,7 +19,7 @@ impl Controller {
         id: ReservationId,
         end: Time,
     ) -> Result<Reply, Refusal> {
-        let found = self.own_reservation(caller, id, "shorten")?;
+        let found = self.own_promised(caller, id, "shorten", "made shorter")?;
         self.may_end_at(now, found, end)?;
         let before = found.row.end;
         if let Some(reservation) = self.reservations.all.get_mut(&id) {
@@ -41,15 +40,6 @@ impl Controller {
     fn may_end_at(&self, now: Time, found: &Reservation, end: Time) -> Result<(), Refusal> {
         let (row, id) = (&found.row, found.row.id);
         let wrong = |text: String| Err(Refusal::new(RefusalCode::WrongState, text));
-        if !matches!(
-            row.state,
-            ReservationState::Confirmed | ReservationState::Active
-        ) {
-            return wrong(format!(
-                "reservation {id} is {}: only confirmed and active ones can be made shorter",
-                row.state
-            ));
-        }
         if row.flow.is_some() {
             return wrong(format!(
                 "reservation {id} is a slot of a workflow, which plans it"
