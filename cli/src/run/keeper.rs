@@ -87,6 +87,12 @@ impl Shared {
         self.force.store(true, Ordering::Release);
     }
 
+    /// How each task stands: see [`Progress::groups`].
+    pub fn groups(&self) -> Vec<String> {
+        let progress = self.progress.lock();
+        progress.map(|p| p.groups()).unwrap_or_default()
+    }
+
     /// True for the first who says that the step is being ended.
     pub fn announces(&self) -> bool {
         !self.announced.swap(true, Ordering::AcqRel)
@@ -329,8 +335,7 @@ impl State {
         match act {
             Act::Tell => {
                 say(program, "interrupt (one more within 1 sec to abort)");
-                let groups = keeper.shared.progress.lock().map(|p| p.groups());
-                for group in groups.unwrap_or_default() {
+                for group in keeper.shared.groups() {
                     say(program, &format!("StepId={key} {group}"));
                 }
             }

@@ -209,8 +209,7 @@ impl Session {
         self.waited = None;
         let seconds = self.manner.wait.unwrap_or_default().as_secs();
         self.say(&format!("First task exited {seconds}s ago"));
-        let groups = self.shared.progress.lock().map(|p| p.groups());
-        for group in groups.unwrap_or_default() {
+        for group in self.shared.groups() {
             self.say(&format!("StepId={} {group}", self.key));
         }
         self.shared.force();

@@ -43,6 +43,12 @@ pub fn usage(context: &Context, options: &[Row]) -> u8 {
     exit::OK
 }
 
+/// A text about the command itself.
+pub fn told(text: &str) -> u8 {
+    output::print(text);
+    exit::OK
+}
+
 /// A command line that cannot be read.
 pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
     super::mistake(context, mistake)

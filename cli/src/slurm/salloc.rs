@@ -13,7 +13,7 @@ use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::wishes::{Wishes, check_memory, check_set_aside};
+use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -66,8 +66,7 @@ pub fn run(context: &Context) -> u8 {
     };
     let environment = submit::environment(SALLOC);
     let options: Vec<Found> = [&environment[..], &parsed.found].concat();
-    let read = check_set_aside(&environment, &parsed.found)
-        .and_then(|()| check_memory(&environment, &parsed.found))
+    let read = check_together(&environment, &parsed.found)
         .and_then(|()| submit::wishes(SALLOC, &options))
         .and_then(|(w, own)| Ok((w, Own::read(&own)?)));
     let (wishes, own) = match read {

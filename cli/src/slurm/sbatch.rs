@@ -6,7 +6,7 @@ use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::wishes::{Wishes, check_memory, check_set_aside};
+use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program, array, directives};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -49,8 +49,7 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     let script = batch.options(line, ignore_pbs)?;
     let all: Vec<Found> = [&script[..], &environment, line].concat();
     let written = [&script[..], line].concat();
-    check_set_aside(&environment, &written)?;
-    check_memory(&environment, &written)?;
+    check_together(&environment, &written)?;
     let (wishes, _) = submit::wishes(SBATCH, &all)?;
     if wishes.verbose > 0 {
         submit::describe(SBATCH, &all);

@@ -22,10 +22,7 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
         Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => {
-            output::print(SYNOPSIS);
-            exit::OK
-        }
+        Asked::Usage => looking::told(SYNOPSIS),
         Asked::Version => looking::version(),
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
         Asked::BadState(word) => {

@@ -24,12 +24,12 @@ use std::time::Duration;
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
         Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => usage(),
+        Asked::Usage => looking::told(SYNOPSIS),
         Asked::Version => looking::version(),
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
         Asked::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
-            usage();
+            looking::told(SYNOPSIS);
             exit::FAILED
         }
         Asked::Bad(text) => {
@@ -38,11 +38,6 @@ pub fn run(context: &Context) -> u8 {
         }
         Asked::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
     }
-}
-
-fn usage() -> u8 {
-    output::print(SYNOPSIS);
-    exit::OK
 }
 
 /// Why nothing was shown: it is told, this is the exit code.

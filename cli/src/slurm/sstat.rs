@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 pub fn run(context: &Context) -> u8 {
     match sstat::read(context.args()) {
         Ok(query) => report(context, &query),
-        Err(Asked::Help) => told(&sstat::help()),
-        Err(Asked::Usage) => told(sstat::USAGE),
+        Err(Asked::Help) => looking::told(&sstat::help()),
+        Err(Asked::Usage) => looking::told(sstat::USAGE),
         Err(Asked::Version) => looking::version(),
-        Err(Asked::Fields) => told(&sstat::names()),
+        Err(Asked::Fields) => looking::told(&sstat::names()),
         Err(Asked::Mistake(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));
@@ -35,11 +35,6 @@ pub fn run(context: &Context) -> u8 {
         }
         Err(Asked::Report(_)) => exit::FAILED,
     }
-}
-
-fn told(text: &str) -> u8 {
-    output::print(text);
-    exit::OK
 }
 
 fn report(context: &Context, query: &Query) -> u8 {

@@ -55,7 +55,8 @@ pub fn mask() -> u32 {
 
 /// The name of this host.
 pub fn host() -> Option<String> {
-    nix::unistd::gethostname().ok()?.into_string().ok()
+    let name = nix::unistd::gethostname().ok()?;
+    Some(name.to_string_lossy().into_owned())
 }
 
 /// The session of this process.

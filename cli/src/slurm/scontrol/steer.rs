@@ -23,6 +23,12 @@ pub(super) enum Act {
     Top,
 }
 
+impl Act {
+    const fn requeues(self) -> bool {
+        matches!(self, Self::Requeue | Self::RequeueHold)
+    }
+}
+
 impl Session<'_> {
     pub(super) fn steer(&self, act: Act, keyword: &str, rest: &[String]) -> u8 {
         if rest.is_empty() {
@@ -89,12 +95,10 @@ impl Session<'_> {
         let Some(filter) = self.filter_of(word) else {
             return vec![(word.to_owned(), says::NO_JOB)];
         };
-        if matches!(act, Act::Requeue | Act::RequeueHold)
-            && let Some(why) = self.not_again(&filter.ids)
-        {
-            return vec![(word.to_owned(), why)];
-        }
-        if matches!(act, Act::Requeue | Act::RequeueHold) {
+        if act.requeues() {
+            if let Some(why) = self.not_again(&filter.ids) {
+                return vec![(word.to_owned(), why)];
+            }
             change::outlive_own_job();
         }
         let ids = filter.ids.clone();
@@ -180,8 +184,7 @@ fn not_told(why: &str) -> u8 {
 
 /// `requeue Incomplete 12`, `requeuehold State=SpecialExit 12`.
 fn is_option(act: Act, word: &str) -> bool {
-    let requeues = matches!(act, Act::Requeue | Act::RequeueHold);
-    requeues && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
+    act.requeues() && (word.eq_ignore_ascii_case("incomplete") || is_special(word))
 }
 
 /// `State=SpecialExit`, or `State=SE`.

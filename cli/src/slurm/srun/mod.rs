@@ -18,7 +18,7 @@ use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::distribution;
-use cosy_slurm::submit::wishes::{Wishes, check_memory, check_set_aside};
+use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use own::Own;
 use std::ffi::OsString;
@@ -60,8 +60,7 @@ enum Read {
 fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
     let environment = submit::environment(SRUN);
     let all: Vec<Found> = [&environment[..], line].concat();
-    check_set_aside(&environment, line)?;
-    check_memory(&environment, line)?;
+    check_together(&environment, line)?;
     let (mut wishes, own) = submit::wishes(SRUN, &all)?;
     let (mut line_wishes, _) = submit::wishes(SRUN, line)?;
     let own = Own::read(&own)?;

@@ -5,6 +5,7 @@ use super::files;
 use cosy_model::expand;
 use cosy_model::limits::STEP_TASKS;
 use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::distribution::Nodes;
 use cosy_slurm::submit::spec::NODE_NAME;
 use cosy_slurm::submit::wishes::Wishes;
@@ -100,7 +101,6 @@ pub fn counts(hosts: &[String]) -> Vec<(String, u32)> {
 
 /// Asks for a job on those hosts that has room for all their tasks.
 pub fn ask_for(hosts: &[String], wishes: &mut Wishes) {
-    use cosy_slurm::submit::count::NodeCount;
     let counts = counts(hosts);
     let nodes = u32::try_from(counts.len()).unwrap_or(u32::MAX);
     let most = counts.iter().map(|c| c.1).max().unwrap_or(1);

@@ -11,8 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The name of this host.
 pub fn host() -> String {
-    let name = nix::unistd::gethostname().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+    crate::submit::surroundings::host().unwrap_or_default()
 }
 
 /// The working directory.

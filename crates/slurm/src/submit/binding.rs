@@ -1,6 +1,7 @@
 //! `--cpu-bind` and `--mem-bind`: what tasks are bound to. Source: srun(1), "--cpu-bind",
 //! "--mem-bind"; observed.
 
+use super::count::cut;
 use super::{Fault, Line};
 
 /// What tasks are bound to.
@@ -63,7 +64,7 @@ pub fn read(text: &str) -> Result<CpuBind, Fault> {
 }
 
 fn unknown(word: &str) -> Fault {
-    let word: String = word.chars().take(200).collect();
+    let word = cut(word);
     failed(format!("unrecognized --cpu-bind argument \"{word}\""))
 }
 
@@ -92,7 +93,7 @@ pub fn check_memory(text: &str) -> Result<(), Fault> {
                 return Err(Fault::value(text));
             }
             _ => {
-                let word: String = word.chars().take(200).collect();
+                let word = cut(word);
                 let text = format!("unrecognized --mem-bind argument \"{word}\"");
                 return Err(Fault::value(text));
             }

@@ -30,7 +30,7 @@ fn digits(text: &str) -> Option<u64> {
 }
 
 /// A text short enough for an error.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(200).collect()
 }
 

@@ -2,6 +2,7 @@
 //! the original refuses is refused all the same. Source: srun(1), "--acctg-freq"; observed.
 
 use super::Fault;
+use super::count::cut;
 
 /// What `scontrol show config` says of it, in seconds: a job may be looked at more often, but
 /// not less.
@@ -15,7 +16,7 @@ pub const INVALID: &str = "Invalid accounting frequency requested";
 /// Anything else.
 pub fn read(text: &str) -> Result<Option<u32>, Fault> {
     let bad = || {
-        let text: String = text.chars().take(200).collect();
+        let text = cut(text);
         Fault::value(format!("Invalid --acctg-freq specification: {text}"))
     };
     let mut tasks = None;

@@ -2,6 +2,7 @@
 //! same, since a script with such a mistake means something else than it says. Source:
 //! sbatch(1), srun(1); observed.
 
+use super::count::cut;
 use super::{Fault, Line, when};
 use crate::getopt::Found;
 
@@ -13,15 +14,8 @@ pub fn check(found: &Found) -> Result<(), Fault> {
     let text = found.text();
     match found.name {
         "extra-node-info" => parts(&text),
-        "switches" => {
-            let count = text.split('@').next().unwrap_or_default();
-            number(count, 0, || {
-                format!("Invalid numeric value \"{count}\" for --switches.")
-            })
-        }
-        "threads" => number(&text, 1, || {
-            format!("Invalid numeric value \"{text}\" for --threads.")
-        }),
+        "switches" => number(text.split('@').next().unwrap_or_default(), 0, found.name),
+        "threads" => number(&text, 1, found.name),
         "cpu-freq" => frequencies(&text),
         "profile" => profile(&text),
         "delay-boot" => match when::limit(&text) {
@@ -33,10 +27,13 @@ pub fn check(found: &Found) -> Result<(), Fault> {
     }
 }
 
-fn number(text: &str, least: u32, wrong: impl FnOnce() -> String) -> Result<(), Fault> {
+fn number(text: &str, least: u32, option: &str) -> Result<(), Fault> {
     match text.trim().parse::<u32>() {
         Ok(n) if n >= least => Ok(()),
-        Ok(_) | Err(_) => Err(Fault::error(wrong().chars().take(300).collect::<String>())),
+        Ok(_) | Err(_) => Err(Fault::error(format!(
+            "Invalid numeric value \"{}\" for --{option}.",
+            cut(text)
+        ))),
     }
 }
 
@@ -46,7 +43,7 @@ fn parts(text: &str) -> Result<(), Fault> {
     for (part, place) in text.split(':').zip(PLACES) {
         let range = part.split('-').all(|n| n.parse::<u32>().is_ok());
         if part != "*" && !range {
-            let part: String = part.chars().take(200).collect();
+            let part = cut(part);
             return Err(Fault::error(format!(
                 "Invalid numeric value \"{part}\" for {place} arg of -B."
             )));
@@ -72,9 +69,8 @@ fn frequencies(text: &str) -> Result<(), Fault> {
     for word in text.split(['-', ':', ',']) {
         let known = WORDS.iter().any(|w| w.eq_ignore_ascii_case(word));
         if !known && !word.starts_with(|c: char| c.is_ascii_digit()) {
-            let word: String = word.chars().take(200).collect();
-            let mut fault = Fault::value("Invalid --cpu-freq argument".to_owned());
-            let line = format!("unrecognized --cpu-freq argument \"{word}\"");
+            let mut fault = Fault::value("Invalid --cpu-freq argument");
+            let line = format!("unrecognized --cpu-freq argument \"{}\"", cut(word));
             fault.lines.insert(0, Line::Error(line));
             return Err(fault);
         }
@@ -95,10 +91,10 @@ fn profile(text: &str) -> Result<(), Fault> {
     let known = |word: &str| KINDS.iter().any(|k| k.eq_ignore_ascii_case(word));
     match text.split(',').all(known) {
         true => Ok(()),
-        false => {
-            let text: String = text.chars().take(200).collect();
-            Err(Fault::value(format!("invalid --profile={text} option")))
-        }
+        false => Err(Fault::value(format!(
+            "invalid --profile={} option",
+            cut(text)
+        ))),
     }
 }
 
@@ -112,9 +108,9 @@ fn hint(text: &str) -> Result<(), Fault> {
     if HINTS.contains(&text) {
         return Ok(());
     }
-    let text: String = text.chars().take(200).collect();
     Err(Fault::error(format!(
-        "unrecognized --hint argument \"{text}\", see --hint=help"
+        "unrecognized --hint argument \"{}\", see --hint=help",
+        cut(text)
     )))
 }
 

@@ -384,12 +384,22 @@ const MEMORY: [&str; 3] = ["mem", "mem-per-cpu", "mem-per-gpu"];
 const CORE_SPEC: &str = "core-spec";
 const THREAD_SPEC: &str = "thread-spec";
 
+/// Refuses options that contradict each other: cores and threads to set aside, memory in
+/// several ways. What was written goes over the environment.
+///
+/// # Errors
+/// The original's sentences.
+pub fn check_together(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+    check_set_aside(environment, written)?;
+    check_memory(environment, written)
+}
+
 /// Refuses cores and threads to set aside together; what was written goes over the
 /// environment.
 ///
 /// # Errors
 /// The original's sentence for both.
-pub fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
     let has = |options: &[Found], name| options.iter().any(|f| f.name == name);
     let both = |options| has(options, CORE_SPEC) && has(options, THREAD_SPEC);
     let any = has(written, CORE_SPEC) || has(written, THREAD_SPEC);
@@ -412,7 +422,7 @@ pub fn check_set_aside(environment: &[Found], written: &[Found]) -> Result<(), F
 ///
 /// # Errors
 /// The original's sentence.
-pub fn check_memory(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
+fn check_memory(environment: &[Found], written: &[Found]) -> Result<(), Fault> {
     let ways = |options: &[Found]| {
         let has = |name| options.iter().any(|f| f.name == name);
         MEMORY.iter().filter(|name| has(**name)).count()
