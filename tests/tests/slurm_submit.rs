@@ -5,7 +5,7 @@
 
 use cosy_model::{JobId, JobState};
 use cosy_tests::shell::{check, read, shell, submit};
-use cosy_tests::{Cluster, Options};
+use cosy_tests::{Cluster, Options, system};
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -420,4 +420,31 @@ fn a_script_on_an_open_descriptor_is_read_once() {
     drop(input);
     assert!(child.wait().unwrap().success());
     assert_eq!(read(&c, "o").trim(), "0");
+}
+
+/// In some containers the leaders of a command's session and process group are outside of
+/// the namespace of process ids: the system says 0 for both.
+#[test]
+fn a_session_led_from_outside_of_the_namespace() {
+    let c = cluster(1);
+    let inside = |line: &str| shell(&c, &format!("unshare --pid --fork --kill-child {line}"));
+    if inside("true").code != 0 {
+        system::skip("no namespaces of process ids here");
+        return;
+    }
+    for line in [
+        "sbatch --wait --wrap true",
+        "srun true",
+        "salloc -Q true",
+        "csub --wait -- true",
+        "calloc -- true",
+        "cosy dev -q -N 1 -- true",
+    ] {
+        let done = inside(line);
+        assert_eq!(done.code, 0, "{line}: {done:?}");
+    }
+    let shown = shell(&c, "scontrol show job 1").out;
+    let mut lines = shown.lines().filter(|l| l.contains("AllocNode:Sid="));
+    let line = lines.next().unwrap_or_default();
+    assert!(line.ends_with(":0"), "{shown}");
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, Signal as Blocked};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpgrp, getpid, kill_process, kill_process_group,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
     waitpid,
 };
 use rustix::termios::{self, OptionalActions, Termios};
@@ -121,6 +121,8 @@ pub fn run(
 /// The terminal that this command has the foreground of.
 struct Terminal {
     fd: OwnedFd,
+    /// The process group of this command.
+    group: Pid,
     former: Option<Termios>,
 }
 
@@ -128,9 +130,10 @@ impl Terminal {
     fn own() -> Option<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
         let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
-        let ours = termios::tcgetpgrp(&fd).ok()? == getpgrp();
+        let group = Pid::from_raw(nix::unistd::getpgrp().as_raw())?;
+        let ours = termios::tcgetpgrp(&fd).ok()? == group;
         let former = termios::tcgetattr(&fd).ok();
-        ours.then_some(Self { fd, former })
+        ours.then_some(Self { fd, group, former })
     }
 
     fn give(&self, group: Pid) {
@@ -139,7 +142,7 @@ impl Terminal {
 
     /// A shell that was killed may have left it in any state.
     fn take_back(&self, as_before: bool) {
-        self.give(getpgrp());
+        self.give(self.group);
         if let Some(former) = self.former.as_ref().filter(|_| as_before) {
             let _ = termios::tcsetattr(&self.fd, OptionalActions::Drain, former);
         }

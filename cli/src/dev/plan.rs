@@ -145,7 +145,8 @@ pub struct Plan {
     pub cores: u32,
     /// Memory of each node in MiB.
     pub memory_mib: u64,
-    /// Process group of the front.
+    /// Process group of the front; 0, which makes a new one, when its leader is outside of
+    /// the namespace of process ids.
     pub group: i32,
     /// Lifeline (read end), reports (write end) and lock, handed over.
     pub handed: [RawFd; 3],
@@ -178,7 +179,7 @@ impl Plan {
             nodes,
             cores: request.cores,
             memory_mib: request.memory.0,
-            group: rustix::process::getpgrp().as_raw_nonzero().get(),
+            group: nix::unistd::getpgrp().as_raw(),
             handed: [-1; 3],
         })
     }

@@ -71,7 +71,7 @@ pub fn window() -> Window {
 /// terminal that knows of groups.
 pub fn may_read(fd: impl AsFd) -> bool {
     match termios::tcgetpgrp(&fd) {
-        Ok(group) => group == rustix::process::getpgrp(),
+        Ok(group) => group.as_raw_nonzero().get() == nix::unistd::getpgrp().as_raw(),
         Err(_) => true,
     }
 }

@@ -59,10 +59,11 @@ pub fn host() -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// The session of this process.
+/// The session of this process; 0 when its leader is outside of the namespace of process
+/// ids, as in some containers.
 pub fn session() -> Option<u32> {
-    let session = rustix::process::getsid(None).ok()?;
-    u32::try_from(session.as_raw_nonzero().get()).ok()
+    let session = nix::unistd::getsid(None).ok()?;
+    u32::try_from(session.as_raw()).ok()
 }
 
 /// The command line of this process, words with blanks between, as much of it as is
