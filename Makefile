@@ -114,7 +114,7 @@ test: need-cargo need-cc need-mpi need-python
 	@if cargo nextest --version >/dev/null 2>&1; then \
 	  set -x; \
 	  cargo test -q $(CARGO_FLAGS) --workspace --doc; \
-	  cargo nextest run $(CARGO_FLAGS) --workspace --no-fail-fast; \
+	  cargo nextest run $(CARGO_FLAGS) --workspace --max-fail 30; \
 	else \
 	  set -x; \
 	  cargo test $(CARGO_FLAGS) --workspace --no-fail-fast; \
