@@ -143,9 +143,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         connections: Mutex::default(),
         readers: Mutex::default(),
     });
-    let listener = TcpListener::bind(&daemon.listen)
-        .await
-        .with_context(|| format!("cannot listen for nodes on {}", daemon.listen))?;
+    let listener = listen_for_nodes(&daemon).await?;
     write_address(&daemon.state_dir, &listener)?;
     let board = Arc::new(Switchboard {
         core: core.clone(),
@@ -363,6 +361,28 @@ fn read_key(path: &Path) -> anyhow::Result<KeyPair> {
         }
         Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// With port 0 any free port, but the same one after a restart while it is free: the nodes
+/// know the controller by it.
+async fn listen_for_nodes(daemon: &DaemonConfig) -> anyhow::Result<TcpListener> {
+    if let Some(host) = daemon.listen.strip_suffix(":0") {
+        let former = fs::read_to_string(daemon.state_dir.join("listen.addr")).ok();
+        let port = former.as_deref().and_then(port_of);
+        if let Some(port) = port
+            && let Ok(listener) = TcpListener::bind(format!("{host}:{port}")).await
+        {
+            return Ok(listener);
+        }
+    }
+    TcpListener::bind(&daemon.listen)
+        .await
+        .with_context(|| format!("cannot listen for nodes on {}", daemon.listen))
+}
+
+fn port_of(address: &str) -> Option<u16> {
+    let (_, port) = address.trim().rsplit_once(':')?;
+    port.parse().ok()
 }
 
 /// Writes the address that nodes connect to, whole or not at all.

@@ -178,3 +178,22 @@ fn virtual_nodes() {
     );
     dev.nothing_is_left();
 }
+
+/// A controller that is killed and started again by hand listens where it did: the nodes
+/// find it, and what was acknowledged is there.
+#[test]
+fn a_controller_started_again_by_hand() {
+    let dev = Dev::new();
+    let script = "job=$(csub --parsable -- sh -c 'until [ -e go ]; do sleep 0.1; done')\n\
+        pid=$(pgrep -f \"^[^ ]*cosyd --config $COSY_DEV_DIR/cosy.toml\") && kill -9 $pid\n\
+        cosyd=$(dirname \"$(readlink -f \"$COSY_DEV_DIR/bin/cosy\")\")/cosyd\n\
+        \"$cosyd\" --config $COSY_DEV_DIR/cosy.toml > again.log 2>&1 & again=$!\n\
+        : > go\n\
+        until cstat \"$job\" > state 2>&1; do sleep 0.1; done\n\
+        csub --wait -Q -- true; code=$?\n\
+        until chist --no-header --format state \"$job\" | grep .; do sleep 0.1; done\n\
+        kill $again; wait $again; exit $code";
+    let output = run::run(&mut dev.command(&["-N", "2", "-q"], &["sh", "-c", script])).expect(0);
+    assert_eq!(output.out.trim(), "completed", "{output:?}");
+    dev.nothing_is_left();
+}
