@@ -105,3 +105,20 @@ fn gpus_of_tasks_and_nodes() {
     let got = run(&c, "srun -n3 --gpus-per-task=1 printenv SLURM_NNODES").expect(0);
     assert_eq!(got.out, "2\n2\n2\n");
 }
+
+#[test]
+fn features_that_are_preferred() {
+    let c = cluster(3);
+    run(&c, "scontrol update nodename=n3 features=fast").expect(0);
+    let told = "echo $SLURM_JOB_NODELIST";
+    assert_eq!(batch(&c, "-N1 --prefer=fast", told), "n3\n");
+    assert_eq!(batch(&c, "-N2 --prefer=fast", told), "n[1,3]\n");
+    assert_eq!(batch(&c, "-N3 --prefer=fast", told), "n[1-3]\n");
+    assert_eq!(batch(&c, "-N1", told), "n1\n");
+    run(&c, "sbatch -H --prefer=fast --wrap true").expect(0);
+    assert_eq!(run(&c, "squeue -h -O prefer:.6").out, "  fast\n");
+    let said = run(&c, "sbatch --prefer=slow --wrap true");
+    let want = "sbatch: error: Batch job submission failed: \
+                Invalid preferred feature specification\n";
+    assert_eq!((said.code, said.err.as_str()), (1, want));
+}

@@ -337,6 +337,10 @@ fn listed_steps(
     which: &[String],
     look: &Look,
 ) -> Result<u8, Failed> {
+    if let Some(word) = which.iter().find(|word| !step_report::is_step(word)) {
+        error(context, &format!("Invalid job_step id: {word}.??"));
+        return Err(exit::FAILED);
+    }
     let layout = step_report::layout(query);
     let steps = running_steps(context, chosen, which)?;
     for complaint in report::complaints(&layout) {

@@ -167,12 +167,21 @@ fn gres(request: &ResourceRequest) -> String {
     all.join(",")
 }
 
+fn either(groups: &[Vec<String>]) -> String {
+    let each: Vec<String> = groups.iter().map(|group| group.join("&")).collect();
+    each.join("|")
+}
+
+/// What is taken first: nodes, features, sets.
+pub(crate) fn preferred(request: &ResourceRequest) -> String {
+    let features = Some(either(&request.prefer_features)).filter(|text| !text.is_empty());
+    let all = request.prefer.iter().cloned().chain(features);
+    let all: Vec<String> = all.chain(request.sets.iter().cloned()).collect();
+    all.join(",")
+}
+
 /// `a&b`, `a&(b|c&d)`, `[rack1|rack2]`.
 fn constraint(request: &ResourceRequest) -> String {
-    let either = |groups: &[Vec<String>]| {
-        let each: Vec<String> = groups.iter().map(|group| group.join("&")).collect();
-        each.join("|")
-    };
     let mut terms = request.features.clone();
     if !request.any_features.is_empty() {
         let groups = either(&request.any_features);

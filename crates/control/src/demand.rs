@@ -84,9 +84,9 @@ impl Controller {
             per_node,
             exclusive: request.exclusive || queue.spec.exclusive,
             counted: self.counted(request, &allowed),
+            tiers: self.tiers(request, &allowed)?,
             allowed,
             required: self.mask(&request.require)?,
-            tiers: self.tiers(request)?,
         };
         self.fits_somewhere(&demand, queue)?;
         Ok(demand)
@@ -169,12 +169,17 @@ impl Controller {
         Ok(allowed)
     }
 
-    /// Preferred nodes first, then each set in turn.
-    fn tiers(&self, request: &ResourceRequest) -> Result<Vec<NodeMask>, Refusal> {
+    /// Preferred nodes first, then those with preferred features, then each set in turn.
+    fn tiers(
+        &self,
+        request: &ResourceRequest,
+        allowed: &NodeMask,
+    ) -> Result<Vec<NodeMask>, Refusal> {
         let mut tiers = Vec::new();
         if !request.prefer.is_empty() {
             tiers.push(self.mask(&request.prefer)?);
         }
+        tiers.extend(self.preferred(request, allowed));
         for set in &request.sets {
             let nodes = self.config.sets.get(set).ok_or_else(|| {
                 let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();

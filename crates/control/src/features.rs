@@ -61,18 +61,32 @@ impl Controller {
         each.collect()
     }
 
+    /// Those to take first because of their features.
+    pub(crate) fn preferred(
+        &self,
+        request: &ResourceRequest,
+        allowed: &NodeMask,
+    ) -> Option<NodeMask> {
+        let groups = Some(&request.prefer_features).filter(|groups| !groups.is_empty());
+        groups.map(|groups| self.having(allowed, groups))
+    }
+
     /// Refuses features that no node has, as far as all nodes have told.
     fn check_features(&self, request: &ResourceRequest) -> Result<(), Refusal> {
         let counted = request.counted_features.iter().flat_map(|c| &c.any);
         let groups = request.any_features.iter().chain(&request.same_features);
-        let groups = groups.chain(counted);
-        let mut all = request.features.iter().chain(groups.flatten());
-        let nowhere = |name: &&String| !self.nodes.iter().any(|n| n.features.contains(*name));
+        let all = request.features.iter();
+        let all = all.chain(groups.chain(counted).flatten());
+        let all = all.map(|name| (name, About::Feature));
+        let preferred = request.prefer_features.iter().flatten();
+        let mut all = all.chain(preferred.map(|name| (name, About::Preference)));
+        let nowhere =
+            |(name, _): &(&String, About)| !self.nodes.iter().any(|n| n.features.contains(*name));
         let untold = self.nodes.iter().any(Node::is_untold);
         match all.find(nowhere) {
-            Some(name) if !untold => {
+            Some((name, about)) if !untold => {
                 let why = format!("no node has the feature '{name}'");
-                Err(Refusal::new(RefusalCode::NeverFits, why).about(About::Feature))
+                Err(Refusal::new(RefusalCode::NeverFits, why).about(about))
             }
             Some(_) | None => Ok(()),
         }

@@ -226,10 +226,7 @@ impl Controller {
             JobField::Command => text(command(&spec.program)),
             JobField::Workdir => text(spec.workdir.lossy()),
             JobField::Features => text(spec.request.features.join(",")),
-            JobField::Prefer => {
-                let both = [spec.request.prefer.clone(), spec.request.sets.clone()].concat();
-                text(both.join(","))
-            }
+            JobField::Prefer => text(crate::columns::preferred(&spec.request)),
             JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
             JobField::Comment => text(&spec.comment),
             JobField::AdminComment => text(&spec.admin_comment),
@@ -850,7 +847,7 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
         JobField::AdminComment => text(&spec.admin_comment),
         JobField::Reservation => spec.reservation.map_or(Cell::None, |r| number(r.0)),
         JobField::Avoid => text(cosy_model::fold(&spec.request.avoid)),
-        JobField::Prefer => text(spec.request.prefer.join(",")),
+        JobField::Prefer => text(crate::columns::preferred(&spec.request)),
         JobField::Restarts => number(u64::from(row.attempt.0.saturating_sub(1))),
         JobField::Qos
         | JobField::Wckey

@@ -446,7 +446,9 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         ("queues", spec.queues.len(), limits::DEPENDENCIES),
         (
             "groups of features",
-            features_in(&spec.request.any_features).max(features_in(&spec.request.same_features)),
+            features_in(&spec.request.any_features)
+                .max(features_in(&spec.request.same_features))
+                .max(features_in(&spec.request.prefer_features)),
             limits::DEPENDENCIES,
         ),
         (

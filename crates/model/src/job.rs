@@ -102,6 +102,9 @@ pub struct ResourceRequest {
     /// So many nodes of each kind; a node counts for one of them (`[a*2&b*1]`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted_features: Vec<CountedFeatures>,
+    /// Nodes that have all of one of these groups are taken first, after those named (soft).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefer_features: Vec<Vec<String>>,
     /// Nodes that the job must get (hard).
     #[serde(default)]
     pub require: Vec<String>,
@@ -138,6 +141,7 @@ impl Default for ResourceRequest {
             any_features: Vec::new(),
             same_features: Vec::new(),
             counted_features: Vec::new(),
+            prefer_features: Vec::new(),
             require: Vec::new(),
             avoid: Vec::new(),
             prefer: Vec::new(),

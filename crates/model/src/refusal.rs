@@ -47,6 +47,8 @@ pub enum About {
     License,
     /// A feature that no node has.
     Feature,
+    /// A preferred feature that no node has.
+    Preference,
     /// A node that is not there, or may not be used.
     Node,
     /// A number of nodes.

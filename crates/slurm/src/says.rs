@@ -29,6 +29,8 @@ pub const NODE_CONFIG: &str = "Requested node configuration is not available";
 pub const NODE_COUNT: &str = "Node count specification invalid";
 /// A feature that no node has.
 pub const NO_FEATURE: &str = "Invalid feature specification";
+/// No node has a feature that is preferred.
+pub const NO_PREFERENCE: &str = "Invalid preferred feature specification";
 /// A queue that takes no jobs.
 pub const PARTITION_DOWN: &str = "Required partition not available (inactive or drain)";
 /// A job that waits already.
@@ -124,6 +126,7 @@ pub const fn about_change(about: About) -> Option<&'static str> {
     match about {
         About::License => Some("Invalid license specification"),
         About::Feature => Some(NO_FEATURE),
+        About::Preference => Some(NO_PREFERENCE),
         About::Node => Some(NO_NODE),
         About::NodeCount => Some(NODE_COUNT),
         About::Tasks | About::Cores | About::Memory | About::Disk => Some(NODE_CONFIG),

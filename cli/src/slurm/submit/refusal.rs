@@ -63,6 +63,7 @@ const fn sentence(about: About) -> Option<&'static str> {
     match about {
         About::License => Some(gres::INVALID_LICENSE),
         About::Feature => Some(says::NO_FEATURE),
+        About::Preference => Some(says::NO_PREFERENCE),
         About::Dependency => Some(depend::INVALID),
         About::Reservation => Some(says::NO_RESERVATION),
         About::Array => Some(array::INVALID),

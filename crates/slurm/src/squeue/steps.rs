@@ -43,6 +43,14 @@ impl Step {
     }
 }
 
+/// Whether a word names steps: `12`, `12.0`, `12_3.batch`.
+pub fn is_step(word: &str) -> bool {
+    let job = word.split_once('.').map_or(word, |(job, _)| job);
+    let (id, task) = job.split_once('_').unwrap_or((job, "0"));
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    number(id) && number(task)
+}
+
 /// The columns that are asked for.
 pub fn layout(query: &Query) -> Layout<StepField> {
     match &query.format {
@@ -117,6 +125,18 @@ fn cell(field: StepField, step: &Step, look: &Look, cluster: &str, out: &mut Str
 mod tests {
     use super::*;
     use crate::stamp::{StampForm, Stamps};
+
+    #[test]
+    fn names_of_steps() {
+        let check = |word: &str, want| assert_eq!(is_step(word), want, "{word}");
+        check("12", true);
+        check("12.0", true);
+        check("12_3.batch", true);
+        check("foo", false);
+        check("", false);
+        check("1_.0", false);
+        check("1_[1-2].0", false);
+    }
 
     #[test]
     fn as_captured() {

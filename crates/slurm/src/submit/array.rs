@@ -18,7 +18,15 @@ pub fn read(text: &str) -> Result<ArraySpec, Fault> {
         None => text,
     };
     let text = text.strip_suffix('%').unwrap_or(text);
-    text.parse().map_err(|_| Fault::refusal(INVALID))
+    let refuse = || Fault::refusal(INVALID);
+    // A step is of a range.
+    if text
+        .split(',')
+        .any(|part| part.contains(':') && !part.contains('-'))
+    {
+        return Err(refuse());
+    }
+    text.parse().map_err(|_| refuse())
 }
 
 #[cfg(test)]
@@ -39,6 +47,8 @@ mod tests {
         check("1-2%", Some((&[1, 2], None)));
         check("1,1", Some((&[1], None)));
         check("5-1", None);
+        check("1:2", None);
+        check("1-3,5:2", None);
         check("foo", None);
         check("", None);
         check("1-99999999", None);

@@ -6,6 +6,7 @@
 //! brackets what is counted is one kind of nodes, which have all of it.
 
 use super::Fault;
+use crate::says::NO_PREFERENCE;
 use cosy_model::job::CountedFeatures;
 use cosy_model::limits::{COMMENT_BYTES, COUNTED_FEATURES, NAME_BYTES};
 
@@ -58,6 +59,23 @@ pub fn read(text: &str) -> Result<Features, Fault> {
         features.any = groups;
     }
     Ok(features)
+}
+
+/// Reads what `--prefer` has: `a&b`, `a|b`, groups of which a node has one whole. Numbers of
+/// nodes, and the same group for all nodes, would be no preference.
+///
+/// # Errors
+/// [`NO_PREFERENCE`].
+pub fn preferred(text: &str) -> Result<Vec<Vec<String>>, Fault> {
+    let refuse = || Fault::refusal(NO_PREFERENCE);
+    let read = read(text).map_err(|_| refuse())?;
+    if !read.same.is_empty() || !read.counted.is_empty() {
+        return Err(refuse());
+    }
+    Ok(match read.all.is_empty() {
+        true => read.any,
+        false => vec![read.all],
+    })
 }
 
 /// A disjunction of conjunctions.
@@ -250,6 +268,28 @@ mod tests {
         }
         check(&"(".repeat(100), None);
         check(&"(a|b)&".repeat(10), None);
+    }
+
+    #[test]
+    fn preferences() {
+        let check = |text: &str, want: Option<&[&[&str]]>| {
+            let got = preferred(text).ok();
+            let want: Option<Vec<Vec<&str>>> =
+                want.map(|groups| groups.iter().map(|g| g.to_vec()).collect());
+            let got: Option<Vec<Vec<&str>>> = got.as_ref().map(|groups| {
+                let words = groups
+                    .iter()
+                    .map(|g| g.iter().map(String::as_str).collect());
+                words.collect()
+            });
+            assert_eq!(got, want, "{text}");
+        };
+        check("a", Some(&[&["a"]]));
+        check("a&b", Some(&[&["a", "b"]]));
+        check("a|b&c", Some(&[&["a"], &["b", "c"]]));
+        check("a*2", None);
+        check("[a|b]", None);
+        check("a&", None);
     }
 
     proptest! {

@@ -182,6 +182,7 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         Some(text) => constraint::read(text)?,
         None => constraint::Features::default(),
     };
+    let preferred = wishes.prefer.as_deref().map(constraint::preferred);
     let mut request = ResourceRequest {
         nodes,
         max_nodes,
@@ -197,6 +198,7 @@ pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
         any_features: features.any,
         same_features: features.same,
         counted_features: features.counted,
+        prefer_features: preferred.transpose()?.unwrap_or_default(),
         require,
         avoid,
         ..ResourceRequest::default()

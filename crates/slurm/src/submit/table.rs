@@ -628,7 +628,7 @@ pub static TABLE: [Entry; 150] = [
         "prefer",
         Value,
         "=LIST",
-        PLACED,
+        Done,
         "features to take first",
     ),
     long(

@@ -309,26 +309,41 @@ impl Reader<'_> {
         let day = self.small()?;
         let date = Date::new(i16::try_from(year).ok()?, month, day).ok()?;
         self.set_date(date, Given::Whole)?;
-        if self.byte(b'T') || self.byte(b't') || self.byte(b'-') {
-            let hour = self.small()?;
-            if self.peek() != Some(b':') {
-                return None;
-            }
-            return self.time_of_day(hour);
+        if self.byte(b'T') || self.byte(b't') {
+            return self.hour_and_minute();
+        }
+        self.dashed_time()
+    }
+
+    /// `-HH:MM[:SS]` behind a date, or nothing.
+    fn dashed_time(&mut self) -> Option<()> {
+        let digit = self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit);
+        if digit && self.byte(b'-') {
+            return self.hour_and_minute();
         }
         Some(())
     }
 
-    /// `/DD[/YY]` or `.DD[.YY]` behind the month.
+    fn hour_and_minute(&mut self) -> Option<()> {
+        let hour = self.small()?;
+        if self.peek() != Some(b':') {
+            return None;
+        }
+        self.time_of_day(hour)
+    }
+
+    /// `/DD[/YY]` or `.DD[.YY]` behind the month; perhaps a time behind a dash.
     fn month_day(&mut self, month: i8) -> Option<()> {
         let mark = self.peek()?;
         self.at += 1;
         let day = self.small()?;
         if !self.byte(mark) {
-            return self.this_year(month, day);
+            self.this_year(month, day)?;
+        } else {
+            let (year, count) = self.digits(4)?;
+            self.with_year(year, count, month, day)?;
         }
-        let (year, count) = self.digits(4)?;
-        self.with_year(year, count, month, day)
+        self.dashed_time()
     }
 
     /// `MMDD` or `MMDDYY`.
@@ -447,6 +462,8 @@ mod tests {
         check("122526", Ahead, "2026-12-25T00:00:00");
         check("12/25", Ahead, "2026-12-25T00:00:00");
         check("12/25/27 8:00", Ahead, "2027-12-25T08:00:00");
+        check("12/25/27-8:00", Ahead, "2027-12-25T08:00:00");
+        check("12/25-8:00:01", Ahead, "2026-12-25T08:00:01");
         check("uts10", Keep, "1970-01-01T00:00:10");
     }
 

@@ -127,6 +127,8 @@ pub struct Wishes {
     pub licenses: Option<String>,
     /// `--constraint`, as text.
     pub constraint: Option<String>,
+    /// `--prefer`, as text.
+    pub prefer: Option<String>,
     /// `--nodelist`, as text; a host list or, with a `/`, a file.
     pub nodelist: Option<String>,
     /// `--nodefile`.
@@ -248,6 +250,7 @@ impl Wishes {
             "dependency" => &mut self.dependency,
             "licenses" => &mut self.licenses,
             "constraint" => &mut self.constraint,
+            "prefer" => &mut self.prefer,
             "gres" => &mut self.gres,
             "gpus" => &mut self.gpus,
             "gpus-per-node" => &mut self.gpus_per_node,
@@ -260,7 +263,7 @@ impl Wishes {
             _ => return false,
         };
         let text = found.text();
-        let means_none = matches!(found.name, "array" | "dependency" | "constraint");
+        let means_none = matches!(found.name, "array" | "dependency" | "constraint" | "prefer");
         *slot = Some(text).filter(|text| !(means_none && text.is_empty()));
         true
     }
