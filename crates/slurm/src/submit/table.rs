@@ -636,8 +636,8 @@ pub static TABLE: [Entry; 150] = [
         "priority",
         Value,
         "=N",
-        Accepted("the queue's order decides"),
-        "place in the queue (administrators)",
+        Done,
+        "place in the queue (by administrators; of no effect for others)",
     ),
     long(
         ALL,
