@@ -443,7 +443,7 @@ fn a_session_led_from_outside_of_the_namespace() {
         let done = inside(line);
         assert_eq!(done.code, 0, "{line}: {done:?}");
     }
-    let shown = shell(&c, "scontrol show job 1").out;
+    let shown = shell(&c, "scontrol show job 0").out;
     let mut lines = shown.lines().filter(|l| l.contains("AllocNode:Sid="));
     let line = lines.next().unwrap_or_default();
     assert!(line.ends_with(":0"), "{shown}");

@@ -55,7 +55,8 @@ impl Session<'_> {
     }
 
     pub(super) fn show_jobs(&self, ids: &[String]) -> u8 {
-        if ids.is_empty() {
+        // Observed: 0 stands for all jobs, too.
+        if ids.is_empty() || ids == ["0"] {
             return self.all_jobs();
         }
         let mut code = exit::OK;
