@@ -394,6 +394,7 @@ impl Node {
     pub fn order_prepare(&mut self, allocation: Box<Allocation>) {
         let key = allocation.key;
         if self.attempts.contains_key(&key) {
+            self.shrink(&allocation);
             return self.report_again(key);
         }
         if let Err(reason) = self.admit(&allocation) {
@@ -407,6 +408,25 @@ impl Node {
                 self.prepare(key, Next::Report);
             }
         }
+    }
+
+    /// On the first node of a job that has given nodes back: no step goes there any more.
+    /// Nothing of it is kept in the spool, the controller says it again at each registration.
+    fn shrink(&mut self, allocation: &Allocation) {
+        let Some(attempt) = self.attempts.get(&allocation.key) else {
+            return;
+        };
+        let known = attempt.allocation.as_ref().map_or(0, |a| a.parts.len());
+        if allocation.parts.is_empty() || allocation.parts.len() >= known {
+            return;
+        }
+        if let Err(why) = self.admit(allocation) {
+            return tracing::warn!(job = %allocation.key.job, "fewer nodes refused: {why}");
+        }
+        if let Some(attempt) = self.attempts.get_mut(&allocation.key) {
+            attempt.allocation = Some(Arc::new(allocation.clone()));
+        }
+        self.steps.shrink(allocation);
     }
 
     /// A program to start.

@@ -35,7 +35,13 @@ impl Controller {
             mail: change.mail.clone(),
             time_limit: change.time_limit,
             at_once: change.at_once,
+            nodes: change.nodes,
+            keep_nodes: change.keep_nodes.clone(),
             ..JobChange::default()
+        };
+        let left = match *change == fine {
+            true => self.nodes_left(id, change)?,
+            false => None,
         };
         let over = job.run().is_none_or(|run| run.after.is_some());
         if *change != fine || over && change.time_limit.is_some() {
@@ -50,6 +56,9 @@ impl Controller {
         }
         if let Some(limit) = change.time_limit {
             self.limit_running(caller, id, limit)?;
+        }
+        if let Some(left) = left {
+            self.leave_nodes(now, caller, id, &left);
         }
         self.rewrite(id, change);
         self.save_job(id);
@@ -68,6 +77,7 @@ impl Controller {
         // Its name may be one that others wait for.
         let change = JobChange {
             at_once: None,
+            nodes: None, // should it run again, then as at first
             ..change.clone()
         };
         apply(&mut spec, &change);

@@ -214,7 +214,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
 fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
     let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<&Part>)> = BTreeMap::new();
     for job in it.jobs.values() {
-        for part in job.run().into_iter().flat_map(|r| &r.parts) {
+        for part in job.run().into_iter().flat_map(|run| run.all_parts()) {
             if part.step == PartStep::Released {
                 continue;
             }

@@ -172,6 +172,10 @@ pub(crate) struct Run {
     pub suspended_for: Span,
     /// Stopped only until it has its cores again.
     pub resuming: bool,
+    /// Nodes that it gives back while it goes on, until they are clean.
+    pub leaving: Vec<Part>,
+    /// When it has given nodes back last.
+    pub resized: Option<Time>,
     /// When it waits again, it is held.
     pub hold_after: Option<HeldBy>,
     /// Nodes whose loss ends it.
@@ -336,6 +340,8 @@ impl Run {
             suspended: self.suspended,
             suspended_for: self.suspended_for,
             resuming: self.resuming,
+            leaving: self.leaving.iter().map(part).collect(),
+            resized: self.resized,
             hold_after: self.hold_after.is_some(),
             special_after: self.hold_after == Some(HeldBy::Special),
             lost: self.lost.iter().map(|node| names(*node)).collect(),
@@ -382,7 +388,7 @@ impl Run {
     }
 
     fn shares_of(&self, amounts: impl Fn(&Part) -> &Amounts) -> Vec<NodeShare> {
-        let held = self.parts.iter().filter(|p| p.step != PartStep::Released);
+        let held = self.all_parts().filter(|p| p.step != PartStep::Released);
         let share = |p: &Part| NodeShare {
             node: p.node,
             tasks: p.tasks,
@@ -396,12 +402,23 @@ impl Run {
         self.parts.iter().any(|part| part.kept.is_some())
     }
 
+    /// Its nodes and those that it gives back.
+    pub fn all_parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().chain(&self.leaving)
+    }
+
+    /// It gives that node back while it goes on.
+    pub fn leaves(&self, node: NodeId) -> bool {
+        self.leaving.iter().any(|p| p.node == node)
+    }
+
     pub fn part(&self, node: NodeId) -> Option<&Part> {
-        self.parts.iter().find(|p| p.node == node)
+        self.all_parts().find(|p| p.node == node)
     }
 
     pub fn part_mut(&mut self, node: NodeId) -> Option<&mut Part> {
-        self.parts.iter_mut().find(|p| p.node == node)
+        let mut all = self.parts.iter_mut().chain(&mut self.leaving);
+        all.find(|p| p.node == node)
     }
 
     pub fn first(&self) -> Option<NodeId> {

@@ -85,6 +85,8 @@ impl Controller {
             suspended: None,
             suspended_for: Span::ZERO,
             resuming: false,
+            leaving: Vec::new(),
+            resized: None,
             hold_after: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),

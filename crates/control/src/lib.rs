@@ -50,6 +50,7 @@ mod queues;
 mod report;
 mod request;
 mod reserve;
+mod resize;
 mod restore;
 mod settings;
 mod show;

@@ -29,6 +29,10 @@ impl Controller {
                 continue;
             };
             if let Some(run) = job.run_mut() {
+                if run.leaves(id) && run.after.is_none() {
+                    self.give_back(now, job_id, id);
+                    continue;
+                }
                 run.note_lost(id);
             }
             let started = job.run().and_then(|r| r.started);

@@ -159,6 +159,12 @@ pub struct RunRow {
     /// Stopped only until it has its cores again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resuming: bool,
+    /// Nodes that it gives back while it goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<PartRow>,
+    /// When it has given nodes back last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resized: Option<Time>,
     /// When it waits again, it is held.
     #[serde(default)]
     pub hold_after: bool,

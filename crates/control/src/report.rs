@@ -166,6 +166,9 @@ impl Controller {
         if failure.drain {
             self.drain_by_itself(now, id, &failure.reason);
         }
+        if self.gives_back(key.job, id) {
+            return self.give_back(now, key.job, id);
+        }
         let attended = self.jobs.get(&key.job).is_some_and(|j| j.spec().attended);
         let after = if failure.drain && !attended {
             AfterRun::Requeue
@@ -217,6 +220,9 @@ impl Controller {
         let requeues = job.submitted.runs_again(true);
         let deadline = job.spec().deadline;
         let Some(run) = job.run_mut() else { return };
+        if run.leaves(id) {
+            return self.give_back(now, key.job, id);
+        }
         if end.cause == EndCause::NodeLost {
             run.note_lost(id);
         }
@@ -256,7 +262,7 @@ impl Controller {
         let Some(run) = job.run() else { return };
         let launched = run.launched;
         let first = run.first();
-        let parts: Vec<(NodeId, PartStep)> = run.parts.iter().map(|p| (p.node, p.step)).collect();
+        let parts: Vec<(NodeId, PartStep)> = run.all_parts().map(|p| (p.node, p.step)).collect();
         let several = parts.len() > 1;
         for (node, step) in parts {
             if step == PartStep::Released {
@@ -310,7 +316,8 @@ impl Controller {
         let gpus = part.gpus.clone();
         let devices = part.devices.clone();
         let cores = part.held_cores().to_vec();
-        let last = run.parts.iter().all(|p| p.step == PartStep::Released);
+        run.leaving.retain(|p| p.step != PartStep::Released);
+        let last = run.all_parts().all(|p| p.step == PartStep::Released);
         let on = &mut self.nodes[node.index()];
         on.cores.give(&cores);
         on.devices.give(&gpus, &devices);
@@ -601,6 +608,7 @@ impl Controller {
         }
         self.order_awaiting(now, id);
         self.repeat_suspensions(id);
+        self.repeat_resizes(now, id);
     }
 
     fn take_inventory(&mut self, now: Time, id: NodeId, item: &InventoryItem) {
@@ -621,7 +629,8 @@ impl Controller {
                     .jobs
                     .get(&key.job)
                     .is_some_and(|j| j.submitted.is_held());
-                match (over, held) {
+                let leaves = self.gives_back(key.job, id);
+                match (over || leaves, held && !leaves) {
                     (true, true) => self.order_end_held(key.job, id),
                     (true, false) => self.order(id, |node| NodeOrder::Release { key, node }),
                     (false, _) => {}
@@ -658,6 +667,9 @@ impl Controller {
         let Some(part) = run.part(id) else { return };
         if part.step == PartStep::Released {
             return;
+        }
+        if run.leaves(id) {
+            return self.give_back(now, job_id, id);
         }
         let rebooted = part.boot_id != boot;
         let was_there = part.step == PartStep::Ready || run.started.is_some();
@@ -712,6 +724,10 @@ impl Controller {
             let ordered = run.part(id).is_some_and(|p| p.step == PartStep::Ordered);
             let first = run.first() == Some(id) && !job.submitted.is_held();
             let several = run.parts.len() > 1;
+            if run.resized.is_some() && run.after.is_none() && run.first() == Some(id) {
+                self.order_prepare_on(job_id, id, user);
+                continue;
+            }
             match (open && ordered, first) {
                 (true, true) if several => self.launch_when_ready(now, job_id),
                 (true, true) => self.order_launch(job_id, user),

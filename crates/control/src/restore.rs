@@ -7,7 +7,9 @@ use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted}
 use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
-use crate::record::{HeldBy, JobRow, Loaded, NodeRow, OwnQueue, RunRow, StepUse, SubmissionRow};
+use crate::record::{
+    HeldBy, JobRow, Loaded, NodeRow, OwnQueue, PartRow, RunRow, StepUse, SubmissionRow,
+};
 use crate::reserve::LoadedReservations;
 use cosy_model::node::AttemptKey;
 use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, User, WaitReason};
@@ -246,9 +248,10 @@ impl Controller {
         }
     }
 
-    fn load_run(&mut self, id: JobId, row: RunRow) {
+    /// The shares of nodes out of a row; what is not given back is held again.
+    fn load_parts(&mut self, id: JobId, rows: Vec<PartRow>) -> Vec<Part> {
         let mut parts = Vec::new();
-        for part in row.parts {
+        for part in rows {
             let Some(node) = self.node_ids.get(&part.node).copied() else {
                 continue; // the node was taken out of the configuration
             };
@@ -276,11 +279,18 @@ impl Controller {
                 },
             });
         }
+        parts
+    }
+
+    fn load_run(&mut self, id: JobId, row: RunRow) {
+        let parts = self.load_parts(id, row.parts);
+        let leaving = self.load_parts(id, row.leaving);
         let clearance = self.config.policy.clearance;
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if parts.iter().all(|p| p.step == PartStep::Released) {
+        let mut all = parts.iter().chain(&leaving);
+        if all.all(|p| p.step == PartStep::Released) {
             job.phase = Phase::Waiting(Some(WaitReason::Fresh));
             return;
         }
@@ -308,6 +318,8 @@ impl Controller {
             suspended: row.suspended,
             suspended_for: row.suspended_for,
             resuming: row.resuming,
+            leaving,
+            resized: row.resized,
             hold_after: HeldBy::after_requeue(row.hold_after, row.special_after),
             lost: lost.collect(),
             steps: StepUse::default(),

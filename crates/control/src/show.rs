@@ -312,7 +312,8 @@ impl Controller {
             | JobField::GpuIds
             | JobField::Allocated
             | JobField::SuspendedFor
-            | JobField::SuspendedSince => match row {
+            | JobField::SuspendedSince
+            | JobField::Resized => match row {
                 Row::Live(job) | Row::Fold(job, ..) => self.live_cell(now, job, field),
                 Row::Ended(row, submitted) => ended_cell(row, submitted, field),
             },
@@ -339,6 +340,10 @@ impl Controller {
             JobField::SuspendedFor => run.map_or(Cell::None, |r| Cell::Number(r.suspended_for.0)),
             JobField::SuspendedSince => match run.and_then(|r| r.suspended) {
                 Some(since) => Cell::Number(since.0),
+                None => Cell::None,
+            },
+            JobField::Resized => match run.and_then(|r| r.resized) {
+                Some(at) => Cell::Number(at.0),
                 None => Cell::None,
             },
             JobField::DerivedExitCode => {
@@ -700,6 +705,10 @@ fn ended_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) ->
         | JobField::GpuIds => run.map_or(Cell::None, |run| held_cell(&held_of_row(run), field)),
         JobField::Begin => asked_cell(submitted, field),
         JobField::SuspendedFor => run.map_or(Cell::None, |r| Cell::Number(r.suspended_for.0)),
+        JobField::Resized => match run.and_then(|r| r.resized) {
+            Some(at) => Cell::Number(at.0),
+            None => Cell::None,
+        },
         JobField::DerivedExitCode => Cell::Number(i64::from(row.derived.0)),
         JobField::DerivedSignal => Cell::Number(i64::from(row.derived.1)),
         JobField::Allocated => run.map_or(Cell::None, |r| Cell::Number(r.allocated.0)),

@@ -384,6 +384,13 @@ impl Controller {
         if !job.is_waiting() {
             return self.change_running(now, caller, id, change);
         }
+        if change.keep_nodes.is_some() {
+            let why = format!(
+                "job {} waits and has no nodes yet: say which it must have",
+                self.name_of(id)
+            );
+            return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
+        }
         self.may_prioritize(caller, job, change)?;
         let old = job.submitted.clone();
         let mut spec = old.spec.clone();

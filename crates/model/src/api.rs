@@ -330,6 +330,8 @@ job_fields! {
     SuspendedFor = "suspended_for", Span;
     /// Since when it is suspended.
     SuspendedSince = "suspended_since", Time;
+    /// When it gave nodes back last.
+    Resized = "resized", Time;
     /// A command stays with it.
     Attended = "attended", Flag;
     /// Signal before its limit: `10@60`, with `B:` before it when only for the script.
@@ -597,6 +599,10 @@ pub struct JobChange {
     pub workdir: Option<OsText>,
     /// Mail.
     pub mail: Option<crate::job::MailRequest>,
+    /// The nodes that a running job keeps; it gives the others back. `nodes` of a running job
+    /// says how many, the first ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_nodes: Option<Vec<String>>,
 }
 
 /// What to do with nodes.

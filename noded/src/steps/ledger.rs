@@ -58,6 +58,43 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
         &self.parts
     }
 
+    /// The job has only these nodes left. Gives back those of the steps that wait that never
+    /// fit there, each with the reason.
+    pub fn shrink(&mut self, parts: Vec<JobPart>) -> Vec<(W, String)> {
+        let name = |part: &JobPart| part.peer.node.clone();
+        let now: BTreeMap<String, usize> = parts.iter().map(name).zip(0..).collect();
+        let places: Vec<Option<usize>> = self
+            .parts
+            .iter()
+            .map(|part| now.get(&part.peer.node).copied())
+            .collect();
+        let place = |at: usize| places.get(at).copied().flatten();
+        let mut held = vec![Held::default(); parts.len()];
+        for (at, old) in std::mem::take(&mut self.held).into_iter().enumerate() {
+            if let Some(at) = place(at) {
+                held[at] = old;
+            }
+        }
+        for takes in self.running.values_mut() {
+            let kept = std::mem::take(takes).into_iter();
+            *takes = kept.filter_map(|(at, h)| Some((place(at)?, h))).collect();
+        }
+        (self.held, self.parts) = (held, parts);
+        self.dismiss_misfits()
+    }
+
+    /// Takes out the steps that wait and never fit.
+    fn dismiss_misfits(&mut self) -> Vec<(W, String)> {
+        let mut misfits = Vec::new();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match place(self.shape(), &self.held, waiting.what.as_ref()) {
+                Err(Misfit::Never(why)) => misfits.push((waiting.what, why)),
+                Err(Misfit::NotNow(_)) | Ok(_) => self.waiting.push_back(waiting),
+            }
+        }
+        misfits
+    }
+
     /// What becomes of a step that comes now; `Start` is not yet noted ([`Ledger::take`]).
     pub fn judge(&self, spec: &StepSpec) -> Verdict {
         if self.running.len() + self.waiting.len() >= limits::STEPS_AT_ONCE {
@@ -215,6 +252,27 @@ mod tests {
         assert!(ledger.leave(second).is_some());
         assert!(ledger.leave(second).is_none());
         assert!(ledger.take_next().is_none());
+    }
+
+    #[test]
+    fn fewer_nodes_keep_what_runs_there() {
+        let nodes = ["n1", "n2", "n3"].map(|name| part(name, 4));
+        let mut ledger: Ledger<Asked> = Ledger::new(JobId(12), nodes.to_vec(), 1);
+        assert!(start(&mut ledger, 0, 12));
+        ledger.wait(asked(12));
+        ledger.wait(asked(3));
+        let left = [nodes[0].clone(), nodes[2].clone()];
+        let gone = ledger.shrink(left.to_vec());
+        let gone: Vec<Option<u32>> = gone.iter().map(|(w, _)| w.0.tasks).collect();
+        assert_eq!(gone, [Some(12)], "it never fits on eight cores");
+        assert_eq!(ledger.held.iter().map(|h| h.cores).sum::<u32>(), 8);
+        assert!(ledger.take_next().is_none());
+        ledger.give_back(StepId(0));
+        let (next, placed) = ledger.take_next().unwrap();
+        assert_eq!(next.0.tasks, Some(3));
+        ledger.take(StepId(1), placed.takes);
+        ledger.give_back(StepId(1));
+        assert_eq!(ledger.held, [Held::default(), Held::default()]);
     }
 
     proptest! {

@@ -21,7 +21,7 @@ use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
 use cosy_model::node::{Allocation, AttemptKey, NodeReport};
 use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec};
-use cosy_model::{JobId, Time};
+use cosy_model::{JobId, RefusalCode, Time};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
@@ -281,6 +281,25 @@ impl Steps {
             }
         }
         self.serve_pending(key.job);
+    }
+
+    /// The job has only these nodes left. Steps that wait for more than there is now are
+    /// refused.
+    pub fn shrink(&mut self, allocation: &Allocation) {
+        let Some(job) = self.jobs.get_mut(&allocation.key) else {
+            return;
+        };
+        job.allocation = Arc::new(allocation.clone());
+        let (Some(first), Some(parts)) = (&mut job.first, parts_of(allocation)) else {
+            return;
+        };
+        for (waiter, why) in first.ledger.shrink(parts) {
+            if let Some(watch) = &waiter.watch {
+                watch.abort();
+            }
+            waiter.connection.refuse(RefusalCode::NeverFits, why);
+        }
+        self.start_waiting(allocation.key);
     }
 
     pub(super) fn job_of(&self, allocation: &Allocation, since: Time) -> Job {
