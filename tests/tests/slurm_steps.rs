@@ -134,3 +134,34 @@ fn variables_that_srun_sets() {
     let account = "sbatch -H -Q --parsable -A MyAcct --wrap true >/dev/null; squeue -h -o %a";
     check(&c, account, 0, "myacct\n", "");
 }
+
+/// A script gives nodes of its job back, and steps begin on those that are left.
+#[test]
+fn a_job_becomes_smaller_while_it_runs() {
+    let c = Cluster::start(3, Options::default());
+    let text = "srun -N3 -n3 sleep 100 2>/dev/null &\n\
+        until squeue -h -s -j $SLURM_JOB_ID | grep -q '\\.0 '; do sleep 0.05; done\n\
+        scontrol update JobId=$SLURM_JOB_ID NumNodes=2; echo rc=$?\n\
+        . ./slurm_job_${SLURM_JOB_ID}_resize.sh\n\
+        echo $SLURM_NNODES $SLURM_JOB_NODELIST ${SLURM_NTASKS-none} $COSY_TASKS\n\
+        scancel $SLURM_JOB_ID.0; wait\n\
+        srun -l printenv SLURMD_NODENAME | sort\n\
+        srun -N3 true; echo rc=$?\n\
+        scontrol update JobId=$SLURM_JOB_ID NodeList=n2; echo rc=$?\n\
+        scontrol update JobId=$SLURM_JOB_ID NumNodes=3; echo rc=$?\n\
+        scontrol show job $SLURM_JOB_ID | grep -c ResizeTime=";
+    let (job, out) = batch(&c, "-N3 --exclusive", text);
+    let want = format!(
+        "To reset Slurm environment variables, execute\n  \
+         For bash or sh shells:  . ./slurm_job_{job}_resize.sh\n  \
+         For csh shells:         source ./slurm_job_{job}_resize.csh\n\
+         rc=0\n2 n[1-2] none 2\n0: n1\n1: n2\n"
+    );
+    assert!(out.starts_with(&want), "{out}");
+    assert!(out.contains("\nrc=1\nInvalid node name specified"), "{out}");
+    assert!(
+        out.contains("\nNode count specification invalid for job "),
+        "{out}"
+    );
+    assert!(out.ends_with("\nrc=1\n1\n"), "{out}");
+}

@@ -11,6 +11,7 @@ mod others;
 mod partition;
 mod pids;
 mod reserve;
+mod resize;
 mod show;
 mod steer;
 mod update;

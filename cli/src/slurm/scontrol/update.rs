@@ -130,7 +130,10 @@ impl Session<'_> {
                     };
                     refused(why, word)
                 }
-                None => self.tasks_that_ended(&ids, word),
+                None => {
+                    self.leave_scripts(&change, &ids);
+                    self.tasks_that_ended(&ids, word)
+                }
             },
             Ok(_) => refused(says::UNSPECIFIED, word),
             Err(crate::call::CallError::Refused(refusal)) => {
@@ -216,7 +219,9 @@ impl Session<'_> {
             RefusalCode::NeverFits | RefusalCode::QueueLimit if change.nodes.is_some() => {
                 says::NODE_COUNT
             }
-            RefusalCode::Invalid | RefusalCode::NotFound if change.require.is_some() => {
+            RefusalCode::Invalid | RefusalCode::NotFound
+                if change.require.is_some() || change.keep_nodes.is_some() =>
+            {
                 says::NO_NODE
             }
             RefusalCode::WrongState => says::RUNNING,

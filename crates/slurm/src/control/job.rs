@@ -35,6 +35,7 @@ const NAMES: &[&str] = &[
     "MinMemoryNode",
     "MinTmpDiskNode",
     "Nice",
+    "NodeList",
     "NumCPUs",
     "NumNodes",
     "NumTasks",
@@ -170,7 +171,8 @@ fn set(update: &mut Update, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(
         }
         "TimeMin" => change.time_min = Some(limit(text).ok_or_else(|| Mistake::value(key))?),
         "MailType" | "MailUser" => mails(change, key, text)?,
-        "Dependency" | "Features" | "Gres" | "Licenses" | "ReqNodeList" | "ExcNodeList" => {
+        "Dependency" | "Features" | "Gres" | "Licenses" | "NodeList" | "ReqNodeList"
+        | "ExcNodeList" => {
             lists(change, key, text)?;
         }
         "MinTmpDiskNode" => {
@@ -218,6 +220,7 @@ fn lists(change: &mut JobChange, key: &str, text: &str) -> Result<(), Mistake> {
         _ => cosy_model::expand(text).map_err(|_| bad()),
     };
     match key {
+        "NodeList" => change.keep_nodes = Some(hosts()?),
         "ReqNodeList" => change.require = Some(hosts()?),
         "ExcNodeList" => change.avoid = Some(hosts()?),
         "Licenses" => {

@@ -8,6 +8,7 @@ pub mod node;
 pub mod pairs;
 pub mod partition;
 pub mod reservation;
+pub mod resize;
 
 use crate::getopt::{Opt, Takes};
 use crate::table::Row;

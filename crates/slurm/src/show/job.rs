@@ -59,6 +59,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::Deadline,
     JobField::SuspendedFor,
     JobField::SuspendedSince,
+    JobField::Resized,
     JobField::Queue,
     JobField::Queues,
     JobField::SubmitHost,
@@ -207,7 +208,11 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
             stamp(job.time(JobField::Submit), "Unknown"),
             stamp(eligible, "Unknown")
         ))
-        .line(format!("AccrueTime={}", stamp(accrued, "Unknown")))
+        .line(format!("AccrueTime={}", stamp(accrued, "Unknown")));
+    if let Some(resized) = job.time(JobField::Resized) {
+        sheet.line(format!("ResizeTime={}", clock::stamp(resized, zone)));
+    }
+    sheet
         .line(format!(
             "StartTime={} EndTime={} Deadline={}",
             stamp(start, "Unknown"),

@@ -91,6 +91,7 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
             None => put(out, "N/A"),
         },
         Field::Deadline => stamp_or(out, job.time(F::Deadline), look, "N/A"),
+        Field::ResizeTime => stamp_or(out, job.time(F::Resized), look, "N/A"),
         Field::DelayBoot => stamp::short(out, Span(0)),
         Field::DerivedExit => put(out, &exit_text(job.derived_exit())),
         Field::ExitCode => put(out, &exit_text(job.exit())),
@@ -128,7 +129,6 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         | Field::Origin
         | Field::OriginRaw
         | Field::PreemptTime
-        | Field::ResizeTime
         | Field::CoreSpec
         | Field::CpuFreq
         | Field::BoardsPerNode

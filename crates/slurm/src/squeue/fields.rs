@@ -138,7 +138,7 @@ fields! {
     Reboot ' ' ["reboot"] "REBOOT" &[];
     ReqSwitch ' ' ["reqswitch"] "REQ_SWITCH" &[];
     Requeue ' ' ["requeue"] "REQUEUE" &[F::Requeue];
-    ResizeTime ' ' ["resizetime"] "RESIZE_TIME" &[];
+    ResizeTime ' ' ["resizetime"] "RESIZE_TIME" &[F::Resized];
     RestartCount ' ' ["restartcnt"] "RESTART_COUNT" &[F::Restarts];
     ResvPorts ' ' ["resvport"] "RESV_PORT" &[];
     SiblingsActive ' ' ["siblingsactive"] "ACTIVE_SIBLINGS" &[];

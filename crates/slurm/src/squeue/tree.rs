@@ -62,6 +62,7 @@ pub fn needs() -> Vec<F> {
         F::CoreIds,
         F::SuspendedFor,
         F::SuspendedSince,
+        F::Resized,
         F::End,
         F::LatestEnd,
     ];
@@ -318,7 +319,7 @@ fn order(all: &mut Entries, job: &JobView<'_>) {
             ("reboot", false.into()),
             ("required_nodes", text(job, F::Require)),
             ("requeue", job.flag(F::Requeue).into()),
-            ("resize_time", 0.into()),
+            ("resize_time", seconds(job.time(F::Resized))),
             ("restart_cnt", job.count(F::Restarts).into()),
             ("resv_name", reservation(job)),
             ("shared", shared),

@@ -1,0 +1,141 @@
+//! The scripts that `scontrol update` leaves in the working directory when it has made the
+//! job smaller that it was called in: sourced, they set the variables of the job anew.
+//!
+//! Beside Slurm's variables they set Cosy's, from which steps and MPI plugins learn where
+//! they are. Source: scontrol(1), "NumNodes"; files written by 22.05.
+
+use std::fmt::Write;
+
+/// What a job has left.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Left {
+    /// Its nodes as a host list.
+    pub nodes: String,
+    /// How many these are.
+    pub count: u64,
+    /// Cores of each node, `5,1(x2)`.
+    pub cores: String,
+    /// Tasks of each node, `5,1(x2)`.
+    pub tasks: String,
+}
+
+/// One of the files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shell {
+    /// For sh and its like.
+    Sh,
+    /// For csh and its like.
+    Csh,
+}
+
+impl Shell {
+    /// Name of the file.
+    pub fn file(self, job: &str) -> String {
+        let end = match self {
+            Self::Sh => "sh",
+            Self::Csh => "csh",
+        };
+        format!("slurm_job_{job}_resize.{end}")
+    }
+
+    /// What is in it.
+    pub fn text(self, left: &Left) -> String {
+        let (nodes, count) = (format!("\"{}\"", left.nodes), left.count.to_string());
+        let tasks = numbers(&left.tasks);
+        let sum = tasks.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let set = [
+            ("SLURM_NODELIST", nodes.clone()),
+            ("SLURM_JOB_NODELIST", nodes.clone()),
+            ("SLURM_NNODES", count.clone()),
+            ("SLURM_JOB_NUM_NODES", count.clone()),
+            ("SLURM_JOB_CPUS_PER_NODE", format!("\"{}\"", left.cores)),
+            ("COSY_NODES", nodes),
+            ("COSY_NODE_COUNT", count),
+            ("COSY_CORES_BY_NODE", list(&numbers(&left.cores))),
+            ("COSY_TASKS", sum.to_string()),
+            ("COSY_TASKS_BY_NODE", list(&tasks)),
+        ];
+        let unset = ["SLURM_NPROCS", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"];
+        let mut text = String::new();
+        for (name, value) in set {
+            let _ = match self {
+                Self::Sh => writeln!(text, "export {name}={value}"),
+                Self::Csh => writeln!(text, "setenv {name} {value}"),
+            };
+        }
+        for name in unset {
+            let _ = match self {
+                Self::Sh => writeln!(text, "unset {name}"),
+                Self::Csh => writeln!(text, "unsetenv {name}"),
+            };
+        }
+        text
+    }
+}
+
+/// What is said about the two files of a job.
+pub fn note(job: &str) -> String {
+    format!(
+        "To reset Slurm environment variables, execute\n  For bash or sh shells:  . ./{}\n  For csh shells:         source ./{}",
+        Shell::Sh.file(job),
+        Shell::Csh.file(job)
+    )
+}
+
+/// `5,1(x2)` is 5, 1, 1; what is no number is left out.
+fn numbers(text: &str) -> Vec<u64> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (number, times) = part.split_once("(x").unwrap_or((part, "1)"));
+        let times: usize = times.trim_end_matches(')').parse().unwrap_or(1);
+        if let Ok(number) = number.parse::<u64>() {
+            let times = times.min(cosy_model::limits::NODES.saturating_sub(all.len()));
+            all.extend(std::iter::repeat_n(number, times));
+        }
+    }
+    all
+}
+
+fn list(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left() -> Left {
+        Left {
+            nodes: "n[1-3]".to_owned(),
+            count: 3,
+            cores: "5,1(x2)".to_owned(),
+            tasks: "2(x3)".to_owned(),
+        }
+    }
+
+    #[test]
+    fn scripts() {
+        assert_eq!(Shell::Sh.file("7"), "slurm_job_7_resize.sh");
+        let sh = "export SLURM_NODELIST=\"n[1-3]\"\n\
+            export SLURM_JOB_NODELIST=\"n[1-3]\"\n\
+            export SLURM_NNODES=3\n\
+            export SLURM_JOB_NUM_NODES=3\n\
+            export SLURM_JOB_CPUS_PER_NODE=\"5,1(x2)\"\n\
+            export COSY_NODES=\"n[1-3]\"\n\
+            export COSY_NODE_COUNT=3\n\
+            export COSY_CORES_BY_NODE=5,1,1\n\
+            export COSY_TASKS=6\n\
+            export COSY_TASKS_BY_NODE=2,2,2\n\
+            unset SLURM_NPROCS\n\
+            unset SLURM_NTASKS\n\
+            unset SLURM_TASKS_PER_NODE\n";
+        assert_eq!(Shell::Sh.text(&left()), sh);
+        let csh = Shell::Csh.text(&left());
+        assert!(
+            csh.starts_with("setenv SLURM_NODELIST \"n[1-3]\"\n"),
+            "{csh}"
+        );
+        assert!(csh.ends_with("unsetenv SLURM_TASKS_PER_NODE\n"), "{csh}");
+    }
+}
