@@ -393,6 +393,14 @@ impl Writer {
                 self.complete(&mut launch, submission);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
+            Effect::RunProgram {
+                link,
+                mut launch,
+                expiry,
+            } => {
+                self.sign(&mut launch.allocation, expiry);
+                self.hub.order(link, &NodeOrder::Launch(launch));
+            }
             Effect::Passage {
                 link,
                 number,

@@ -11,6 +11,7 @@ mod queues;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod triggers;
 
 use cosy_control::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
@@ -83,6 +84,7 @@ const MIGRATIONS: &[&str] = &[
     flows::TABLES,
     queues::TABLES,
     LIVE,
+    triggers::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -259,6 +261,7 @@ impl Store {
         loaded.answers = self.answers()?;
         self.load_bookings(&mut loaded)?;
         self.load_flows(&mut loaded)?;
+        self.load_triggers(&mut loaded)?;
         Ok(loaded)
     }
 
@@ -664,6 +667,8 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             "INSERT INTO events (seq, at, what, who, object, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![e.seq, e.at.0, e.what, e.who, e.object, e.detail],
         ),
+        Record::Trigger(row) => triggers::write(t, row),
+        Record::TriggerGone(id) => run("DELETE FROM triggers WHERE id = ?1", params![id.0]),
         Record::Reservation(row) => bookings::write_reservation(t, row),
         Record::Account(row) => run(
             "INSERT OR REPLACE INTO accounts (name, row) VALUES (?1, ?2)",

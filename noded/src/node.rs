@@ -617,6 +617,9 @@ impl Node {
 
     /// Steps may run in it from now on; it began then.
     fn open_for_steps(&mut self, key: AttemptKey, since: Time) {
+        if key.job.trigger().is_some() {
+            return; // the program of a trigger has nothing that steps could run on
+        }
         let allocation = self.attempts.get(&key).and_then(|a| a.allocation.clone());
         if let Some(allocation) = allocation {
             self.steps.open(&allocation, since);
@@ -779,6 +782,9 @@ impl Node {
         all.push(OsText(
             [b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat(),
         ));
+        if allocation.key.job.trigger().is_some() {
+            return all; // it is in no job
+        }
         for (name, value) in [
             ("COSY_JOB_ID", allocation.key.job.to_string()),
             ("COSY_JOB_ATTEMPT", allocation.key.attempt.to_string()),
@@ -804,6 +810,9 @@ impl Node {
             "epilog" => &self.config.epilog,
             _ => &self.config.health_check,
         };
+        if key.job.trigger().is_some() {
+            return None; // it may run beside a job of somebody else
+        }
         let attempt = self.attempts.get(&key)?;
         Some(Hook {
             kind,

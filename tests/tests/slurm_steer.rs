@@ -6,7 +6,7 @@
 
 use cosy_model::{JobId, JobState};
 use cosy_tests::shell::submit_text;
-use cosy_tests::{Cluster, Options, Output, run, script};
+use cosy_tests::{Cluster, Options, Output, run, script, wait};
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-2]\"\n\
     default_time = \"1h\"\ndefault_memory_per_core = \"100M\"\n\
@@ -40,6 +40,114 @@ fn held(c: &Cluster, more: &[&str]) -> JobId {
 
 fn show(c: &Cluster, job: JobId) -> String {
     c.run(&["scontrol", "show", "job", &job.to_string()]).out
+}
+
+#[test]
+fn triggers_run_programs() {
+    let options = Options {
+        queues: Some(QUEUES.into()),
+        noded: |_| "prolog = [\"DIR/prolog\"]".into(),
+        ..Options::default()
+    };
+    let mut c = Cluster::prepare(2, options);
+    let prologs = c.dir().join("prologs");
+    let executable = |path: &std::path::Path, text: String| {
+        std::fs::write(path, text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).unwrap();
+    };
+    let prolog = format!("#!/bin/sh\necho $COSY_JOB_ID >> {}\n", prologs.display());
+    executable(&c.dir().join("prolog"), prolog);
+    c.start_cosyd();
+    (0..2).for_each(|at| c.start_noded(at));
+    c.nodes.iter_mut().for_each(|n| n.await_ready());
+    let tell = c.work().join("tell");
+    let told = c.work().join("told");
+    let text = format!(
+        "#!/bin/sh\nsqueue -h -t all -o %i,%t -j ${{2#n*}} >> {0}\necho \"$1 $2 $SLURM_JOB_ID$COSY_JOB_ID\" >> {0}\n",
+        told.display()
+    );
+    executable(&tell, text);
+    let program = format!("{} is", tell.display());
+    let until_told = |want: &str| {
+        wait::until(want, || {
+            let all = std::fs::read_to_string(&told).unwrap_or_default();
+            all.ends_with(&format!("\n{want}\n")).then_some(())
+        });
+    };
+    let out = c.run(&[
+        "sbatch",
+        "--parsable",
+        "-o",
+        "/dev/null",
+        "--wrap",
+        "sleep 600",
+    ]);
+    let job = out.out.trim().to_owned();
+    let of_job = [
+        "strigger", "--set", "-v", "--fini", "-j", &job, "-p", &program,
+    ];
+    check(&c, &of_job, 0, "", "strigger: trigger set\n");
+    let again = "slurm_set_trigger: Duplicate event trigger\n";
+    check(&c, &of_job, 1, "", again);
+    let down = [
+        "strigger",
+        "--set",
+        "--down",
+        "--flags=perm",
+        "--program",
+        &program,
+    ];
+    check(&c, &down, 0, "", "");
+    let user = run::run(std::process::Command::new("id").arg("-un")).out;
+    let line = |id: u64, kind: &str, of: &str, event: &str, flags: &str| {
+        let user = user.trim();
+        format!("{id:>7} {kind:<9} {of:>7} {event:<35}      0 {user:<8} {flags:<5} {program}\n")
+    };
+    let first = line(1, "job", &job, "fini", "");
+    let second = line(2, "node", "*", "down", "PERM");
+    let both = format!("{first}{second}");
+    check(&c, &["strigger", "--get", "-N"], 0, &both, "");
+    check(&c, &["strigger", "--get", "-N", "--down"], 0, &second, "");
+    // What was set is there after a crash of the controller, and what happens meanwhile.
+    c.cosyd.signal(nix::sys::signal::Signal::SIGKILL);
+    c.cosyd.await_end();
+    c.start_cosyd();
+    assert_eq!(c.run(&["scancel", &job]).code, 0);
+    until_told(&format!("is {job} "));
+    let seen = std::fs::read_to_string(&told).unwrap();
+    assert!(seen.starts_with(&format!("{job},CA\n")), "{seen}");
+    wait::until_true("the trigger is used up", || {
+        c.run(&["strigger", "--get", "-N"]).out == second
+    });
+    let set_down = [
+        "scontrol",
+        "update",
+        "nodename=n2",
+        "state=down",
+        "reason=x",
+    ];
+    check(&c, &set_down, 0, "", "");
+    until_told("is n2 ");
+    // Only the job had one: a program may run beside jobs of others.
+    let ran = std::fs::read_to_string(&prologs).unwrap();
+    assert_eq!(ran, format!("{job}\n"));
+    let clear = ["strigger", "--clear", "-v", "--id=2"];
+    check(&c, &clear, 0, "", "strigger: trigger 2 cleared\n");
+    let none = "slurm_clear_trigger: No such process\n";
+    check(&c, &clear, 1, "", none);
+    check(&c, &["strigger", "--clear", "-Q", "--id=2"], 0, "", "");
+    let nowhere = ["strigger", "--set", "--up", "--node=x", "-p", &program];
+    let no_node = "slurm_set_trigger: Invalid node name specified\n";
+    check(&c, &nowhere, 1, "", no_node);
+    let no_program = "strigger: error: Invalid --program value, file not found\n";
+    check(
+        &c,
+        &["strigger", "--set", "--up", "-p/nowhere"],
+        1,
+        "",
+        no_program,
+    );
 }
 
 #[test]

@@ -1,52 +1,26 @@
-//! `strigger`: programs that Slurm's controller runs when something happens.
-//!
-//! There are none here: `cadm events --follow` tells what happens as it happens, and jobs
-//! send mail. A list of them is empty; making or removing one is refused. Source:
-//! strigger(1).
+//! `strigger`: programs that run when something happens to jobs or nodes. Source:
+//! strigger(1), captures.
 
-use super::{error, read};
-use crate::{Context, exit};
-use cosy_slurm::getopt::{Opt, Takes};
-use cosy_slurm::table::Row;
+use super::{error, read, say, words};
+use crate::call::CallError;
+use crate::cluster::SOCKET_VARIABLE;
+use crate::{Context, exit, output, users};
+use cosy_model::api::{Reply, Request};
+use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid};
+use cosy_slurm::says;
+use cosy_slurm::trigger::{Action, Asked, Filter, OPTIONS, asked, list};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 const USAGE: &str = "strigger [--set | --get | --clear] [OPTIONS]";
 
-/// What makes up a trigger is read, so that a command line that is fine is refused for what
-/// it wants and not for how it is written.
-const OPTIONS: &[Row] = &[
-    Row::long_flag("set", "create a trigger: refused, there are none here"),
-    Row::long_flag("get", "get trigger information: a list without lines"),
-    Row::long_flag("clear", "delete a trigger: refused, there are none here"),
-    Row::hidden(Opt::both(b'a', "primary_slurmctld_failure", Takes::Nothing)),
-    Row::hidden(Opt::both(
-        b'A',
-        "primary_slurmctld_resumed_operation",
-        Takes::Nothing,
-    )),
-    Row::hidden(Opt::both(b'c', "backup_controller_failure", Takes::Nothing)),
-    Row::hidden(Opt::both(b'd', "down", Takes::Nothing)),
-    Row::hidden(Opt::both(b'D', "drained", Takes::Nothing)),
-    Row::hidden(Opt::both(b'f', "fini", Takes::Nothing)),
-    Row::hidden(Opt::both(b'F', "fail", Takes::Nothing)),
-    Row::value(b'i', "id", "ID", "only this trigger"),
-    Row::hidden(Opt::both(b'I', "idle", Takes::Nothing)),
-    Row::value(b'j', "jobid", "ID", "only those of this job"),
-    Row::value(b'M', "cluster", "NAME", "cluster: only this one here"),
-    Row::value(b'n', "node", "host", "only those of these nodes").perhaps(),
-    Row::flag(b'N', "noheader", "without the line of titles"),
-    Row::value(b'o', "offset", "SECONDS", "how long before or after"),
-    Row::value(b'p', "program", "PATH", "what to run"),
-    Row::flag(b'Q', "quiet", "say nothing but errors"),
-    Row::hidden(Opt::both(b'r', "reconfig", Takes::Nothing)),
-    Row::hidden(Opt::both(b't', "time", Takes::Nothing)),
-    Row::hidden(Opt::both(b'u', "up", Takes::Nothing)),
-    Row::long_value("flags", "FLAGS", "flags of a trigger"),
-    Row::long_value("user", "NAME", "only those of this user"),
-    Row::flag(b'v', "verbose", "print detailed messages: accepted"),
-    Row::flag(b'V', "version", "say the version, and exit"),
-    Row::long_flag("help", "say what options there are, and exit"),
-    Row::long_flag("usage", "say how it is called, and exit"),
-];
+/// Why it came to nothing.
+enum Failure {
+    /// The command line asks for what cannot be.
+    Line(String),
+    /// The controller says no, to this call.
+    Call(&'static str, CallError),
+}
 
 /// Runs `strigger`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -54,15 +28,129 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    let asked = |name: &str| parsed.found.iter().any(|f| f.name == name);
-    if asked("set") || asked("clear") {
-        let text = "there are no triggers here: 'cadm events --follow' tells what happens";
-        error(context, text);
-        return exit::FAILED;
+    let done = asked(&parsed).map_err(Failure::Line);
+    match done.and_then(|asked| perform(context, &asked)) {
+        Ok(()) => exit::OK,
+        Err(Failure::Line(text)) => {
+            error(context, &text);
+            exit::FAILED
+        }
+        Err(Failure::Call(function, e)) => {
+            say(&format!("{function}: {}", sentence(function, &e)));
+            exit::FAILED
+        }
     }
-    if asked("get") {
-        return exit::OK;
+}
+
+fn perform(context: &Context, asked: &Asked) -> Result<(), Failure> {
+    let tell = |text: &str| {
+        if asked.verbose {
+            say(&format!("{}: {text}", context.program()));
+        }
+    };
+    match &asked.action {
+        Action::Set(spec) => {
+            set(context, spec)?;
+            tell("trigger set");
+        }
+        Action::Get { filter, header } => {
+            let uid = uid_of(filter)?;
+            let all = match context.ask(Request::Triggers) {
+                Ok(Reply::Triggers(all)) => all,
+                Ok(_) => return Err(Failure::Call(GET, CallError::Unexpected)),
+                Err(e) => return Err(Failure::Call(GET, e)),
+            };
+            tell(&format!("Read {} trigger records", all.len()));
+            let chosen = all.into_iter().filter(|info| filter.takes(info, uid));
+            let chosen: Vec<_> = chosen.collect();
+            output::print(&list(&chosen, *header));
+        }
+        Action::Clear(filter) => {
+            let uid = uid_of(filter)?;
+            clear(context, filter, uid, asked.quiet)?;
+            tell(&match (filter.id, filter.job) {
+                (Some(id), _) => format!("trigger {id} cleared"),
+                (None, Some(job)) => format!("triggers for job {job} cleared"),
+                (None, None) => format!("triggers for user {} cleared", uid.unwrap_or_default()),
+            });
+        }
     }
-    error(context, "You must specify --set, --get or --clear");
-    exit::FAILED
+    Ok(())
+}
+
+const SET: &str = "slurm_set_trigger";
+const GET: &str = "slurm_get_triggers";
+const CLEAR: &str = "slurm_clear_trigger";
+
+/// A program that is not there is told now, not when it is needed.
+fn set(context: &Context, spec: &TriggerSpec) -> Result<(), Failure> {
+    let mut path = spec.program.0.split(u8::is_ascii_whitespace);
+    let path = OsStr::from_bytes(path.next().unwrap_or_default());
+    if std::fs::metadata(path).is_err() {
+        let why = "Invalid --program value, file not found";
+        return Err(Failure::Line(why.to_owned()));
+    }
+    let spec = TriggerSpec {
+        environment: environment(),
+        ..spec.clone()
+    };
+    match context.ask(Request::SetTrigger(Box::new(spec))) {
+        Ok(Reply::TriggerSet(_)) => Ok(()),
+        Ok(_) => Err(Failure::Call(SET, CallError::Unexpected)),
+        Err(e) => Err(Failure::Call(SET, e)),
+    }
+}
+
+/// What the program needs to find commands, and these the cluster.
+fn environment() -> OsText {
+    let set = ["PATH", SOCKET_VARIABLE].map(|name| {
+        let value = std::env::var_os(name)?;
+        Some([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
+    });
+    OsText(set.into_iter().flatten().collect::<Vec<_>>().concat())
+}
+
+fn clear(context: &Context, filter: &Filter, uid: Option<u32>, quiet: bool) -> Result<(), Failure> {
+    let request = Request::ClearTriggers {
+        id: filter.id,
+        job: filter.job,
+        uid: uid.map(Uid),
+    };
+    match context.ask(request) {
+        Ok(Reply::Done { .. }) => Ok(()),
+        Ok(_) => Err(Failure::Call(CLEAR, CallError::Unexpected)),
+        Err(CallError::Refused(refusal)) if quiet && refusal.code == RefusalCode::NotFound => {
+            Ok(())
+        }
+        Err(e) => Err(Failure::Call(CLEAR, e)),
+    }
+}
+
+fn uid_of(filter: &Filter) -> Result<Option<u32>, Failure> {
+    let Some(user) = &filter.user else {
+        return Ok(None);
+    };
+    let known = user.parse().ok();
+    let known = known.or_else(|| u32::try_from(users::number(user)?).ok());
+    let wrong = || Failure::Line(format!("Invalid user {user}"));
+    known.map(Some).ok_or_else(wrong)
+}
+
+/// The sentence of the original for what went wrong.
+fn sentence<'a>(function: &str, e: &'a CallError) -> &'a str {
+    let CallError::Refused(refusal) = e else {
+        return words::of_call(e);
+    };
+    let Refusal { code, about, .. } = refusal;
+    let known = match (code, about) {
+        (RefusalCode::NotFound, _) if function == CLEAR => Some("No such process"),
+        (RefusalCode::NotFound, Some(About::Node)) => Some(says::NO_NODE),
+        (RefusalCode::NotFound, _) => Some(says::NO_JOB),
+        (RefusalCode::Forbidden | RefusalCode::AccessDenied, _) => Some(says::DENIED),
+        (RefusalCode::WrongState, Some(About::Trigger)) => Some("Duplicate event trigger"),
+        (RefusalCode::WrongState, _) => Some(says::COMPLETED),
+        (RefusalCode::Invalid | RefusalCode::TooMany, _) => None,
+        _ => return words::of_call(e),
+    };
+    known.unwrap_or(&refusal.message)
 }

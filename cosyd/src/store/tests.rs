@@ -3,6 +3,7 @@
 use super::bookings::{LedgerQuery, Reader};
 use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
+use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 use cosy_control::{JobRow, NodeRow, StepBatch, StepUse, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef, StepRow};
@@ -13,6 +14,7 @@ use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
 use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText};
+use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, Watched};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -375,13 +377,60 @@ fn a_database_of_the_first_schema_is_migrated() {
             .pragma_query_value(None, "user_version", |r| r.get(0));
         found.unwrap()
     };
-    assert_eq!(version(&store), 7);
+    assert_eq!(version(&store), 8);
     store
         .connection
-        .pragma_update(None, "user_version", 8)
+        .pragma_update(None, "user_version", 9)
         .unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
-    assert!(newer.to_string().contains("schema 8"), "{newer}");
+    assert!(newer.to_string().contains("schema 9"), "{newer}");
+}
+
+// --- triggers
+
+#[test]
+fn triggers_and_their_ids() {
+    let trigger = |id: u64, spent| TriggerRow {
+        id: TriggerId(id),
+        uid: Uid(1000),
+        gid: Gid(100),
+        user: "ann".into(),
+        made: Time(5),
+        spec: TriggerSpec {
+            on: Watched::Nodes(vec!["n1".into()]),
+            events: [TriggerEvent::Down, TriggerEvent::Up].into(),
+            offset: Span(-3),
+            program: OsText::from("/bin/tell"),
+            permanent: true,
+            environment: OsText::from("A=1"),
+        },
+        spent,
+        due: vec![Due {
+            at: Time(9),
+            occasion: Occasion::Nodes(vec!["n1".into()]),
+            near: Vec::new(),
+            tries: 1,
+        }],
+        attempt: Attempt(2),
+        run: None,
+        limit_of: Attempt(0),
+    };
+    let of = |row: &TriggerRow| Record::Trigger(Box::new(row.clone()));
+    let records = [
+        of(&trigger(1, false)),
+        of(&trigger(2, false)),
+        of(&trigger(1, true)),
+        of(&trigger(3, true)),
+        Record::TriggerGone(TriggerId(3)),
+    ];
+    let bench = Bench::new();
+    let loaded = bench.saved(&records).load().unwrap();
+    assert_eq!(loaded.triggers, [trigger(1, true), trigger(2, false)]);
+    assert_eq!(loaded.next_trigger, 4, "an id is never given out again");
+    let gone = [1, 2].map(|id| Record::TriggerGone(TriggerId(id)));
+    let loaded = bench.saved(&gone).load().unwrap();
+    assert_eq!((loaded.triggers.len(), loaded.next_trigger), (0, 4));
+    assert_eq!(Bench::new().open().load().unwrap().next_trigger, 1);
 }
 
 // --- steps
@@ -537,6 +586,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          UPDATE submissions SET live = 1;
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
+         DROP TABLE triggers;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -575,6 +625,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
         "UPDATE submissions SET live = base = 2;
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
+         DROP TABLE triggers;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -712,6 +763,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          INSERT INTO submissions VALUES (7, 1, 0, 'u', 'q', 'n', '', 1, 0, x'00', x'41', x'42');
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
+         DROP TABLE triggers;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )

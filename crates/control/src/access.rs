@@ -89,9 +89,11 @@ impl Controller {
     }
 
     fn has_job_on(&self, id: NodeId, uid: Uid) -> bool {
-        let jobs = self.nodes[id.index()].jobs.iter();
+        let node = &self.nodes[id.index()];
+        let jobs = node.jobs.iter();
         jobs.filter_map(|job| self.jobs.get(job))
             .any(|job| job.submitted.uid == uid)
+            || self.triggers.runs_on(&node.spec.name, uid)
     }
 
     /// The same for what a daemon asks on a user's behalf, on any of its nodes.

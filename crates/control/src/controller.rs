@@ -14,6 +14,7 @@ use crate::queues::Queue;
 use crate::record::{OwnQueue, Record};
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use crate::reserve::Reservations;
+use crate::triggers::Triggers;
 use cosy_model::api::{HistoryEvent, Reply};
 use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
@@ -110,6 +111,7 @@ pub struct Controller {
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
     pub(crate) flows: Flows,
+    pub(crate) triggers: Triggers,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
@@ -166,6 +168,7 @@ impl Controller {
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
+            triggers: Triggers::default(),
             inside: BTreeMap::new(),
             started_at: now,
             out: Batch::default(),
@@ -210,6 +213,7 @@ impl Controller {
         if now.since(self.last_tick) >= TICK {
             let before = std::mem::replace(&mut self.last_tick, now);
             self.mail_shares(before, now);
+            self.watch_time(now);
             self.tick(now);
         }
         self.begin_due(now);
@@ -221,11 +225,13 @@ impl Controller {
         self.start_jobs(now);
         self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
+        self.triggers_due(now);
         for id in std::mem::take(&mut self.dirty) {
             self.save_job(id);
         }
         self.save_reservations();
         self.save_flows();
+        self.save_triggers();
         std::mem::take(&mut self.out)
     }
 
@@ -247,6 +253,7 @@ impl Controller {
             lonely,
             self.reservations.next_due(),
             self.flows.next_due(),
+            self.triggers.next_due(),
         ];
         next.into_iter().flatten().min()
     }

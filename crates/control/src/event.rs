@@ -224,6 +224,16 @@ pub enum Effect {
         /// Until when the ticket is good.
         expiry: Time,
     },
+    /// Send [`NodeOrder::Launch`] with a ticket: the program of a trigger, which has neither
+    /// a script nor variables in the store.
+    RunProgram {
+        /// The connection.
+        link: LinkId,
+        /// The launch without ticket.
+        launch: Box<Launch>,
+        /// Until when the ticket is good.
+        expiry: Time,
+    },
     /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {
         /// The connection.

@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::job::{Fate, Part, PartStep};
 use cosy_model::reservation::ReservationState;
-use cosy_model::{Amounts, JobId, NodeId, Su, Uid};
+use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks every invariant of the controller's state.
@@ -21,6 +21,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     licenses_are_held_once(it)?;
     interactive_jobs_are_attended(it)?;
     interactive_jobs_keep_to_their_limit(it)?;
+    triggers_agree(it)?;
     money_agrees(it)?;
     it.reservations.books.check()
 }
@@ -54,6 +55,37 @@ fn money_agrees(it: &Controller) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What waits, is due or runs of a trigger is known where it is looked for, and none is kept
+/// that is over.
+fn triggers_agree(it: &Controller) -> Result<(), String> {
+    let triggers = &it.triggers;
+    for (id, row) in &triggers.all {
+        let watched = match &row.spec.on {
+            Watched::Job(job) => triggers
+                .of_jobs
+                .get(job)
+                .is_some_and(|ids| ids.contains(id)),
+            Watched::Nodes(_) => triggers.of_nodes.contains(id),
+        };
+        if watched == row.spent || row.is_over() {
+            return Err(format!(
+                "trigger {id} is kept and waits for nothing: {row:?}"
+            ));
+        }
+        let waits = !row.due.is_empty() && row.run.is_none();
+        if waits && !triggers.due.iter().any(|(_, due)| due == id) {
+            return Err(format!("trigger {id} is due and forgotten: {row:?}"));
+        }
+    }
+    let watched = triggers
+        .of_jobs
+        .keys()
+        .find(|job| !it.jobs.contains_key(job));
+    watched.map_or(Ok(()), |job| {
+        Err(format!("job {job} is over and triggers wait for it"))
+    })
 }
 
 /// Every live reservation is promised, an active one has its planner, and only jobs of

@@ -59,6 +59,7 @@ mod steps;
 mod submit;
 mod suspend;
 mod table;
+mod triggers;
 mod variables;
 mod widen;
 
@@ -75,3 +76,4 @@ pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use show::history_table;
+pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

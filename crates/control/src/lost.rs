@@ -23,6 +23,7 @@ impl Controller {
     /// A node is given up: its attempts end or wait again.
     pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
         let name = self.nodes[id.index()].spec.name.clone();
+        self.programs_lost(now, &name);
         let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
         for job_id in jobs {
             let Some(job) = self.jobs.get_mut(&job_id) else {

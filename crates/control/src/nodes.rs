@@ -4,6 +4,7 @@ use crate::controller::Controller;
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::{NodeRow, Record};
+use crate::triggers::Condition;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
 use cosy_model::node::{Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
@@ -44,6 +45,10 @@ pub(crate) struct Node {
     pub cores: Numbers,
     pub devices: NodeDevices,
     pub jobs: BTreeSet<JobId>,
+    /// How it was when triggers were told last.
+    pub condition: Condition,
+    /// It has had nothing to do since then, if it has nothing to do.
+    pub idle_since: Time,
 }
 
 impl Node {
@@ -72,6 +77,8 @@ impl Node {
             cores: Numbers::default(),
             devices,
             jobs: BTreeSet::new(),
+            condition: Condition::default(),
+            idle_since: Time::EPOCH,
         }
     }
 
@@ -347,6 +354,7 @@ impl Controller {
         let node = &mut self.nodes[id.index()];
         let old_link = node.link.replace(link).filter(|old| *old != link);
         node.last_seen = Some(now);
+        node.idle_since = now;
         let counted = node.devices.counted;
         node.devices.tell(&from);
         node.lost = false;
@@ -384,7 +392,7 @@ impl Controller {
         id
     }
 
-    fn save_node(&mut self, id: NodeId) {
+    pub(crate) fn save_node(&mut self, id: NodeId) {
         let node = &self.nodes[id.index()];
         let record = Record::Node {
             name: node.spec.name.clone(),
@@ -393,6 +401,7 @@ impl Controller {
                 amounts: node.known.then(|| node.amounts.clone()),
                 features: node.features.iter().cloned().collect(),
                 features_set: node.features_set,
+                lost: node.condition.down,
             },
         };
         self.record(record);
@@ -402,6 +411,7 @@ impl Controller {
         let available = self.nodes[id.index()].takes_jobs();
         self.sched.set_available(id, available);
         self.update_available_inside(id, available);
+        self.watch_node(id);
     }
 
     /// Takes a node out of service with a reason, as its own checks demand.
@@ -440,6 +450,7 @@ impl Controller {
                 self.node_control_one(now, caller, *id, action);
             }
         }
+        self.watch_configuration();
         Ok(Reply::Done {
             changed: ids.len() as u64,
             refused: Vec::new(),
@@ -506,6 +517,7 @@ impl Controller {
         node.state = state;
         if *action == NodeAction::Resume {
             node.problem = None;
+            node.idle_since = now;
         }
         let object = format!("node {}", node.spec.name);
         self.save_node(id);

@@ -4,6 +4,7 @@
 //! being like the others (it starts, is held, changed or ends). A task without a row
 //! waits as submitted.
 
+use crate::triggers::TriggerRow;
 use cosy_model::api::HistoryEvent;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
@@ -11,7 +12,7 @@ use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
     Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, NodeState, OsText, QueueSpec,
-    QueueState, ReservationId, Span, Su, Time, Uid,
+    QueueState, ReservationId, Span, Su, Time, TriggerId, Uid,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -198,6 +199,9 @@ pub struct NodeRow {
     /// An administrator has set them at run time.
     #[serde(default)]
     pub features_set: bool,
+    /// It was down, or silent for too long, and that was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// Who holds a job.
@@ -338,6 +342,10 @@ pub enum Record {
     },
     /// History.
     Happened(HistoryEvent),
+    /// A trigger's row, new or anew.
+    Trigger(Box<TriggerRow>),
+    /// A trigger is over.
+    TriggerGone(TriggerId),
     /// A reservation's row, new or anew.
     Reservation(Box<ReservationRow>),
     /// An account's row, new or anew.
@@ -698,6 +706,10 @@ pub struct Loaded {
     pub flows: Vec<LoadedFlow>,
     /// First id that was never given out.
     pub next_flow: u64,
+    /// Triggers that are not over.
+    pub triggers: Vec<TriggerRow>,
+    /// First id that was never given out.
+    pub next_trigger: u64,
 }
 
 impl JobRow {

@@ -25,6 +25,9 @@ impl Controller {
             return;
         }
         self.seen(now, link);
+        let Some(report) = self.report_of_program(now, link, report) else {
+            return;
+        };
         match report {
             NodeReport::Register { nodes, inventory } => {
                 self.register(now, link, nodes, &inventory);
@@ -322,8 +325,10 @@ impl Controller {
         on.cores.give(&cores);
         on.devices.give(&gpus, &devices);
         on.jobs.remove(&id);
+        on.idle_since = now;
         let takes_jobs = on.takes_jobs();
         self.update_available_inside(node, takes_jobs);
+        self.watch_node(node);
         if last {
             self.planner_of(id).end(id);
             self.lending.remove(&id);
@@ -393,6 +398,7 @@ impl Controller {
         };
         let (base, member) = (job.submitted.base, job.member);
         let submitted = job.submitted.clone();
+        self.watch_end_of_job(id);
         if self.planner_of(id).dequeue(id) {
             self.count_queued(base, false);
         }
@@ -590,7 +596,10 @@ impl Controller {
     /// Compares what a node knows with what it should know.
     pub(crate) fn reconcile(&mut self, now: Time, id: NodeId, inventory: &[InventoryItem]) {
         let name = self.nodes[id.index()].spec.name.clone();
-        let mine: Vec<&InventoryItem> = inventory.iter().filter(|i| i.node == name).collect();
+        let mine = inventory.iter().filter(|i| i.node == name);
+        let (programs, mine): (Vec<&InventoryItem>, Vec<&InventoryItem>) =
+            mine.partition(|i| i.key.job.trigger().is_some());
+        self.reconcile_programs(now, id, &programs);
         for item in &mine {
             self.take_inventory(now, id, item);
         }

@@ -211,6 +211,11 @@ impl Controller {
             Request::Queues => self.list_queues(caller),
             Request::Nodes => self.list_nodes(),
             Request::Settings => self.settings(now, caller),
+            Request::SetTrigger(spec) => self.set_trigger(now, caller, *spec)?,
+            Request::ClearTriggers { id, job, uid } => {
+                self.clear_triggers(now, caller, (id, job, uid))?
+            }
+            Request::Triggers => self.list_triggers(caller),
             Request::NodeControl { nodes, action } => {
                 self.node_control(now, caller, &nodes, &action)?
             }

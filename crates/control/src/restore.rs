@@ -11,6 +11,7 @@ use crate::record::{
     HeldBy, JobRow, Loaded, NodeRow, OwnQueue, PartRow, RunRow, StepUse, SubmissionRow,
 };
 use crate::reserve::LoadedReservations;
+use crate::triggers::Condition;
 use cosy_model::node::AttemptKey;
 use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, User, WaitReason};
 use cosy_sched::{NodeMask, Policy, Scheduler};
@@ -80,6 +81,7 @@ impl Controller {
         it.load_jobs(loaded.submissions, loaded.jobs, now);
         it.load_steps(&loaded.steps);
         it.load_flows(now, loaded.flows, loaded.next_flow);
+        it.load_triggers(now, loaded.triggers, loaded.next_trigger);
         it
     }
 
@@ -103,6 +105,8 @@ impl Controller {
                     }
                     None => {}
                 }
+                let before = Condition::default().lost(row.lost);
+                node.condition = Condition::of(&node, before);
             }
             self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
             self.nodes.push(node);
@@ -387,6 +391,7 @@ impl Controller {
         self.next_job = self.next_job.max(config.first_job.0);
         self.config = config;
         self.configure_accounts(now);
+        self.watch_configuration();
         self.build_queues(&states);
         self.machine_changed(now);
         for id in gone {

@@ -12,7 +12,7 @@ use crate::reservation::{
 use crate::workflow::{FlowFilter, FlowInfo, FlowPlan, FlowSpec};
 use crate::{
     Amounts, ArraySpec, FlowId, JobId, JobSpec, JobState, OsText, QueueSpec, QueueState, Refusal,
-    ReservationId, Span, Time,
+    ReservationId, Span, Time, TriggerId, TriggerInfo, TriggerSpec, Uid,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -775,6 +775,20 @@ pub enum Request {
     Queues,
     /// All nodes. Answer: [`Reply::Nodes`].
     Nodes,
+    /// A new trigger: of an own job, or an administrator's. Answer: [`Reply::TriggerSet`].
+    SetTrigger(Box<TriggerSpec>),
+    /// Removes triggers that all of this fits; naming nothing is refused. Answer:
+    /// [`Reply::Done`].
+    ClearTriggers {
+        /// This one.
+        id: Option<TriggerId>,
+        /// Those of this job.
+        job: Option<JobId>,
+        /// Those of this user.
+        uid: Option<Uid>,
+    },
+    /// All triggers that the caller may see. Answer: [`Reply::Triggers`].
+    Triggers,
     /// How the cluster is set up. Answer: [`Reply::Settings`].
     Settings,
     /// Drains, resumes or gives up nodes (administrators). Answer: [`Reply::Done`].
@@ -964,6 +978,8 @@ impl Request {
             | Self::SubmitFlow { .. }
             | Self::ConfirmFlow { .. }
             | Self::CancelFlow { .. }
+            | Self::SetTrigger(_)
+            | Self::ClearTriggers { .. }
             | Self::AccountControl { .. } => true,
             Self::Ping
             | Self::Attend { .. }
@@ -977,6 +993,7 @@ impl Request {
             | Self::Queues
             | Self::Nodes
             | Self::Settings
+            | Self::Triggers
             | Self::Events { .. }
             | Self::Quote { .. }
             | Self::Reservations { .. }
@@ -1162,6 +1179,10 @@ pub enum Reply {
     Queues(Vec<QueueInfo>),
     /// Nodes.
     Nodes(Vec<NodeInfo>),
+    /// The trigger is durable.
+    TriggerSet(TriggerId),
+    /// Triggers, by number.
+    Triggers(Vec<TriggerInfo>),
     /// How the cluster is set up.
     Settings(Box<crate::Settings>),
     /// A token for `noded join`.

@@ -23,12 +23,13 @@ pub mod settings;
 pub mod step;
 pub mod text;
 pub mod time;
+pub mod trigger;
 pub mod user;
 pub mod workflow;
 
 pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState};
 pub use hostlist::{HostListError, expand, fold};
-pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, Uid};
+pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{
     ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
     WaitReason,
@@ -40,4 +41,5 @@ pub use settings::{License, Settings};
 pub use step::{StepId, StepKey};
 pub use text::OsText;
 pub use time::{Span, Time};
+pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, Watched};
 pub use user::{Group, User};

@@ -73,6 +73,24 @@ pub const FLOW_SETS: usize = 64;
 pub const FLOWS: usize = 10_000;
 /// Most times that a task of a workflow is started again.
 pub const FLOW_RETRIES: u32 = 100;
+/// Most triggers of a cluster.
+pub const TRIGGERS: usize = 10_000;
+/// Most triggers of one user who is no administrator.
+pub const TRIGGERS_OF_USER: usize = 200;
+/// Most programs of triggers that run at once for one user.
+pub const TRIGGER_PROGRAMS_AT_ONCE: usize = 16;
+/// Most runs of one trigger's program that wait; what happens then joins the last.
+pub const TRIGGER_RUNS_AHEAD: usize = 100;
+/// Longest time between an event and its trigger's program (Slurm's range).
+pub const TRIGGER_OFFSET: crate::Span = crate::Span::from_secs(32_000);
+/// Longest run of a trigger's program.
+pub const TRIGGER_PROGRAM: crate::Span = crate::Span::from_minutes(5);
+/// Largest environment of a trigger's program, in bytes.
+pub const TRIGGER_ENVIRONMENT: usize = 64 << 10;
+/// Memory of a trigger's program.
+pub const TRIGGER_MEMORY: crate::MiB = crate::MiB(512);
+/// So often a trigger's program is tried, on one node after the other.
+pub const TRIGGER_TRIES: u32 = 5;
 /// Most accounts.
 pub const ACCOUNTS: usize = 100_000;
 /// Most lines of one page of the ledger.

@@ -89,6 +89,8 @@ pub enum About {
     Ended,
     /// The job is suspended, or is not.
     Suspended,
+    /// A trigger.
+    Trigger,
 }
 
 /// A refused request: what was refused, which object, why, and what would work.

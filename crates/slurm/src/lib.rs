@@ -37,6 +37,7 @@ pub mod submit;
 pub mod table;
 pub mod targets;
 pub mod told;
+pub mod trigger;
 
 pub use reason::reason;
 pub use state::{NoState, SlurmState};

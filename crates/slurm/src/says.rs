@@ -142,7 +142,7 @@ pub const fn about_change(about: About) -> Option<&'static str> {
         About::Held => Some(HELD),
         About::Requeue => Some(DISABLED),
         About::Ended => Some(FINISHED),
-        About::Priority | About::Suspended => None,
+        About::Priority | About::Suspended | About::Trigger => None,
     }
 }
 

@@ -78,6 +78,7 @@ const fn sentence(about: About) -> Option<&'static str> {
         | About::Queue
         | About::TimeLimit
         | About::Priority
+        | About::Trigger
         | About::Waiting
         | About::Running
         | About::Held

@@ -49,6 +49,8 @@ pub struct MemoryStore {
     pub ledger: Vec<reservation::LedgerEntry>,
     figures: BTreeMap<Time, FiguresRow>,
     hour_prices: BTreeMap<u8, HourPriceRow>,
+    pub triggers: BTreeMap<TriggerId, TriggerRow>,
+    last_trigger: u64,
     /// Records of steps, in their order.
     pub steps: BTreeMap<AttemptKey, Vec<StepRecord>>,
 }
@@ -100,6 +102,11 @@ impl MemoryStore {
                 }
                 Record::Figures(row) => drop(self.figures.insert(row.at, row)),
                 Record::ForgetFigures { before } => self.figures.retain(|at, _| *at >= before),
+                Record::Trigger(row) => {
+                    self.last_trigger = self.last_trigger.max(row.id.0);
+                    self.triggers.insert(row.id, *row);
+                }
+                Record::TriggerGone(id) => drop(self.triggers.remove(&id)),
                 Record::HourPrice(row) => drop(self.hour_prices.insert(row.hour, row)),
                 Record::Steps(batch) => self.keep_steps(*batch),
                 Record::FlowMade { row, spec, .. } => {
@@ -214,6 +221,8 @@ impl MemoryStore {
             steps: self.step_uses(),
             flows: self.flows.values().cloned().collect(),
             next_flow: self.flows.keys().last().map_or(1, |id| id.0 + 1),
+            triggers: self.triggers.values().cloned().collect(),
+            next_trigger: self.last_trigger + 1,
             ..Loaded::default()
         }
     }
@@ -292,6 +301,8 @@ pub struct World {
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
     pub mails: Vec<String>,
+    /// Programs of triggers that were ordered.
+    pub programs: Vec<Launch>,
     /// What jobs were told.
     pub notes: Vec<(JobId, String)>,
     pub directory_down: bool,
@@ -394,6 +405,7 @@ impl World {
             orders: VecDeque::new(),
             replies: BTreeMap::new(),
             mails: Vec::new(),
+            programs: Vec::new(),
             notes: Vec::new(),
             directory_down: false,
             next_id: 1,
@@ -490,6 +502,10 @@ impl World {
                 .orders
                 .push_back((link, NodeOrder::Prepare(allocation))),
             Effect::Launch { link, launch, .. } => {
+                self.orders.push_back((link, NodeOrder::Launch(launch)));
+            }
+            Effect::RunProgram { link, launch, .. } => {
+                self.programs.push((*launch).clone());
                 self.orders.push_back((link, NodeOrder::Launch(launch)));
             }
             Effect::TellDurable => again.push(Event::BecameDurable),

@@ -278,6 +278,7 @@ impl<'a> Controlled<'a> {
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
             | Effect::Passage { .. }
+            | Effect::RunProgram { .. }
             | Effect::Plan { .. }
             | Effect::Reload { .. }
             | Effect::Mail { .. } => {}

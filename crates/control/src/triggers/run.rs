@@ -1,0 +1,449 @@
+//! Programs of triggers: ordered, followed, told to nodes again, given up.
+//!
+//! A node launches such a program as it launches the script of a job: as the user, under a
+//! supervisor, with a ticket and a time limit. It holds nothing of the node, waits for no
+//! queue, and its output goes nowhere. It gets no right that a job of that user has not.
+//!
+//! Which node: one that the job was on; for others a login host, on which administrators'
+//! commands work; then one with nothing to do.
+
+use super::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
+use crate::controller::Controller;
+use crate::event::{Effect, LinkId};
+use crate::nodes::Node;
+use cosy_model::job::OpenMode;
+use cosy_model::node::{
+    Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeOrder, NodeReport,
+    PrepareFailure,
+};
+use cosy_model::{
+    Attempt, Dialect, End, EndCause, Gid, JobId, NodeId, NodeState, OsText, Program, Span, Time,
+    TriggerId, Uid, User, Watched, limits,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What cannot be ordered now is looked at again after so long.
+const AGAIN: Span = Span::from_secs(1);
+/// A ticket is good so long beyond the time limit.
+const TICKET_MARGIN: Span = Span::from_secs(3600);
+/// Where the program finds others.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+impl Controller {
+    pub(crate) fn load_triggers(&mut self, now: Time, rows: Vec<TriggerRow>, next: u64) {
+        self.triggers = Triggers::load(rows, next, now);
+        for node in &mut self.nodes {
+            node.idle_since = now;
+        }
+        // Jobs are over that were there when the trigger was set: it waits for nothing.
+        let watched: Vec<JobId> = self.triggers.of_jobs.keys().copied().collect();
+        for job in watched
+            .into_iter()
+            .filter(|job| !self.jobs.contains_key(job))
+        {
+            for id in self.triggers.of_jobs.get(&job).cloned().unwrap_or_default() {
+                self.triggers.unwatch(id);
+            }
+        }
+        let runs = self
+            .triggers
+            .all
+            .values()
+            .filter_map(|row| row.run.as_ref());
+        let gone = runs.filter(|run| !self.node_ids.contains_key(&run.node));
+        let gone: BTreeSet<String> = gone.map(|run| run.node.clone()).collect();
+        for node in gone {
+            self.programs_lost(now, &node);
+        }
+    }
+
+    /// Takes up what has happened and runs what is due.
+    pub(crate) fn triggers_due(&mut self, now: Time) {
+        self.note_happened(now);
+        if self.triggers.next_due().is_none_or(|at| at > now) {
+            return;
+        }
+        let mut running: BTreeMap<Uid, usize> = BTreeMap::new();
+        let runs = self.triggers.all.values().filter(|row| row.run.is_some());
+        runs.for_each(|row| *running.entry(row.uid).or_default() += 1);
+        while let Some(&(at, id)) = self.triggers.due.first().filter(|(at, _)| *at <= now) {
+            self.triggers.due.remove(&(at, id));
+            let Some(row) = self.triggers.all.get(&id) else {
+                continue;
+            };
+            if row.run.is_some() {
+                continue; // looked at again when that is over
+            }
+            let running = running.entry(row.uid).or_default();
+            match row.due.iter().map(|due| due.at).min() {
+                None => {}
+                Some(at) if at > now => drop(self.triggers.due.insert((at, id))),
+                Some(_) => {
+                    let may = *running < limits::TRIGGER_PROGRAMS_AT_ONCE;
+                    if may && self.run_program(now, id).is_some() {
+                        *running += 1;
+                    } else {
+                        self.triggers.due.insert((now + AGAIN, id));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Orders the program of a trigger that is due, if that can be now.
+    fn run_program(&mut self, now: Time, id: TriggerId) -> Option<()> {
+        let row = self.triggers.all.get(&id)?;
+        let (due, rest) = answered(row, now)?;
+        let user = self.fresh_user(now, row.uid)?;
+        let node = self.node_for(id, &due, &user)?;
+        let name = self.nodes[node.index()].spec.name.clone();
+        let row = self.triggers.all.get_mut(&id)?;
+        row.due = rest;
+        row.attempt = Attempt(row.attempt.0 + 1);
+        let detail = format!("{} on {name}", due.occasion.argument());
+        row.run = Some(TriggerRun {
+            node: name,
+            due,
+            started: false,
+        });
+        if !row.spec.permanent {
+            self.triggers.unwatch(id);
+        }
+        self.triggers.dirty.insert(id);
+        self.happened(
+            now,
+            "triggered",
+            &user.name,
+            format!("trigger {id}"),
+            detail,
+        );
+        self.order_program(now, id, node, &user);
+        Some(())
+    }
+
+    /// The node that the program runs on.
+    fn node_for(&self, id: TriggerId, due: &Due, user: &User) -> Option<NodeId> {
+        let of_job = matches!(self.triggers.all.get(&id)?.spec.on, Watched::Job(_));
+        let can = |node: &&(usize, &Node)| {
+            let (_, node) = node;
+            let open = !matches!(node.state, NodeState::Down { .. });
+            let anyone = node.only_uid.is_none_or(|uid| uid == user.uid);
+            node.link.is_some() && open && anyone
+        };
+        let nodes: Vec<(usize, &Node)> = self.nodes.iter().enumerate().collect();
+        // After a failure the others come first.
+        let turn = due.tries as usize;
+        let rank = |(at, node): &&(usize, &Node)| {
+            let near = due.near.iter().position(|near| *near == node.spec.name);
+            let near = near.filter(|_| turn == 0);
+            (
+                near.unwrap_or(due.near.len()),
+                !node.takes_jobs(),
+                of_job || !node.spec.login,
+                !node.jobs.is_empty(),
+                (*at + nodes.len() - turn % nodes.len()) % nodes.len(),
+            )
+        };
+        let best = nodes.iter().filter(can).min_by_key(rank);
+        best.map(|(at, _)| NodeId(*at as u32))
+    }
+
+    fn order_program(&mut self, now: Time, id: TriggerId, node: NodeId, user: &User) {
+        let on = &self.nodes[node.index()];
+        let (Some(link), Some(row)) = (on.link, self.triggers.all.get(&id)) else {
+            return;
+        };
+        let Some(run) = &row.run else { return };
+        let mut groups: Vec<Gid> = user.groups.iter().map(|g| g.gid).collect();
+        if groups.is_empty() {
+            groups.push(row.gid);
+        }
+        let allocation = Allocation {
+            key: key_of(row),
+            node: run.node.clone(),
+            nodes: run.node.clone(),
+            uid: user.uid,
+            gid: row.gid,
+            groups,
+            user: user.name.clone(),
+            home: user.home.clone(),
+            shell: user.shell.clone(),
+            memory: Some(limits::TRIGGER_MEMORY),
+            cores: Vec::new(),
+            gpus: Vec::new(),
+            devices: BTreeMap::new(),
+            tasks: 0,
+            limit: limits::TRIGGER_PROGRAM,
+            cores_per_task: 1,
+            parts: Vec::new(),
+            ticket: OsText::default(),
+            warn_steps: None,
+        };
+        let launch = Launch {
+            program: Program::Command {
+                argv: argv(row, &run.due.occasion),
+            },
+            script: OsText::default(),
+            workdir: OsText::from("/"),
+            stdout: OsText::from("/dev/null"),
+            stderr: OsText::default(),
+            stdin: OsText::default(),
+            open_mode: OpenMode::Append,
+            environment: self.variables_of_program(row, user),
+            login_environment: false,
+            umask: 0o022,
+            rlimits: Vec::new(),
+            warn: None,
+            grace: self.config.policy.grace,
+            dialect: Dialect::Cosy,
+            allocation,
+        };
+        let expiry = now + limits::TRIGGER_PROGRAM + TICKET_MARGIN;
+        let launch = Box::new(launch);
+        self.effect(Effect::RunProgram {
+            link,
+            launch,
+            expiry,
+        });
+    }
+
+    fn variables_of_program(&self, row: &TriggerRow, user: &User) -> OsText {
+        let own = [
+            ("HOME", user.home.clone()),
+            ("USER", user.name.clone()),
+            ("LOGNAME", user.name.clone()),
+            ("SHELL", user.shell.clone()),
+            ("COSY_CLUSTER", self.config.name.clone()),
+            ("COSY_TRIGGER_ID", row.id.to_string()),
+        ];
+        let line = |(name, value): (&str, String)| format!("{name}={value}\0");
+        // Of two with the same name the last counts.
+        let mut all = format!("PATH={PATH}\0").into_bytes();
+        all.extend_from_slice(&row.spec.environment.0);
+        all.push(0);
+        all.extend(own.map(line).concat().into_bytes());
+        OsText(all)
+    }
+
+    // --- what nodes tell
+
+    /// Takes what a node tells of a trigger's program; gives everything else back.
+    pub(crate) fn report_of_program(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        report: NodeReport,
+    ) -> Option<NodeReport> {
+        let (key, node) = match &report {
+            NodeReport::Prepared { key, node, .. }
+            | NodeReport::Started { key, node, .. }
+            | NodeReport::Ended { key, node, .. }
+            | NodeReport::Released { key, node, .. }
+            | NodeReport::Steps { key, node, .. } => (*key, node),
+            _ => return Some(report),
+        };
+        let Some(trigger) = key.job.trigger() else {
+            return Some(report);
+        };
+        let id = self.node_on_link(link, node)?;
+        match report {
+            NodeReport::Started { .. } => self.program_started(id, key, trigger),
+            NodeReport::Ended { end, .. } => self.program_ended(now, id, key, trigger, &end),
+            NodeReport::Prepared {
+                failure: Some(failure),
+                ..
+            } => self.program_refused(now, id, key, trigger, &failure),
+            NodeReport::Steps {
+                before, records, ..
+            } => {
+                let count = before.saturating_add(records.len() as u64);
+                self.order(id, |node| NodeOrder::StepsTaken { key, node, count });
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The trigger whose present run this is.
+    fn present_run(
+        &mut self,
+        id: NodeId,
+        key: AttemptKey,
+        trigger: TriggerId,
+    ) -> Option<&mut TriggerRow> {
+        let name = &self.nodes[id.index()].spec.name;
+        let row = self.triggers.all.get_mut(&trigger)?;
+        let here = row.run.as_ref().is_some_and(|run| run.node == *name);
+        (here && row.attempt == key.attempt).then_some(row)
+    }
+
+    fn program_started(&mut self, id: NodeId, key: AttemptKey, trigger: TriggerId) {
+        let Some(row) = self.present_run(id, key, trigger) else {
+            return self.order(id, |node| NodeOrder::Kill {
+                key,
+                node,
+                cause: KillCause::Superseded,
+            });
+        };
+        let first = row.run.as_mut();
+        let first = first.is_some_and(|run| !std::mem::replace(&mut run.started, true));
+        if first {
+            self.triggers.dirty.insert(trigger);
+        }
+    }
+
+    fn program_ended(
+        &mut self,
+        now: Time,
+        id: NodeId,
+        key: AttemptKey,
+        trigger: TriggerId,
+        end: &End,
+    ) {
+        self.order(id, |node| NodeOrder::Forget { key, node });
+        let Some(row) = self.present_run(id, key, trigger) else {
+            return;
+        };
+        let started = row.run.as_ref().is_some_and(|run| run.started) || end.start.is_some();
+        match &end.cause {
+            EndCause::NodeLost if !started => self.run_elsewhere(now, trigger),
+            EndCause::LaunchFailed(why) => self.run_failed(now, trigger, &why.clone()),
+            _ => self.run_is_over(now, trigger),
+        }
+    }
+
+    /// The node would not run it: another may.
+    fn program_refused(
+        &mut self,
+        now: Time,
+        id: NodeId,
+        key: AttemptKey,
+        trigger: TriggerId,
+        failure: &PrepareFailure,
+    ) {
+        self.order(id, |node| NodeOrder::Forget { key, node });
+        let Some(row) = self.present_run(id, key, trigger) else {
+            return;
+        };
+        let tries = row.run.as_mut().map_or(0, |run| {
+            run.due.tries += 1;
+            run.due.tries
+        });
+        if tries >= limits::TRIGGER_TRIES {
+            return self.run_failed(now, trigger, &failure.reason);
+        }
+        self.run_elsewhere(now, trigger);
+    }
+
+    /// It has not begun and will not: what it was to answer is due again.
+    fn run_elsewhere(&mut self, now: Time, trigger: TriggerId) {
+        let Some(row) = self.triggers.all.get_mut(&trigger) else {
+            return;
+        };
+        if let Some(run) = row.run.take() {
+            row.due.insert(0, run.due);
+            self.triggers.due.insert((now + AGAIN, trigger));
+            self.triggers.dirty.insert(trigger);
+        }
+    }
+
+    fn run_failed(&mut self, now: Time, trigger: TriggerId, why: &str) {
+        let object = format!("trigger {trigger}");
+        self.happened(now, "trigger_failed", "controller", object, why.to_owned());
+        self.run_is_over(now, trigger);
+    }
+
+    fn run_is_over(&mut self, now: Time, trigger: TriggerId) {
+        let Some(row) = self.triggers.all.get_mut(&trigger) else {
+            return;
+        };
+        row.run = None;
+        let next = row.due.iter().map(|due| due.at.max(now)).min();
+        self.triggers.due.extend(next.map(|at| (at, trigger)));
+        self.triggers.dirty.insert(trigger);
+    }
+
+    /// A node is given up: what has begun there has happened, the rest runs elsewhere.
+    pub(crate) fn programs_lost(&mut self, now: Time, node: &str) {
+        for (trigger, started) in self.programs_on(node) {
+            match started {
+                true => self.run_is_over(now, trigger),
+                false => self.run_elsewhere(now, trigger),
+            }
+        }
+    }
+
+    fn programs_on(&self, node: &str) -> Vec<(TriggerId, bool)> {
+        let runs = self.triggers.all.values();
+        let runs = runs.filter_map(|row| row.run.as_ref().map(|run| (row.id, run)));
+        let here = runs.filter(|(_, run)| run.node == node);
+        here.map(|(id, run)| (id, run.started)).collect()
+    }
+
+    /// A node has come: what it knows of programs, and what it should know.
+    pub(crate) fn reconcile_programs(&mut self, now: Time, id: NodeId, known: &[&InventoryItem]) {
+        for item in known {
+            let key = item.key;
+            let Some(trigger) = key.job.trigger() else {
+                continue;
+            };
+            match &item.phase {
+                AttemptPhase::Running { .. } => self.program_started(id, key, trigger),
+                AttemptPhase::Ended(end) => self.program_ended(now, id, key, trigger, end),
+                AttemptPhase::Prepared if self.present_run(id, key, trigger).is_some() => {}
+                AttemptPhase::Prepared => self.order(id, |node| NodeOrder::Kill {
+                    key,
+                    node,
+                    cause: KillCause::Superseded,
+                }),
+            }
+        }
+        let name = self.nodes[id.index()].spec.name.clone();
+        for (trigger, started) in self.programs_on(&name) {
+            let key = self.triggers.all.get(&trigger).map(key_of);
+            if known.iter().any(|item| Some(item.key) == key) {
+                continue;
+            }
+            match started {
+                true => self.run_is_over(now, trigger),
+                false => self.run_elsewhere(now, trigger),
+            }
+        }
+    }
+}
+
+/// What one run of the program answers of all that is due, and what is left.
+fn answered(row: &TriggerRow, now: Time) -> Option<(Due, Vec<Due>)> {
+    let mut first: Option<Due> = None;
+    let mut rest = Vec::new();
+    for due in &row.due {
+        let joined = match &mut first {
+            _ if due.at > now => false,
+            Some(first) => first.occasion.join(&due.occasion),
+            None => {
+                first = Some(due.clone());
+                true
+            }
+        };
+        if !joined {
+            rest.push(due.clone());
+        }
+    }
+    Some((first?, rest))
+}
+
+/// The program and its arguments; what has happened is the last.
+fn argv(row: &TriggerRow, occasion: &Occasion) -> Vec<OsText> {
+    let words = row.spec.program.0.split(u8::is_ascii_whitespace);
+    let words = words.filter(|word| !word.is_empty());
+    let last = occasion.argument();
+    let all = words.chain([last.as_bytes()]);
+    all.map(|word| OsText(word.to_vec())).collect()
+}
+
+fn key_of(row: &TriggerRow) -> AttemptKey {
+    AttemptKey {
+        job: JobId::of_trigger(row.id),
+        attempt: row.attempt,
+    }
+}
