@@ -19,6 +19,12 @@ pub fn group(gid: u32) -> String {
     found("group", 2, &id).map_or(id, |fields| fields[0].clone())
 }
 
+/// A user's name; the number where it has none.
+pub fn name(uid: u32) -> String {
+    let id = uid.to_string();
+    found("passwd", 2, &id).map_or(id, |fields| fields[0].clone())
+}
+
 /// A user's number, by name.
 pub fn number(user: &str) -> Option<i64> {
     if user.is_empty() || is_number(user) {

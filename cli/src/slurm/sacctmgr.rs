@@ -192,6 +192,7 @@ impl Manager<'_> {
             settings: &settings,
             memory: None,
             version: VERSION.trim_start_matches("slurm "),
+            user: &crate::users::name(settings.uid.0),
             zone: &TimeZone::system(),
         });
         output::print(&text);

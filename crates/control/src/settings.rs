@@ -22,6 +22,7 @@ impl Controller {
         Reply::Settings(Box::new(Settings {
             cluster: config.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            uid: config.controller_uid,
             host: config.host.clone(),
             now,
             started: self.started_at,

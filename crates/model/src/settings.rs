@@ -1,7 +1,7 @@
 //! How the cluster is set up, as far as commands tell it to everyone (`scontrol show
 //! config`, `show licenses`).
 
-use crate::{JobId, Span, Time};
+use crate::{JobId, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
 
 /// Answer to [`crate::api::Request::Settings`].
@@ -12,6 +12,8 @@ pub struct Settings {
     pub cluster: String,
     /// Version of the controller.
     pub version: String,
+    /// As whom the controller runs.
+    pub uid: Uid,
     /// Name of the controller's host; empty when it is not known.
     pub host: String,
     /// The controller's time.

@@ -174,6 +174,7 @@ impl Session<'_> {
             settings: &settings,
             memory: partition::common_memory(&queues),
             version: crate::slurm::VERSION.trim_start_matches("slurm "),
+            user: &crate::users::name(settings.uid.0),
             zone: &self.zone,
         }))
     }

@@ -21,6 +21,8 @@ pub struct Facts<'a> {
     pub memory: Option<MiB>,
     /// The release whose behaviour is shown.
     pub version: &'a str,
+    /// Name of the user that the controller runs as.
+    pub user: &'a str,
     /// Zone of all times.
     pub zone: &'a TimeZone,
 }
@@ -127,7 +129,10 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         ),
         fixed("SelectType", "select/cons_tres"),
         fixed("SelectTypeParameters", "CR_CORE_MEMORY"),
-        fixed("SlurmUser", "root(0)"),
+        (
+            "SlurmUser",
+            format!("{}({})", clean(facts.user), settings.uid),
+        ),
         ("SlurmctldHost[0]", host.clone()),
         fixed("SlurmctldParameters", NULL),
         fixed("SlurmctldPlugstack", NULL),
@@ -281,6 +286,7 @@ mod tests {
             settings: &settings,
             memory: Some(MiB(100)),
             version: "22.05.11",
+            user: "ann",
             zone: &TimeZone::UTC,
         });
         for want in [
@@ -292,6 +298,7 @@ mod tests {
             "\nLicenses                = lic:2\n",
             "\nDefMemPerCPU            = 100\n",
             "\nNEXT_JOB_ID             = 106\n",
+            "\nSlurmUser               = ann(0)\n",
             "\nSLURM_VERSION           = 22.05.11\n",
             "\nPropagateResourceLimitsExcept = (null)\n",
         ] {
