@@ -435,6 +435,8 @@ impl Controller {
     /// Why a job waits, in one word.
     pub(crate) fn reason(&self, now: Time, job: &Job) -> String {
         match &job.phase {
+            // It runs on as soon as it has its cores again.
+            Phase::Run(run) if run.resuming => WaitReason::Resources.word().to_owned(),
             Phase::Run(_) => String::new(),
             Phase::Waiting(Some(reason)) => reason.word().to_owned(),
             Phase::Waiting(None) => self.planner_reason(now, job).word().to_owned(),

@@ -3,7 +3,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::api::{JobField, Reply, Request, Submission};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::reservation::{Ask, Pick, Sharing};
 use cosy_model::*;
@@ -108,7 +108,13 @@ fn others_have_the_cores_until_they_end() {
     assert_eq!(queue(&mut world), "1:suspended 2:running");
     // Its cores are taken: it runs on when they are free, and nobody else gets them.
     world.pass(10);
+    let reason = |world: &mut World| {
+        let table = world.jobs(&[JobField::Id, JobField::Reason]);
+        table.text(0, JobField::Reason).to_owned()
+    };
+    assert_eq!(reason(&mut world), "");
     resume(&mut world, first);
+    assert_eq!(reason(&mut world), "resources");
     let third = submit(&mut world, with_cores(2, 500));
     assert_eq!(queue(&mut world), "1:suspended 2:running 3:waiting");
     crash(&mut world);
