@@ -3,7 +3,7 @@
 use crate::watch::Watch;
 use crate::world::*;
 use cosy_control::Event;
-use cosy_model::api::{NodeAction, Reply, Request, Submission};
+use cosy_model::api::{JobChange, NodeAction, Reply, Request, Submission};
 use cosy_model::reservation::*;
 use cosy_model::*;
 
@@ -216,7 +216,8 @@ impl Play {
             91..92 => self.reload(),
             92..96 => self.repeat(),
             96..97 => self.cancel_job(),
-            97..99 => self.suspend_or_resume(),
+            97..98 => self.suspend_or_resume(),
+            98..99 => self.give_nodes_back(),
             _ => crate::booking::compare(self),
         }
         if self.dice.chance(80) {
@@ -347,6 +348,30 @@ impl Play {
         let request = match stop {
             true => Request::Suspend { filter },
             false => Request::Resume { filter },
+        };
+        self.ask(user(0, "root"), request);
+    }
+
+    /// A running job goes on with fewer nodes.
+    fn give_nodes_back(&mut self) {
+        let jobs = self.world.store.jobs.values();
+        let large = jobs.filter_map(|job| {
+            let run = job.run.as_ref().filter(|_| job.end.is_none())?;
+            (run.parts.len() > 1).then_some((job.id.0, run.parts.len()))
+        });
+        let large: Vec<(u64, usize)> = large.collect();
+        if large.is_empty() {
+            return;
+        }
+        let (id, nodes) = large[self.dice.below(large.len() as u64) as usize];
+        let left = 1 + self.dice.below(nodes as u64) as u32;
+        let change = JobChange {
+            nodes: Some(left),
+            ..JobChange::default()
+        };
+        let request = Request::Change {
+            filter: ids(&[id]),
+            change: Box::new(change),
         };
         self.ask(user(0, "root"), request);
     }
