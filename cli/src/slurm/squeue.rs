@@ -215,6 +215,7 @@ impl Chosen {
             }
         };
         add(JobField::State, true);
+        add(JobField::Reason, true); // SPECIAL_EXIT is told by it
         add(JobField::Qos, !self.qos.is_empty());
         add(JobField::Licenses, !self.licenses.is_empty());
         add(JobField::Reservation, self.reservation.is_some());

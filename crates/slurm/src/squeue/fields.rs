@@ -79,8 +79,8 @@ fields! {
         &[F::Nodes, F::State, F::Reason, F::Signal, F::Restarts];
     SelectInfo 's' [] "" &[];
     StartTime 'S' ["starttime"] "START_TIME" &[F::Start, F::PredictedStart, F::Begin];
-    StateCompact 't' ["statecompact"] "ST" &[F::State];
-    State 'T' ["state"] "STATE" &[F::State];
+    StateCompact 't' ["statecompact"] "ST" &[F::State, F::Reason];
+    State 'T' ["state"] "STATE" &[F::State, F::Reason];
     UserName 'u' ["username"] "USER" &[F::User];
     UserId 'U' ["userid"] "UID" &[F::Uid];
     Reservation 'v' ["reservation"] "RESERVATION" &[F::Reservation];
@@ -257,6 +257,14 @@ mod tests {
         assert_eq!(Field::of_letter(' '), None);
         assert_eq!(Field::of_letter('!'), None);
         assert_eq!(Field::of_word("nosuchfield"), None);
+    }
+
+    /// `SE` is a job that waits, for a reason of its own.
+    #[test]
+    fn a_state_is_made_of_its_reason_too() {
+        for field in [Field::State, Field::StateCompact] {
+            assert!(field.needs().contains(&F::Reason), "{field:?}");
+        }
     }
 
     /// All letters of the captured `squeue -o` but `%G`, with their headings.
