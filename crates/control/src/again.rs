@@ -156,6 +156,7 @@ impl Controller {
             queue: old.queue.clone(),
             place: crate::job::Place::Lost,
             flow: old.flow,
+            only: None,
         };
         submitted.place = self.place_again(&submitted);
         let submitted = Arc::new(submitted);

@@ -91,6 +91,7 @@ impl Controller {
             queue: old.queue.clone(),
             place: old.place.clone(),
             flow: old.flow,
+            only: None,
         });
         job.own = true;
     }

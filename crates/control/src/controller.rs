@@ -103,6 +103,8 @@ pub struct Controller {
     pub(crate) mailing: BTreeSet<JobId>,
     /// Jobs that wait and have a choice between groups of nodes.
     pub(crate) choosers: BTreeSet<JobId>,
+    /// Queues that are one for the planner.
+    pub(crate) joint: crate::bundles::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
     /// Jobs that wait for licences.
@@ -163,6 +165,7 @@ impl Controller {
             licenses_used: cosy_model::Counted::default(),
             mailing: BTreeSet::new(),
             choosers: BTreeSet::new(),
+            joint: Vec::new(),
             undecided: Undecided::default(),
             unlicensed: BTreeSet::new(),
             reservations: Reservations::new(now),

@@ -24,13 +24,19 @@ impl Controller {
     ) -> Result<Place, Refusal> {
         let queue = &self.queues[queue_id.index()];
         let limit = time_limit(spec, queue)?;
-        let demand = self.demand(&spec.request, queue)?;
+        let mut demand = self.demand(&spec.request, queue)?;
+        let mut least = self.least_nodes(&spec.request, queue_id);
+        if !spec.bundles.is_empty() {
+            least = least.saturating_add(self.least_further(spec));
+            self.add_bundles(spec, limit, &mut demand)?;
+            self.fits_somewhere(&demand, queue)?;
+        }
         Ok(Place::Good {
             queue: queue_id,
             level: crate::access::level(&queue.spec, user),
             demand: Arc::new(demand),
             limit,
-            least: self.least_nodes(&spec.request, queue_id),
+            least,
         })
     }
 
@@ -87,6 +93,7 @@ impl Controller {
             tiers: self.tiers(request, &allowed)?,
             allowed,
             required: self.mask(&request.require)?,
+            more: Vec::new(),
         };
         self.fits_somewhere(&demand, queue)?;
         Ok(demand)
@@ -115,7 +122,8 @@ impl Controller {
             let node = &self.nodes[n.index()];
             !node.known || typed && node.amounts.gpus > 0 && !node.devices.counted
         };
-        if demand.allowed.iter().any(unknown) {
+        let further = demand.more.iter().flat_map(|part| part.allowed.iter());
+        if demand.allowed.iter().chain(further).any(unknown) {
             return Ok(());
         }
         self.sched.could_ever_run(demand).map_err(|shortage| {
@@ -344,6 +352,7 @@ fn about(demand: &Demand, shortage: &Shortage) -> About {
         Shortage::RequiredNodes { .. } => About::NodeCount,
         Shortage::RequiredNode { .. } => About::Node,
         Shortage::CountedNodes { .. } | Shortage::Counted => About::Node,
+        Shortage::Parts { .. } => About::NodeCount,
         Shortage::Nodes { .. } => About::NodeCount,
         // As many nodes as it takes would do.
         Shortage::Tasks { .. } if demand.nodes.is_none() => About::NodeCount,
@@ -357,7 +366,7 @@ fn about(demand: &Demand, shortage: &Shortage) -> About {
     }
 }
 
-fn over(queue: &Queue, asked: &str, max: &str) -> Refusal {
+pub(crate) fn over(queue: &Queue, asked: &str, max: &str) -> Refusal {
     Refusal::new(
         RefusalCode::QueueLimit,
         format!(

@@ -96,6 +96,12 @@ impl Controller {
         let queued = self.is_queued(id);
         let enqueue = reason.is_none() && !queued;
         let within = job.spec().reservation;
+        if enqueue && !job.spec().bundles.is_empty() {
+            self.join_queues(id);
+        }
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
         let waiting = if enqueue { self.planner_job(job) } else { None };
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
@@ -435,7 +441,10 @@ impl Controller {
         let (queue_in, limit) = match job.spec().reservation {
             // Inside a reservation there is one queue.
             Some(_) => (QueueId(0), self.limit_inside(job, *limit)),
-            None => (*queue, self.with_clearance(*limit)),
+            None => (
+                self.planner_queue(job.spec(), *queue),
+                self.with_clearance(*limit),
+            ),
         };
         Some(WaitingJob {
             key: OrderKey {

@@ -160,6 +160,7 @@ impl Node {
         Part {
             node: share.node,
             tasks: share.tasks,
+            bundle: share.bundle,
             cores: self.take_cores(share.amounts.cores, lent),
             gpus: self.devices.take_gpus(&share.amounts),
             devices: self.devices.take_others(&share.amounts),

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The first one that does not hold, in words.
 pub fn check(it: &Controller) -> Result<(), String> {
     no_node_is_overbooked(it)?;
+    jobs_have_all_their_bundles(it)?;
     groups_count_their_tasks(it)?;
     queues_count_their_jobs(it)?;
     planner_and_jobs_agree(it)?;
@@ -237,6 +238,26 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
             return Err(format!(
                 "an interactive job of user {uid} waits for nothing"
             ));
+        }
+    }
+    Ok(())
+}
+
+/// A job of several parts holds nodes for all of them or for none.
+fn jobs_have_all_their_bundles(it: &Controller) -> Result<(), String> {
+    for job in it.jobs.values() {
+        let Some(run) = job.run() else { continue };
+        let held: BTreeSet<u16> = run.parts.iter().map(|part| part.bundle).collect();
+        let wanted = 0..=job.spec().bundles.len() as u16;
+        if !held.iter().copied().eq(wanted) {
+            return Err(format!(
+                "job {} has nodes for its parts {held:?} only",
+                job.id
+            ));
+        }
+        let nodes: BTreeSet<NodeId> = run.parts.iter().map(|part| part.node).collect();
+        if nodes.len() != run.parts.len() {
+            return Err(format!("job {} has a node for two of its parts", job.id));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use crate::record::{
     AfterRun, HeldBy, JobRow, Numbering, OfFlow, PartRow, RunRow, StepUse, SubmissionRow,
 };
+use cosy_model::job::ResourceRequest;
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
     AccessLevel, Amounts, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, MiB, NodeId,
@@ -26,6 +27,8 @@ pub(crate) struct Submitted {
     pub place: Place,
     /// The workflow that it is a task of.
     pub flow: Option<OfFlow>,
+    /// In lists by part: only this one is meant.
+    pub only: Option<u16>,
 }
 
 /// What the present configuration makes of a submission.
@@ -77,8 +80,9 @@ impl Submitted {
     pub fn asks_for_room(&self) -> bool {
         match &self.place {
             Place::Good { demand, .. } => {
-                let each = [&demand.per_task, &demand.per_node];
-                each.iter().any(|a| a.memory.0 > 0 || a.disk.0 > 0)
+                let parts = std::iter::once(&**demand).chain(&demand.more);
+                let mut each = parts.flat_map(|part| [&part.per_task, &part.per_node]);
+                each.any(|a| a.memory.0 > 0 || a.disk.0 > 0)
             }
             Place::Lost | Place::Beyond { .. } => true,
         }
@@ -87,16 +91,32 @@ impl Submitted {
     /// True when it gets whole nodes.
     pub fn is_exclusive(&self) -> bool {
         match &self.place {
-            Place::Good { demand, .. } => demand.exclusive,
+            Place::Good { demand, .. } => demand.holds_whole_nodes(),
             Place::Lost | Place::Beyond { .. } => false,
         }
+    }
+
+    /// What is asked for, by the job's own request and those of its further parts.
+    pub fn requests(&self) -> impl Iterator<Item = &ResourceRequest> {
+        let further = self.spec.bundles.iter().filter(|_| self.only.is_none());
+        let further = further.map(|bundle| &bundle.request);
+        std::iter::once(&self.spec.request).chain(further)
     }
 }
 
 /// Whether two places have the same nodes to choose from.
 pub(crate) fn same_nodes(one: &Place, other: &Place) -> bool {
     match (one, other) {
-        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => a.allowed == b.allowed,
+        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => {
+            let further = |demand: &Demand| {
+                demand
+                    .more
+                    .iter()
+                    .map(|part| part.allowed.clone())
+                    .collect::<Vec<_>>()
+            };
+            a.allowed == b.allowed && further(a) == further(b)
+        }
         _ => false,
     }
 }
@@ -153,7 +173,7 @@ pub(crate) enum Phase {
 }
 
 /// An attempt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub allocated: Time,
     pub started: Option<Time>,
@@ -185,11 +205,13 @@ pub(crate) struct Run {
 }
 
 /// The share of one node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub node: NodeId,
     pub tasks: u32,
     pub amounts: Amounts,
+    /// For which bundle of the job.
+    pub bundle: u16,
     pub cores: Vec<u32>,
     pub gpus: Vec<u32>,
     /// Pieces of other resources by number.
@@ -322,6 +344,7 @@ impl Run {
             node: names(p.node),
             tasks: p.tasks,
             amounts: p.amounts.clone(),
+            bundle: p.bundle,
             cores: p.cores.clone(),
             gpus: p.gpus.clone(),
             devices: p.devices.clone(),
@@ -390,6 +413,7 @@ impl Run {
     fn shares_of(&self, amounts: impl Fn(&Part) -> &Amounts) -> Vec<NodeShare> {
         let held = self.all_parts().filter(|p| p.step != PartStep::Released);
         let share = |p: &Part| NodeShare {
+            bundle: p.bundle,
             node: p.node,
             tasks: p.tasks,
             amounts: amounts(p).clone(),
@@ -458,7 +482,7 @@ pub(crate) struct Group {
 
 impl Group {
     pub fn of_row(row: &SubmissionRow, submitted: Arc<Submitted>) -> Self {
-        let ids = row.ids() as usize;
+        let ids = row.tasks() as usize;
         Self {
             submitted,
             indices: row.indices.clone(),

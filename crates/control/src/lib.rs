@@ -26,6 +26,7 @@ mod arrays;
 mod attend;
 mod beyond;
 mod books;
+mod bundles;
 mod change;
 mod columns;
 mod controller;

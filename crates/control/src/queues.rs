@@ -66,6 +66,7 @@ impl Controller {
         let id = self.find_queue(Some(name))?;
         self.queues[id.index()].state = state;
         self.sched.set_queue_starts(id, state.starts_jobs());
+        self.open_joint_queues();
         self.record(Record::Queue {
             name: name.to_owned(),
             state,

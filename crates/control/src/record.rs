@@ -90,19 +90,24 @@ pub struct OfFlow {
 }
 
 impl SubmissionRow {
-    /// Number of ids that it takes.
+    /// Number of ids that it takes: one for each task, or for each part of a job.
     pub fn ids(&self) -> u64 {
+        self.tasks() + self.spec.bundles.len() as u64
+    }
+
+    /// Number of its jobs.
+    pub fn tasks(&self) -> u64 {
         self.indices.as_ref().map_or(1, |i| i.len() as u64)
     }
 
     /// The id of the task at place `at`.
     pub fn id_at(&self, at: usize) -> JobId {
-        self.numbering.id(self.base, at, self.ids() as usize)
+        self.numbering.id(self.base, at, self.tasks() as usize)
     }
 
     /// The place of the task with this id.
     pub fn place_of(&self, id: JobId) -> usize {
-        self.numbering.place(self.base, id, self.ids() as usize)
+        self.numbering.place(self.base, id, self.tasks() as usize)
     }
 }
 
@@ -115,6 +120,9 @@ pub struct PartRow {
     pub tasks: u32,
     /// Amounts.
     pub amounts: Amounts,
+    /// For which bundle of the job.
+    #[serde(default, skip_serializing_if = "cosy_model::resources::is_first")]
+    pub bundle: u16,
     /// Cores by number.
     pub cores: Vec<u32>,
     /// GPUs by number.

@@ -486,7 +486,10 @@ impl Controller {
         if over {
             self.record(Record::SubmissionDone(base));
             self.leave_names(now, base);
-            self.groups.remove(&base);
+            let group = self.groups.remove(&base);
+            if group.is_some_and(|g| !g.submitted.spec.bundles.is_empty()) {
+                self.part_queues();
+            }
         }
         self.review_dependents(now, base);
         if over {

@@ -36,6 +36,14 @@ impl Controller {
             let why = format!("job {name} is suspended: nodes can be given back once it runs on");
             return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
         }
+        let several = self
+            .jobs
+            .get(&id)
+            .is_some_and(|job| !job.spec().bundles.is_empty());
+        if several {
+            let why = format!("job {name} has several parts: they keep their nodes until its end");
+            return Err(Refusal::new(RefusalCode::WrongState, why).about(About::NodeCount));
+        }
         let left: BTreeSet<NodeId> = match &change.keep_nodes {
             Some(names) => self.named_nodes(run, &name, names)?,
             None => {

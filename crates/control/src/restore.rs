@@ -39,6 +39,7 @@ fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
         queue,
         place: Place::Lost,
         flow: row.flow,
+        only: None,
     }
 }
 
@@ -147,11 +148,13 @@ impl Controller {
     }
 
     /// Hands machine and queues to the planner.
-    fn tell_planner(&mut self) {
+    pub(crate) fn tell_planner(&mut self) {
         let amounts = self.nodes.iter().map(|n| n.amounts.clone()).collect();
-        let queues = self.queues.iter().map(|q| q.nodes.clone()).collect();
+        let joint = self.joint_queues();
+        let queues = self.queues.iter().map(|q| q.nodes.clone());
+        let queues = queues.chain(joint.into_iter().map(|(nodes, _)| nodes));
         let policy = policy(&self.config);
-        self.sched.reconfigure(policy, amounts, queues);
+        self.sched.reconfigure(policy, amounts, queues.collect());
         for at in 0..self.nodes.len() {
             self.update_available(NodeId(at as u32));
         }
@@ -160,6 +163,7 @@ impl Controller {
             self.sched
                 .set_queue_starts(cosy_model::QueueId(at as u16), starts);
         }
+        self.open_joint_queues();
     }
 
     fn load_jobs(&mut self, submissions: Vec<SubmissionRow>, rows: Vec<JobRow>, now: Time) {
@@ -269,6 +273,7 @@ impl Controller {
             }
             parts.push(Part {
                 node,
+                bundle: part.bundle,
                 tasks: part.tasks,
                 amounts: part.amounts,
                 cores: part.cores,
@@ -414,6 +419,7 @@ impl Controller {
                 self.count_queued(base, false);
             }
         }
+        self.joint.clear();
         self.tell_planner();
         self.rebuild_insides();
         self.place_all_again();
@@ -465,6 +471,7 @@ impl Controller {
             queue: old.queue.clone(),
             place: self.place_again(old),
             flow: old.flow,
+            only: None,
         }
     }
 }

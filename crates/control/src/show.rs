@@ -1,5 +1,6 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
+use crate::bundles::rows_by_bundle;
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::config::Visibility;
 use crate::controller::{Controller, Ended};
@@ -84,29 +85,56 @@ impl Controller {
         fold: bool,
         starts: &Starts,
     ) -> Table {
+        let by_bundle = fields.contains(&JobField::Bundle);
         let ids: Option<Vec<JobId>> =
             (!filter.ids.is_empty()).then(|| self.ids_of_all(&filter.ids));
         let live = self.chosen_live(caller, filter, ids.as_deref());
         let ended = self.chosen_ended(caller, filter, ids.as_deref());
+        let views = by_bundle.then(|| self.views(now, &live, &ended));
+        let views = views.unwrap_or_default();
         let mut rows = if fold {
             self.fold_arrays(&live)
         } else {
             live.into_iter().map(Row::Live).collect()
         };
         rows.extend(ended.into_iter().map(|e| Row::Ended(&e.row, &e.submitted)));
+        if !views.is_empty() {
+            rows = views.in_place_of_whole(rows);
+        }
         let places = self.places(fields);
         let mut table = Rows::new(fields, rows.len());
         for row in &rows {
-            table.push(|field| self.cell(now, row, field, starts, &places));
+            table.push(|field| self.cell(now, row, field, (starts, &places), by_bundle));
         }
         table.done()
     }
 
-    /// Each job once, however often it is named.
+    /// Each job once, however often it is named. The id of a part stands for its job.
     fn ids_of_all(&self, refs: &[JobRef]) -> Vec<JobId> {
         let mut seen = BTreeSet::new();
-        let all = refs.iter().flat_map(|r| self.ids_of(*r));
+        let named = |r: &JobRef| {
+            let ids = self.ids_of(*r);
+            match self.whole_of(r.job).filter(|_| ids.is_empty()) {
+                Some(whole) => vec![whole],
+                None => ids,
+            }
+        };
+        let all = refs.iter().flat_map(named);
         all.filter(|id| seen.insert(*id)).collect()
+    }
+
+    /// Jobs of several parts, part by part.
+    fn views(&self, now: Time, live: &[&Job], ended: &[&Ended]) -> Views {
+        let several = live.iter().filter(|job| !job.spec().bundles.is_empty());
+        let over = ended
+            .iter()
+            .filter(|e| !e.submitted.spec.bundles.is_empty());
+        Views {
+            live: several.flat_map(|job| self.by_bundle(now, job)).collect(),
+            ended: over
+                .flat_map(|e| rows_by_bundle(&e.row, &e.submitted))
+                .collect(),
+        }
     }
 
     fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
@@ -188,8 +216,8 @@ impl Controller {
         now: Time,
         row: &'a Row<'_>,
         field: JobField,
-        starts: &Starts,
-        places: &BTreeMap<JobId, i64>,
+        (starts, places): (&Starts, &BTreeMap<JobId, i64>),
+        by_bundle: bool,
     ) -> Cell<'a> {
         let (id, base, index, submitted, attempt, eligible) = match row {
             Row::Live(j) | Row::Fold(j, ..) => (
@@ -204,8 +232,13 @@ impl Controller {
         };
         let spec = &submitted.spec;
         let folded = matches!(row, Row::Fold(..));
+        let whole = if spec.bundles.is_empty() { id } else { base };
         match field {
             JobField::Id => number(id.0),
+            JobField::Bundle | JobField::Bundles => bundle_cell(id, submitted, field),
+            JobField::Ref if by_bundle && !spec.bundles.is_empty() => {
+                text(format!("{base}+{}", id.0 - base.0))
+            }
             JobField::Ref => text(row_ref(row, id, base, index)),
             JobField::ArrayId => index.map_or(Cell::None, |_| number(base.0)),
             JobField::ArrayTask if folded => Cell::None,
@@ -274,9 +307,9 @@ impl Controller {
                 most.map_or(Cell::None, |n| number(u64::from(n)))
             }
             JobField::TimeLimit => Cell::Number(time_limit(row, submitted).0),
-            JobField::Place => places.get(&id).map_or(Cell::None, |p| Cell::Number(*p)),
+            JobField::Place => places.get(&whole).map_or(Cell::None, |p| Cell::Number(*p)),
             JobField::PredictedStart => starts
-                .get(&id)
+                .get(&whole)
                 .and_then(|p| p.start)
                 .map_or(Cell::None, |t| Cell::Number(t.0)),
             JobField::State
@@ -359,7 +392,9 @@ impl Controller {
             },
             JobField::Tasks => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.tasks)).sum()),
-                None => number(u64::from(asked_tasks(&job.spec().request))),
+                None => number(asked_of(&job.submitted, |request| {
+                    u64::from(asked_tasks(request))
+                })),
             },
             JobField::Cores => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.cores)).sum()),
@@ -374,10 +409,13 @@ impl Controller {
             }
             JobField::Gpus => match run {
                 Some(run) => number(run.parts.iter().map(|p| u64::from(p.amounts.gpus)).sum()),
-                None => number(
+                None if job.submitted.requests().count() == 1 => number(
                     u64::from(job.spec().request.gpus_per_node)
                         * u64::from(asked_nodes(&job.submitted)),
                 ),
+                None => number(asked_of(&job.submitted, |request| {
+                    u64::from(request.gpus_per_node) * u64::from(request.nodes.unwrap_or(1))
+                })),
             },
             JobField::Stdout | JobField::Stderr | JobField::Stdin => {
                 file_cell(field, self.job_files(job, run))
@@ -445,12 +483,14 @@ impl Controller {
 
     /// What the planner says; it does not know that some nodes have not told yet what
     /// they have.
-    fn planner_reason(&self, now: Time, job: &Job) -> WaitReason {
+    pub(crate) fn planner_reason(&self, now: Time, job: &Job) -> WaitReason {
         let reason = self.planner_for(job.id).why(now, job.id);
         let reason = reason.unwrap_or(WaitReason::Priority);
         let untold = || match &job.submitted.place {
             Place::Good { demand, .. } => {
-                demand.allowed.iter().any(|n| !self.nodes[n.index()].known)
+                let further = demand.more.iter().flat_map(|part| part.allowed.iter());
+                let mut nodes = demand.allowed.iter().chain(further);
+                nodes.any(|n| !self.nodes[n.index()].known)
             }
             Place::Lost | Place::Beyond { .. } => false,
         };
@@ -611,6 +651,51 @@ impl Controller {
     }
 }
 
+/// Jobs of several parts as one for each part.
+#[derive(Default)]
+struct Views {
+    live: Vec<Job>,
+    ended: Vec<(JobRow, Submitted)>,
+}
+
+impl Views {
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.ended.is_empty()
+    }
+
+    /// The rows with those of parts where the whole job had one.
+    fn in_place_of_whole<'a>(&'a self, rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
+        let mut all = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Row::Live(job) if !job.spec().bundles.is_empty() => {
+                    let own = self.live.iter();
+                    let own = own.filter(|part| part.submitted.base == job.submitted.base);
+                    all.extend(own.map(Row::Live));
+                }
+                Row::Ended(whole, submitted) if !submitted.spec.bundles.is_empty() => {
+                    let own = self
+                        .ended
+                        .iter()
+                        .filter(|(part, _)| part.base == whole.base);
+                    all.extend(own.map(|(row, submitted)| Row::Ended(row, submitted)));
+                }
+                Row::Live(_) | Row::Ended(..) | Row::Fold(..) => all.push(row),
+            }
+        }
+        all
+    }
+}
+
+fn bundle_cell(id: JobId, submitted: &Submitted, field: JobField) -> Cell<'static> {
+    let further = submitted.spec.bundles.len() as u64;
+    match field {
+        _ if further == 0 => Cell::None,
+        JobField::Bundles => number(further + 1),
+        _ => number(id.0 - submitted.base.0),
+    }
+}
+
 /// Its time limit; of one that runs the present one, but not what a reservation leaves of
 /// it.
 fn time_limit(row: &Row<'_>, submitted: &Submitted) -> cosy_model::Span {
@@ -735,12 +820,20 @@ fn file_cell(
 
 /// Cores that a job asks for as a whole.
 fn asked_cores(job: &Submitted) -> u64 {
-    let request = &job.spec.request;
-    let takers = match request.overcommit && !job.is_exclusive() {
-        true => asked_nodes(job),
-        false => asked_tasks(request),
+    let cores = |request: &ResourceRequest| {
+        let takers = match request.overcommit && !job.is_exclusive() {
+            true if job.requests().count() == 1 => asked_nodes(job),
+            true => request.nodes.unwrap_or(1),
+            false => asked_tasks(request),
+        };
+        u64::from(takers) * u64::from(request.cores_per_task)
     };
-    u64::from(takers) * u64::from(request.cores_per_task)
+    asked_of(job, cores)
+}
+
+/// The sum over all parts of a job.
+fn asked_of(job: &Submitted, each: impl Fn(&ResourceRequest) -> u64) -> u64 {
+    job.requests().map(each).fold(0, u64::saturating_add)
 }
 
 pub(crate) fn asked_tasks(request: &ResourceRequest) -> u32 {
@@ -816,10 +909,20 @@ pub fn history_table(
     fields: &[JobField],
     rows: &[(JobRow, crate::record::SubmissionRow)],
 ) -> Table {
+    let by_bundle = fields.contains(&JobField::Bundle);
     let mut table = Rows::new(fields, rows.len());
     for (row, submission) in rows {
         let submitted = crate::restore::of_row(submission, row);
-        table.push(|field| history_cell(row, &submitted, field));
+        if submitted.spec.bundles.is_empty() || !by_bundle {
+            table.push(|field| history_cell(row, &submitted, field));
+            continue;
+        }
+        for (row, submitted) in &rows_by_bundle(row, &submitted) {
+            table.push(|field| match field {
+                JobField::Ref => text(format!("{}+{}", row.base, row.id.0 - row.base.0)),
+                field => history_cell(row, submitted, field),
+            });
+        }
     }
     table.done()
 }
@@ -828,6 +931,7 @@ fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) 
     let spec = &submitted.spec;
     match field {
         JobField::Id => number(row.id.0),
+        JobField::Bundle | JobField::Bundles => bundle_cell(row.id, submitted, field),
         JobField::Ref => text(match row.index {
             Some(index) => format!("{}_{index}", row.base),
             None => row.id.to_string(),

@@ -454,6 +454,7 @@ impl Controller {
             spec,
             place,
             flow: old.flow,
+            only: None,
         });
         for dependency in &new.spec.dependencies {
             let target = self.base_of(dependency.job);

@@ -6,7 +6,7 @@ use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{HeldBy, Numbering, OfFlow, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
-use cosy_model::job::CountedFeatures;
+use cosy_model::job::{CountedFeatures, ResourceRequest};
 use cosy_model::{
     About, AccessLevel, Attempt, Dialect, JobId, JobSpec, OsText, Program, QueueId, Refusal,
     RefusalCode, Time, User, limits,
@@ -85,6 +85,12 @@ impl Controller {
         };
         self.may_submit(&caller.user, queue, tasks + coming)?;
         self.check_queues(&spec.queues)?;
+        self.check_bundles(&spec, &caller.user)?;
+        if indices.is_some() && !spec.bundles.is_empty() {
+            return Err(Refusal::invalid(
+                "a job of several parts cannot be an array as well",
+            ));
+        }
         if spec.nice < 0 {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
@@ -129,7 +135,6 @@ impl Controller {
         let tasks = indices.as_ref().map_or(1, Vec::len);
         let environment = std::mem::take(&mut spec.environment);
         let base = JobId(self.next_job);
-        self.next_job += tasks as u64;
         let submitted = Arc::new(Submitted {
             base,
             uid: caller.user.uid,
@@ -140,6 +145,7 @@ impl Controller {
             spec,
             place,
             flow,
+            only: None,
         });
         let row = SubmissionRow {
             base,
@@ -154,6 +160,7 @@ impl Controller {
             spec: submitted.spec.clone(),
             flow,
         };
+        self.next_job += row.ids();
         let reply = Reply::Submitted {
             job: base,
             tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
@@ -394,6 +401,15 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         ("key", length(&spec.wckey), limits::NAME_BYTES),
         ("command line", spec.submit_line.len(), limits::LINE_BYTES),
         ("submit host", length(&spec.submit_host), limits::NAME_BYTES),
+        (
+            "name of a part",
+            spec.bundles
+                .iter()
+                .map(|b| length(&b.name))
+                .max()
+                .unwrap_or(0),
+            limits::NAME_BYTES,
+        ),
     ];
     if let Some((what, have, most)) = texts.into_iter().find(|(_, have, most)| have > most) {
         return Err(too_long(what, have, most));
@@ -428,46 +444,17 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
             limits::DEPENDENCIES,
         ),
         ("resource limits", spec.rlimits.len(), limits::RLIMITS),
-        (
-            "features",
-            spec.request.features.len(),
-            limits::DEPENDENCIES,
-        ),
-        (
-            "node names",
-            spec.request
-                .prefer
-                .len()
-                .max(spec.request.avoid.len())
-                .max(spec.request.require.len()),
-            limits::HOST_LIST_NAMES,
-        ),
-        ("node sets", spec.request.sets.len(), limits::DEPENDENCIES),
         ("queues", spec.queues.len(), limits::DEPENDENCIES),
-        (
-            "groups of features",
-            features_in(&spec.request.any_features)
-                .max(features_in(&spec.request.same_features))
-                .max(features_in(&spec.request.prefer_features)),
-            limits::DEPENDENCIES,
-        ),
-        (
-            "features of counted nodes",
-            in_counted(&spec.request.counted_features),
-            limits::DEPENDENCIES,
-        ),
-        (
-            "numbers of nodes by feature",
-            spec.request.counted_features.len(),
-            limits::COUNTED_FEATURES,
-        ),
         (
             "licences",
             spec.licenses.iter().count(),
             limits::DEPENDENCIES,
         ),
     ];
-    if let Some((what, have, most)) = lists.into_iter().find(|(_, have, most)| have > most) {
+    let further = spec.bundles.iter().map(|bundle| &bundle.request);
+    let requests = std::iter::once(&spec.request).chain(further);
+    let mut lists = lists.into_iter().chain(requests.flat_map(request_lists));
+    if let Some((what, have, most)) = lists.find(|(_, have, most)| have > most) {
         return Err(Refusal::invalid(format!(
             "{have} {what} are more than the {most} allowed"
         )));
@@ -491,6 +478,32 @@ fn check_texts(spec: &JobSpec, script: &OsText) -> Result<(), Refusal> {
         )));
     }
     Ok(())
+}
+
+/// The lists of a request, how long each is and may be.
+fn request_lists(request: &ResourceRequest) -> [(&'static str, usize, usize); 6] {
+    let names = [&request.prefer, &request.avoid, &request.require];
+    let names = names.into_iter().map(Vec::len).max().unwrap_or(0);
+    let groups = features_in(&request.any_features)
+        .max(features_in(&request.same_features))
+        .max(features_in(&request.prefer_features));
+    let counted = &request.counted_features;
+    [
+        ("features", request.features.len(), limits::DEPENDENCIES),
+        ("node names", names, limits::HOST_LIST_NAMES),
+        ("node sets", request.sets.len(), limits::DEPENDENCIES),
+        ("groups of features", groups, limits::DEPENDENCIES),
+        (
+            "features of counted nodes",
+            in_counted(counted),
+            limits::DEPENDENCIES,
+        ),
+        (
+            "numbers of nodes by feature",
+            counted.len(),
+            limits::COUNTED_FEATURES,
+        ),
+    ]
 }
 
 /// The same of all groups whose nodes are counted.

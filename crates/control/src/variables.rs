@@ -63,6 +63,7 @@ impl Controller {
         if let Some(mpi) = self.mpi_of(job) {
             block.set("COSY_MPI", mpi);
         }
+        self.bundle_variables(job, run, &mut block);
         self.flow_variables(job, &mut block);
         self.array_variables(job, &mut block);
         OsText(block.0)
@@ -70,11 +71,15 @@ impl Controller {
 
     /// Memory for each core, where that is what the job asked for, or its queue's default.
     fn memory_per_core(&self, job: &Job) -> Option<MiB> {
-        match job.spec().request.memory {
+        self.memory_per_core_of(job.spec().request.memory, &job.submitted.queue)
+    }
+
+    fn memory_per_core_of(&self, request: MemoryRequest, queue: &str) -> Option<MiB> {
+        match request {
             MemoryRequest::PerCore(each) => Some(each),
             MemoryRequest::PerNode(_) => None,
             MemoryRequest::QueueDefault => {
-                let id = self.queue_id(&job.submitted.queue)?;
+                let id = self.queue_id(queue)?;
                 self.queues[id.index()].spec.default_memory_per_core
             }
         }
@@ -85,6 +90,40 @@ impl Controller {
         let queue = self.queue_id(&job.submitted.queue);
         let queue = queue.and_then(|id| self.queues[id.index()].spec.mpi.as_deref());
         job.spec().mpi.as_deref().or(queue)
+    }
+
+    /// Of a job of several parts: the part of each node, and what each part asked for.
+    fn bundle_variables(&self, job: &Job, run: &Run, block: &mut Block) {
+        let bundles = &job.spec().bundles;
+        if bundles.is_empty() {
+            return;
+        }
+        let by_node = run.parts.iter().map(|part| part.bundle.to_string());
+        block.set("COSY_BUNDLES", bundles.len() + 1);
+        block.set("COSY_BUNDLE_BY_NODE", by_node.collect::<Vec<_>>().join(","));
+        for at in 0..=bundles.len() {
+            let own = run.parts.iter().filter(|p| usize::from(p.bundle) == at);
+            let names = own.map(|p| self.nodes[p.node.index()].spec.name.as_str());
+            let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
+            block.set(&format!("COSY_BUNDLE_{at}_NODES"), nodes);
+        }
+        for (at, bundle) in (1..).zip(bundles) {
+            let name = bundle.name.as_ref().unwrap_or(&job.spec().name);
+            block.set(&format!("COSY_BUNDLE_{at}_NAME"), name);
+            let default = self.config.default_queue.as_deref();
+            let queue = bundle.queue.as_deref().or(default).unwrap_or_default();
+            block.set(&format!("COSY_BUNDLE_{at}_QUEUE"), queue);
+            let cores = bundle.request.cores_per_task;
+            block.set(&format!("COSY_BUNDLE_{at}_CORES_PER_TASK"), cores);
+            let first = run.parts.iter().find(|part| usize::from(part.bundle) == at);
+            match self.memory_per_core_of(bundle.request.memory, queue) {
+                Some(each) => block.set(&format!("COSY_BUNDLE_{at}_MEMORY_PER_CORE_MIB"), each.0),
+                None => {
+                    let memory = first.map_or(0, |part| part.amounts.memory.0);
+                    block.set(&format!("COSY_BUNDLE_{at}_MEMORY_MIB"), memory);
+                }
+            }
+        }
     }
 
     fn flow_variables(&self, job: &Job, block: &mut Block) {

@@ -41,7 +41,10 @@ impl Controller {
 
     /// The job as it waited, and how many nodes more it may have.
     fn further(&self, id: JobId) -> Option<(WaitingJob, u32)> {
-        let job: &Job = self.jobs.get(&id)?;
+        let job: &Job = self
+            .jobs
+            .get(&id)
+            .filter(|job| job.spec().bundles.is_empty())?;
         let request = &job.spec().request;
         let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
         let waiting = self.planner_job(job)?;
@@ -128,7 +131,10 @@ impl Controller {
 
     /// The job as it waited, and its GPUs in all where these are told.
     fn gpus_in_all(&self, id: JobId) -> Option<(WaitingJob, u32)> {
-        let job: &Job = self.jobs.get(&id)?;
+        let job: &Job = self
+            .jobs
+            .get(&id)
+            .filter(|job| job.spec().bundles.is_empty())?;
         let all = job.spec().request.gpus_in_all?;
         let waiting = self.planner_job(job)?;
         (!waiting.demand.exclusive).then_some((waiting, all))

@@ -8,7 +8,7 @@ mod world;
 
 use cosy_control::{ClientId, Event};
 use cosy_model::api::{Reply, Request};
-use cosy_model::job::ResourceRequest;
+use cosy_model::job::{Bundle, ResourceRequest};
 use cosy_model::node::NodeReport;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::*;
@@ -52,6 +52,20 @@ fn random_spec(dice: &mut Dice) -> JobSpec {
         s.request.max_nodes = s.request.nodes.map(|n| n + 1 + dice.below(2) as u32);
     }
     s.request.overcommit = dice.chance(10);
+    while dice.chance(15) && s.bundles.len() < 3 {
+        let mut request = ResourceRequest {
+            nodes: dice.chance(40).then(|| 1 + dice.below(2) as u32),
+            cores_per_task: 1 + dice.below(3) as u32,
+            exclusive: dice.chance(10),
+            ..ResourceRequest::default()
+        };
+        request.gpus_per_node = u32::from(dice.chance(20));
+        s.bundles.push(Bundle {
+            name: None,
+            queue: None,
+            request,
+        });
+    }
     s.requeue = dice.chance(50);
     s.hold = dice.chance(5);
     s

@@ -344,6 +344,11 @@ job_fields! {
     Queues = "queues", Text;
     /// Node sets in order.
     Sets = "sets", Text;
+    /// Of a job of several parts, where each has a row of its own (as they have when this is
+    /// asked for): which it is, from 0. Its id is then that of the part.
+    Bundle = "bundle", Number;
+    /// Of a job of several parts: how many.
+    Bundles = "bundles", Number;
 }
 
 impl std::str::FromStr for JobField {

@@ -168,6 +168,21 @@ pub struct CountedFeatures {
     pub nodes: u32,
 }
 
+/// A further part of a job whose parts differ in what they ask for (a heterogeneous job). Each
+/// part has nodes of its own; all start at one instant and end together. The first part is
+/// the job's own request, and its first node runs the script.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Bundle {
+    /// What it is called in lists; as the job without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The queue whose nodes it uses; the default queue without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Resources and places.
+    pub request: ResourceRequest,
+}
+
 /// Which end of another job a job waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -391,6 +406,9 @@ pub struct JobSpec {
     pub program: Program,
     /// Resources and places.
     pub request: ResourceRequest,
+    /// Further parts with nodes of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bundles: Vec<Bundle>,
     /// Longest run time; the queue's default without.
     #[serde(default)]
     pub time_limit: Option<Span>,
@@ -500,6 +518,7 @@ impl JobSpec {
             admin_comment: String::new(),
             program,
             request: ResourceRequest::default(),
+            bundles: Vec::new(),
             time_limit: None,
             begin: None,
             hold: false,

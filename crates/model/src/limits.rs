@@ -35,6 +35,8 @@ pub const HOST_LIST_BYTES: usize = 64 << 10;
 pub const DEPENDENCIES: usize = 1000;
 /// Numbers of nodes by feature.
 pub const COUNTED_FEATURES: usize = 8;
+/// Further parts of a job.
+pub const BUNDLES: usize = 127;
 /// Most resource limits (`ulimit`) that a job carries.
 pub const RLIMITS: usize = 32;
 /// Most groups that a user is in (the kernel's NGROUPS_MAX is the same).

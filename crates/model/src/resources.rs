@@ -157,6 +157,14 @@ pub struct NodeShare {
     pub tasks: u32,
     /// What it holds there. For a whole node: all the node has.
     pub amounts: Amounts,
+    /// For which bundle of the job; see [`crate::job::Bundle`].
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub bundle: u16,
+}
+
+/// True for the first bundle, which is the only one of most jobs.
+pub fn is_first(bundle: &u16) -> bool {
+    *bundle == 0
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub struct Demand {
     pub counted: Vec<AtLeast>,
     /// Soft: nodes of the first set come first, then those of the second, then the rest.
     pub tiers: Vec<NodeMask>,
+    /// Further parts of the job, each on nodes of its own, that start together with this one.
+    /// They have no further parts themselves.
+    pub more: Vec<Demand>,
 }
 
 /// A number of nodes out of a set.
@@ -43,6 +46,23 @@ pub struct AtLeast {
 }
 
 impl Demand {
+    /// This part and the further ones.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Demand> {
+        std::iter::once(self).chain(&self.more)
+    }
+
+    /// One part of several. The first one for a number that is not known.
+    pub(crate) fn part(&self, bundle: u16) -> &Demand {
+        let further = usize::from(bundle).checked_sub(1);
+        further.and_then(|at| self.more.get(at)).unwrap_or(self)
+    }
+
+    /// True when all that matters of its nodes is that they are empty. Jobs of several parts
+    /// are planned node by node, like those that share nodes.
+    pub fn holds_whole_nodes(&self) -> bool {
+        self.exclusive && self.more.is_empty()
+    }
+
     /// The fewest nodes that hold everything named and counted.
     pub(crate) fn fewest_nodes(&self) -> u32 {
         let counted = self.counted.iter().map(|set| set.count);
@@ -159,6 +179,12 @@ pub enum Shortage {
         wanted: u64,
         /// Most that a usable node has.
         have: u64,
+    },
+    /// Each part would fit by itself, but not each on nodes of its own.
+    #[error("its {parts} parts do not fit side by side: each needs nodes of its own")]
+    Parts {
+        /// How many there are.
+        parts: u32,
     },
     /// The tasks do not fit on that many nodes.
     #[error("needs room for {wanted} tasks, {nodes} nodes have room for {have}")]

@@ -3,6 +3,7 @@
 //! What always holds: a group that waits is found by its queue and demand; groups without
 //! jobs are dropped in bulk once there are many.
 
+use crate::bundles;
 use crate::line::{Brief, GroupId};
 use crate::machine::Machine;
 use crate::select::{Candidate, count_alike, select};
@@ -46,6 +47,9 @@ pub(crate) struct Group {
     /// demand does not tell nodes apart.
     pub alike: Option<u32>,
     pub shape: ShapeId,
+    /// The same for each further part.
+    more_eligible: Vec<NodeMask>,
+    more_shapes: Vec<ShapeId>,
     queue: QueueId,
     jobs: usize,
     /// Whole nodes, any of the component.
@@ -59,14 +63,25 @@ impl Group {
     pub fn brief(&self, id: GroupId, limit: Span) -> Brief {
         let demand = &self.demand;
         let nodes = demand.nodes.unwrap_or(1).max(demand.fewest_nodes());
-        let tasks = u64::from(demand.per_task.cores) * u64::from(demand.tasks);
-        let once = u64::from(demand.per_node.cores) * u64::from(nodes);
+        let whole = demand.holds_whole_nodes();
         Brief {
             group: id,
             limit,
-            whole: if demand.exclusive { nodes } else { 0 },
-            cores: if demand.exclusive { 0 } else { tasks + once },
+            whole: if whole { nodes } else { 0 },
+            cores: if whole { 0 } else { cores(demand) },
         }
+    }
+
+    /// The parts of its jobs, and for each the open nodes that may be chosen.
+    pub fn parts(&self) -> impl Iterator<Item = (&Demand, &NodeMask)> {
+        let eligible = std::iter::once(&self.eligible).chain(&self.more_eligible);
+        self.demand.parts().zip(eligible)
+    }
+
+    /// The shapes of all parts.
+    fn shapes(&self) -> impl Iterator<Item = ShapeId> {
+        let more = self.more_shapes.iter().copied();
+        std::iter::once(self.shape).chain(more)
     }
 
     /// The queue of its jobs.
@@ -83,11 +98,14 @@ impl Group {
         self.epoch = epoch;
         let allowed = self.demand.allowed.and(nodes.0);
         self.eligible = allowed.and(&machine.open);
+        let open = |part: &Demand| part.allowed.and(nodes.0).and(&machine.open);
+        self.more_eligible = self.demand.more.iter().map(open).collect();
         self.everywhere = self.eligible == *nodes.1;
         self.alike = alike(machine, &self.demand, &self.eligible);
-        self.feasible = if fits_empty(machine, &self.demand, &self.eligible) {
+        let up = nodes.0.and(&machine.open);
+        self.feasible = if fits_empty(machine, &self.demand, &up) {
             Feasible::Now
-        } else if fits_empty(machine, &self.demand, &allowed) {
+        } else if fits_empty(machine, &self.demand, nodes.0) {
             Feasible::Later
         } else {
             Feasible::Never
@@ -100,8 +118,18 @@ impl Group {
     }
 }
 
+/// The cores that all parts take at least: each has nodes of its own.
+fn cores(demand: &Demand) -> u64 {
+    let cores = |part: &Demand| {
+        let nodes = part.nodes.unwrap_or(1).max(part.fewest_nodes());
+        let tasks = u64::from(part.per_task.cores) * u64::from(part.tasks);
+        tasks + u64::from(part.per_node.cores) * u64::from(nodes)
+    };
+    demand.parts().map(cores).sum()
+}
+
 fn is_plain(demand: &Demand, (queue, component): (&NodeMask, &NodeMask)) -> bool {
-    demand.exclusive
+    demand.holds_whole_nodes()
         && demand.required.is_empty()
         && demand.counted.is_empty()
         && demand.tiers.is_empty()
@@ -111,18 +139,24 @@ fn is_plain(demand: &Demand, (queue, component): (&NodeMask, &NodeMask)) -> bool
 
 fn alike(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> Option<u32> {
     let any = demand.required.is_empty() && demand.counted.is_empty();
-    if !any || !demand.tiers.is_empty() {
+    if !any || !demand.tiers.is_empty() || !demand.more.is_empty() {
         return None;
     }
     let total = machine.common_total(nodes);
     total.map(|total| demand.capacity(total))
 }
 
-/// True when a job with `demand` fits on `nodes` when they are empty.
+/// True when a job with `demand` fits on `nodes`, where it may use them, when they are empty.
 pub(crate) fn fits_empty(machine: &Machine, demand: &Demand, nodes: &NodeMask) -> bool {
-    match alike(machine, demand, nodes) {
+    if !demand.more.is_empty() {
+        let candidates = |part: &Demand| empty(machine, part, &part.allowed.and(nodes));
+        let all = demand.parts().map(candidates).collect();
+        return bundles::fit(demand, all);
+    }
+    let nodes = demand.allowed.and(nodes);
+    match alike(machine, demand, &nodes) {
         Some(room) => count_alike(demand, room).is_some_and(|count| count <= nodes.count()),
-        None => select(demand, empty(machine, demand, nodes)).is_some(),
+        None => select(demand, empty(machine, demand, &nodes)).is_some(),
     }
 }
 
@@ -213,18 +247,27 @@ impl Groups {
         limit <= Span::ZERO
     }
 
-    /// The shape of a group, up to date with the machine. The group must be.
-    pub fn shape(&mut self, id: GroupId, machine: &Machine) -> &Shape {
+    /// Brings the shapes of a group up to date with the machine. The group must be.
+    pub fn refresh_shapes(&mut self, id: GroupId, machine: &Machine) {
         let group = self.groups[id.0 as usize].as_ref();
         let group = group.expect("a group with jobs is kept");
         let shape = &mut self.shapes[group.shape.0 as usize];
         shape.refresh(group.epoch, &group.eligible, machine);
-        shape
+        for (shape, eligible) in group.more_shapes.iter().zip(&group.more_eligible) {
+            let shape = &mut self.shapes[shape.0 as usize];
+            shape.refresh(group.epoch, eligible, machine);
+        }
     }
 
     /// The shape of a group as it was when it was last looked at.
     pub fn known_shape(&self, id: GroupId) -> &Shape {
         &self.shapes[self.get(id).shape.0 as usize]
+    }
+
+    /// The shapes of all parts, as they were when they were last looked at.
+    pub fn known_shapes(&self, id: GroupId) -> impl Iterator<Item = &Shape> {
+        let shapes = self.get(id).shapes();
+        shapes.map(|shape| &self.shapes[shape.0 as usize])
     }
 
     /// How many groups with waiting jobs have the bit of this one.
@@ -253,14 +296,16 @@ impl Groups {
             *demand = Arc::clone(&group.demand);
         }
         if group.jobs == 1 {
-            let shape = group.shape.0 as usize;
             self.unused -= 1;
             self.waiting[id.bit()] += 1;
-            self.shape_groups[shape] += 1;
+            let group = self.groups[id.0 as usize].as_ref();
+            for shape in group.into_iter().flat_map(Group::shapes) {
+                self.shape_groups[shape.0 as usize] += 1;
+            }
             let plain = nodes.is_some_and(|nodes| is_plain(demand, nodes));
             self.get_mut(id).plain = plain;
             self.unlike += u32::from(!plain);
-            self.shared += u32::from(!demand.exclusive);
+            self.shared += u32::from(!demand.holds_whole_nodes());
         }
         id
     }
@@ -291,15 +336,19 @@ impl Groups {
         if group.jobs > 0 {
             return;
         }
-        let (shape, plain) = (group.shape.0 as usize, group.plain);
-        let shared = !group.demand.exclusive;
+        let plain = group.plain;
+        let shared = !group.demand.holds_whole_nodes();
         self.unlike -= u32::from(!plain);
         self.shared -= u32::from(shared);
         self.unused += 1;
         self.waiting[id.bit()] -= 1;
-        self.shape_groups[shape] -= 1;
-        if self.shape_groups[shape] == 0 {
-            self.shapes[shape].rest();
+        let group = self.groups[id.0 as usize].as_ref();
+        for shape in group.into_iter().flat_map(Group::shapes) {
+            let shape = shape.0 as usize;
+            self.shape_groups[shape] -= 1;
+            if self.shape_groups[shape] == 0 {
+                self.shapes[shape].rest();
+            }
         }
         if self.unused > UNUSED {
             self.sweep();
@@ -318,8 +367,12 @@ impl Groups {
     }
 
     fn found(&mut self, hash: u64, queue: QueueId, demand: &Arc<Demand>) -> GroupId {
+        let further = demand.more.iter();
+        let more_shapes = further.map(|part| self.find_shape(queue, part)).collect();
         let group = Some(Group {
             demand: Arc::clone(demand),
+            more_eligible: Vec::new(),
+            more_shapes,
             eligible: NodeMask::default(),
             everywhere: false,
             feasible: Feasible::Never,
@@ -395,13 +448,14 @@ impl Groups {
         let mut used = vec![None; self.shapes.len()];
         let (mut shapes, mut counts) = (Vec::new(), Vec::new());
         for group in self.groups.iter_mut().flatten() {
-            let old = group.shape.0 as usize;
-            let id = *used[old].get_or_insert_with(|| {
-                shapes.push(self.shapes[old].clone());
-                counts.push(self.shape_groups[old]);
-                ShapeId(shapes.len() as u32 - 1)
-            });
-            group.shape = id;
+            for shape in std::iter::once(&mut group.shape).chain(&mut group.more_shapes) {
+                let old = shape.0 as usize;
+                *shape = *used[old].get_or_insert_with(|| {
+                    shapes.push(self.shapes[old].clone());
+                    counts.push(self.shape_groups[old]);
+                    ShapeId(shapes.len() as u32 - 1)
+                });
+            }
         }
         self.shape_by_hash.retain(|_, known| {
             known.retain(|shape| used[shape.id.0 as usize].is_some());

@@ -13,6 +13,7 @@ pub mod notice;
 pub mod workflow;
 
 mod blocks;
+mod bundles;
 mod changes;
 mod component;
 mod counted;

@@ -61,7 +61,7 @@ impl Scheduler {
         let shares = self.shares_for(&known.demand, picks);
         self.groups.leave(group);
         let end = now + at_least_one(known.limit);
-        self.run_listed(job, shares, end, known.demand.exclusive);
+        self.run_listed(job, shares, end, known.demand.holds_whole_nodes());
     }
 
     /// A job runs on idle nodes that it holds as a whole.
@@ -171,12 +171,12 @@ impl Scheduler {
         true
     }
 
-    /// What a running job holds, by node index; nothing when it does not run. The script
-    /// runs on the first node.
+    /// What a running job holds, by part and node index; nothing when it does not run. The
+    /// script runs on the first node.
     pub fn held_by(&self, job: JobId) -> Vec<NodeShare> {
         let id = self.running.find(job);
         let mut shares = id.map(|id| self.shares_of(id)).unwrap_or_default();
-        shares.sort_by_key(|share| share.node);
+        shares.sort_by_key(|share| (share.bundle, share.node));
         shares
     }
 

@@ -195,7 +195,7 @@ impl Scheduler {
         let queue = self.queues.get(job.queue.index());
         let nodes = queue.map(|q| (&q.nodes, &self.components[q.component].nodes));
         let group = self.groups.join(job.queue, &mut job.demand, nodes);
-        if !job.demand.exclusive {
+        if !job.demand.holds_whole_nodes() {
             self.machine.note_changes();
         }
         let brief = self.groups.get(group).brief(group, job.limit);

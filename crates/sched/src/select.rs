@@ -44,6 +44,8 @@ pub(crate) struct Candidate {
 pub(crate) struct Pick {
     pub node: NodeId,
     pub tasks: u32,
+    /// For which part of the job.
+    pub bundle: u16,
 }
 
 impl Candidate {
@@ -71,6 +73,17 @@ impl Candidate {
             node,
             capacity,
         })
+    }
+
+    /// The same without a gap. `tier` takes the place of the wishes of the job, but for
+    /// required nodes.
+    pub fn plain(&self, tier: Option<u32>) -> Self {
+        Self {
+            tier: tier.filter(|_| self.tier > 0).unwrap_or(self.tier),
+            since: Reverse(Time::EPOCH),
+            until: Time::FAR,
+            ..*self
+        }
     }
 
     /// The node.
@@ -290,7 +303,11 @@ pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<Pick> {
         let node = *node;
         let tasks = (*capacity).min(left - later);
         left -= tasks;
-        Pick { node, tasks }
+        Pick {
+            node,
+            tasks,
+            bundle: 0,
+        }
     };
     chosen.iter().map(place).collect()
 }

@@ -1,6 +1,7 @@
 //! Jobs that share nodes with others: their tasks go where cores, memory and the rest are
 //! free.
 
+use crate::bundles;
 use crate::group::Group;
 use crate::line::Brief;
 use crate::machine::{Machine, Sight, left};
@@ -16,18 +17,28 @@ use cosy_model::{Amounts, NodeId, NodeShare, Time};
 impl Scheduler {
     /// True when the nodes have no room for all tasks at this moment.
     pub(crate) fn lacks_amounts(&mut self, brief: &Brief) -> bool {
-        let shape = self.groups.shape(brief.group, &self.machine);
-        let (tasks, nodes) = (shape.tasks, shape.nodes);
-        let demand = &self.groups.get(brief.group).demand;
-        tasks < demand.tasks.into() || nodes < demand.nodes.unwrap_or(1)
+        self.groups.refresh_shapes(brief.group, &self.machine);
+        let group = self.groups.get(brief.group);
+        let mut shapes = self.groups.known_shapes(brief.group);
+        let lacks = |(demand, shape): (&Demand, &Shape)| {
+            shape.tasks < demand.tasks.into() || shape.nodes < demand.nodes.unwrap_or(1)
+        };
+        group.demand.parts().any(|part| {
+            let shape = shapes.next();
+            shape.is_some_and(|shape| lacks((part, shape)))
+        })
     }
 
     /// The nodes on which a job that shares nodes can start now, given the places booked.
     pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
-        self.groups.shape(brief.group, &self.machine);
+        self.groups.refresh_shapes(brief.group, &self.machine);
         let shape = self.groups.known_shape(brief.group);
-        let demand = &*self.groups.get(brief.group).demand;
+        let group = self.groups.get(brief.group);
+        let demand = &*group.demand;
         let window = (pass.now, pass.now + at_least_one(brief.limit));
+        if !demand.more.is_empty() {
+            return self.parts_for(group, window, (pass.now, Sight::Until(pass.far)));
+        }
         let candidate = |node| {
             if self.machine.ahead.contains(node) {
                 let part =
@@ -48,6 +59,9 @@ impl Scheduler {
         }
         let window = (pass.now, pass.now + at_least_one(brief.limit));
         let blindly = (pass.now, Sight::Blind);
+        if !group.demand.more.is_empty() {
+            return self.parts_for(group, window, blindly).is_some();
+        }
         let picks = self.picks_for(&group.demand, &group.eligible, window, blindly);
         picks.is_some()
     }
@@ -59,11 +73,12 @@ impl Scheduler {
         pass: &Pass,
         brief: &Brief,
     ) -> Option<(Time, Vec<Pick>)> {
-        self.groups.shape(brief.group, &self.machine);
+        self.groups.refresh_shapes(brief.group, &self.machine);
         let component = &self.components[pass.component];
         let group = self.groups.get(brief.group);
         let soon = Time(pass.now.0.saturating_add(1));
         let mut outlook = Outlook::new(group, self.groups.known_shape(brief.group));
+        let mut further = self.further_outlooks(group, brief);
         let (mut next, mut last) = (crate::ends::Ends::START, pass.now);
         loop {
             let end = component.ends.get(next).map(|end| end.at.max(soon));
@@ -74,17 +89,51 @@ impl Scheduler {
             }
             last = at;
             while let Some(end) = component.ends.get(next).filter(|e| e.at.max(soon) == at) {
-                outlook.release(&self.machine, self.running.get(end.run), at);
+                let run = self.running.get(end.run);
+                outlook.release(&self.machine, run, at);
+                for part in &mut further {
+                    part.release(&self.machine, run, at);
+                }
                 next = component.ends.after(next);
             }
-            if !outlook.is_enough() {
+            if !outlook.is_enough() || !further.iter().all(Outlook::is_enough) {
                 continue;
             }
             let window = (at, at + at_least_one(brief.limit));
-            if let Some(picks) = outlook.picks(&self.machine, window, (pass.now, pass.far)) {
+            let picks = match further.is_empty() {
+                true => outlook.picks(&self.machine, window, (pass.now, pass.far)),
+                false => self.parts_for(group, window, (pass.now, Sight::Until(pass.far))),
+            };
+            if let Some(picks) = picks {
                 return Some((at, picks));
             }
         }
+    }
+
+    /// What will be free for the further parts of a job.
+    fn further_outlooks<'a>(&'a self, group: &'a Group, brief: &Brief) -> Vec<Outlook<'a>> {
+        let shapes = self.groups.known_shapes(brief.group).skip(1);
+        let parts = group.parts().skip(1).zip(shapes);
+        let outlook = |((demand, eligible), shape)| Outlook::of(demand, eligible, shape);
+        parts.map(outlook).collect()
+    }
+
+    /// The nodes that all parts of a job would get for a window.
+    fn parts_for(
+        &self,
+        group: &Group,
+        window: (Time, Time),
+        (now, sight): (Time, Sight),
+    ) -> Option<Vec<Pick>> {
+        let candidates = |(demand, nodes): (&Demand, &NodeMask)| {
+            let candidate = |node| {
+                let free = self.machine.window(node, demand, window, now, sight)?;
+                Candidate::new(demand, node, &free.free, (free.since, free.until))
+            };
+            nodes.iter().filter_map(candidate).collect()
+        };
+        let all = group.parts().map(candidates).collect();
+        bundles::select_parts(&group.demand, all)
     }
 
     /// The nodes of `nodes` that something with `demand` would get for a window.
@@ -107,10 +156,11 @@ impl Scheduler {
         let share = |pick: &Pick| NodeShare {
             node: pick.node,
             tasks: pick.tasks,
-            amounts: match demand.exclusive {
-                true => self.machine.total(pick.node).clone(),
-                false => demand.share(pick.tasks),
+            amounts: match demand.part(pick.bundle) {
+                part if part.exclusive => self.machine.total(pick.node).clone(),
+                part => part.share(pick.tasks),
             },
+            bundle: pick.bundle,
         };
         picks.iter().map(share).collect()
     }
@@ -118,7 +168,8 @@ impl Scheduler {
 
 /// What will be free as running jobs end, if nothing booked ahead is counted.
 struct Outlook<'a> {
-    group: &'a Group,
+    demand: &'a Demand,
+    eligible: &'a NodeMask,
     shape: &'a Shape,
     /// Nodes on which something has ended.
     freed: Table<NodeId, Freed>,
@@ -138,8 +189,13 @@ struct Freed {
 
 impl<'a> Outlook<'a> {
     fn new(group: &'a Group, shape: &'a Shape) -> Self {
+        Self::of(&group.demand, &group.eligible, shape)
+    }
+
+    fn of(demand: &'a Demand, eligible: &'a NodeMask, shape: &'a Shape) -> Self {
         Self {
-            group,
+            demand,
+            eligible,
             shape,
             freed: Table::default(),
             fits: shape.fits.clone(),
@@ -164,7 +220,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn free(&mut self, machine: &Machine, node: NodeId, amounts: &Amounts, at: Time) {
-        if !self.group.eligible.contains(node) {
+        if !self.eligible.contains(node) {
             return;
         }
         let known = self.freed.remove(node);
@@ -189,7 +245,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn is_enough(&self) -> bool {
-        self.tasks >= self.group.demand.tasks.into()
+        self.tasks >= self.demand.tasks.into()
     }
 
     /// The nodes that the job would get for a window that starts when the last job ended.
@@ -199,7 +255,7 @@ impl<'a> Outlook<'a> {
         window: (Time, Time),
         (now, far): (Time, Time),
     ) -> Option<Vec<Pick>> {
-        let demand = &*self.group.demand;
+        let demand = self.demand;
         let candidate = |node| {
             if machine.ahead.contains(node) || machine.is_taken(node) {
                 let part = machine.window(node, demand, window, now, Sight::Until(far))?;

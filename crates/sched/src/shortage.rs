@@ -14,8 +14,20 @@ impl Scheduler {
     /// # Errors
     /// What is too much, with figures.
     pub fn could_ever_run(&self, demand: &Demand) -> Result<(), Shortage> {
-        if fits_empty(&self.machine, demand, &demand.allowed) {
+        let more = demand.more.iter();
+        let usable = more.fold(demand.allowed.clone(), |all, part| all.or(&part.allowed));
+        if fits_empty(&self.machine, demand, &usable) {
             return Ok(());
+        }
+        let parts = 1 + demand.more.len() as u32;
+        let alone = |part: &Demand| Demand {
+            more: Vec::new(),
+            ..part.clone()
+        };
+        if parts > 1 {
+            let mut alone = demand.parts().map(alone);
+            let short = alone.find_map(|part| self.could_ever_run(&part).err());
+            return Err(short.unwrap_or(Shortage::Parts { parts }));
         }
         Err(self
             .numbers(demand)

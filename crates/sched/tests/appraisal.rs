@@ -96,6 +96,7 @@ fn the_pricing_papers_example() {
     scheduler.add_block(Block {
         reservation: ReservationId(1),
         shares: vec![NodeShare {
+            bundle: 0,
             node: NodeId(4),
             tasks: 1,
             amounts: one_core(),
@@ -149,6 +150,7 @@ fn reservations_raise_the_load() {
         scheduler.enqueue(whole_job(2, 1, 15, 0));
         for (id, (start, end, nodes)) in blocks.iter().enumerate() {
             let share = |node| NodeShare {
+                bundle: 0,
                 node: NodeId(node),
                 tasks: 1,
                 amounts: one_core(),
@@ -715,6 +717,7 @@ proptest! {
             ..Demand::default()
         };
         let shares: Vec<NodeShare> = named.iter().map(|node| NodeShare {
+ bundle: 0,
             node,
             tasks: 1,
             amounts: case.pair.cluster.nodes[node.index()].clone(),

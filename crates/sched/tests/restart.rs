@@ -66,6 +66,7 @@ proptest! {
             let taken = pair.shares(job);
             let whole = taken[0].whole;
             let share = |t: &&common::oracle::Taken| NodeShare {
+ bundle: 0,
                 node: NodeId(t.node as u32),
                 tasks: 1,
                 amounts: t.amounts.clone(),
@@ -135,6 +136,7 @@ fn the_end_of_time_does_not_overflow() {
 fn two_jobs_on_one_node_both_count() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 2], vec![mask(0b11)]);
     let share = |node, amounts| NodeShare {
+        bundle: 0,
         node: NodeId(node),
         tasks: 1,
         amounts,
@@ -156,6 +158,7 @@ fn two_jobs_on_one_node_both_count() {
 fn a_place_keeps_clear_of_reservations_and_jobs() {
     let mut scheduler = Scheduler::new(Policy::EASY, vec![cores(4); 3], vec![mask(0b111)]);
     let share = |node, count| NodeShare {
+        bundle: 0,
         node: NodeId(node),
         tasks: 1,
         amounts: cores(count),

@@ -208,6 +208,7 @@ impl<'a> Play<'a> {
             .get("prefer")
             .map(|sets| sets.split('/').map(mask).collect());
         let demand = Demand {
+            more: Vec::new(),
             nodes,
             max_nodes: words.number("max_nodes"),
             tasks: words.number("tasks").or(nodes).unwrap_or(1),
@@ -249,6 +250,7 @@ impl<'a> Play<'a> {
         self.names.push(name.into());
         let (from, to) = (words.number("from").unwrap(), words.number("to").unwrap());
         let share = |node: NodeId| NodeShare {
+            bundle: 0,
             node,
             tasks: 1,
             amounts: self.scenario.nodes[node.index()].clone(),

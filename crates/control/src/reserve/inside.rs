@@ -488,7 +488,8 @@ pub(crate) fn asked_core_ms(submitted: &Submitted) -> i128 {
     } else {
         limit
     };
-    let tasks = crate::show::asked_tasks(&submitted.spec.request);
-    let cores = i128::from(tasks) * i128::from(submitted.spec.request.cores_per_task);
-    cores * i128::from(limit.ms())
+    let cores = submitted.requests().map(|request| {
+        i128::from(crate::show::asked_tasks(request)) * i128::from(request.cores_per_task)
+    });
+    cores.sum::<i128>() * i128::from(limit.ms())
 }

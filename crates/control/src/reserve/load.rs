@@ -58,6 +58,7 @@ impl Controller {
     /// A share by number; none when the node is no longer configured.
     fn share(&self, row: &ShareRow) -> Option<NodeShare> {
         Some(NodeShare {
+            bundle: 0,
             node: *self.node_ids.get(&row.node)?,
             tasks: row.tasks,
             amounts: row.amounts.clone(),

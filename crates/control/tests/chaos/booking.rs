@@ -5,7 +5,7 @@ use crate::play::Play;
 use crate::world::*;
 use cosy_control::{Caller, ClientId, Controller, Effect, Event, Facts};
 use cosy_model::api::{Reply, Request, Submission};
-use cosy_model::job::ResourceRequest;
+use cosy_model::job::{Bundle, ResourceRequest};
 use cosy_model::reservation::*;
 use cosy_model::*;
 
@@ -43,8 +43,17 @@ pub fn random_job(play: &mut Play) -> JobSpec {
     };
     let several = play.dice.chance(20);
     let names = play.world.config.queues.iter().map(|q| q.name.clone());
-    let queues = names.filter(|_| several).collect();
+    let queues: Vec<String> = names.filter(|_| several).collect();
+    let mut bundles = Vec::new();
+    while queues.is_empty() && play.dice.chance(12) {
+        bundles.push(Bundle {
+            name: None,
+            request: resources(play),
+            queue: queue(play),
+        });
+    }
     JobSpec {
+        bundles,
         request,
         program,
         queues,

@@ -41,6 +41,18 @@ pub struct Watch {
     commits: u64,
 }
 
+/// In the store a job of several parts has nodes for all of them or for none.
+fn all_parts(store: &MemoryStore, job: &JobRow) -> Result<(), String> {
+    let parts = job.run.iter().flat_map(|run| &run.parts);
+    let held: BTreeSet<u16> = parts.map(|part| part.bundle).collect();
+    let spec = &store.submissions[&job.base].0.spec;
+    let wanted = 0..=spec.bundles.len() as u16;
+    match held.is_empty() || held.iter().copied().eq(wanted) {
+        true => Ok(()),
+        false => Err(format!("job {} has nodes for parts {held:?}", job.id)),
+    }
+}
+
 impl Watch {
     /// To be called when everything that is due has been done.
     pub fn check(&mut self, world: &World) -> Result<(), String> {
@@ -59,6 +71,7 @@ impl Watch {
         nothing_overlaps(world)?;
         for job in store.jobs.values() {
             self.inside_only(store, job)?;
+            all_parts(store, job)?;
         }
         booked_once(store)?;
         self.delays_are_capped(world)

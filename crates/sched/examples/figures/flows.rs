@@ -63,6 +63,7 @@ fn machine(dice: &mut Dice) -> Scheduler {
     let nodes = vec![amounts(CORES); NODES];
     let mut machine = Scheduler::new(Policy::EASY, nodes, vec![NodeMask::all(NODES)]);
     let share = |node: usize| NodeShare {
+        bundle: 0,
         node: NodeId(node as u32),
         tasks: CORES,
         amounts: amounts(CORES),

@@ -249,8 +249,11 @@ pub(super) fn latest(now: Time, times: impl Iterator<Item = Time>) -> Time {
 
 /// The cores that a job asks for that shares its `nodes` nodes.
 pub(super) fn asked_cores(demand: &Demand, nodes: u32) -> i128 {
-    let tasks = i128::from(demand.tasks) * i128::from(demand.per_task.cores);
-    tasks + i128::from(demand.per_node.cores) * i128::from(nodes)
+    let tasks = |part: &Demand| i128::from(part.tasks) * i128::from(part.per_task.cores);
+    let once = |part: &Demand, nodes: u32| i128::from(part.per_node.cores) * i128::from(nodes);
+    let further = demand.more.iter();
+    let further = further.map(|part| tasks(part) + once(part, part.nodes.unwrap_or(1)));
+    tasks(demand) + once(demand, nodes) + further.sum::<i128>()
 }
 
 impl Listed {

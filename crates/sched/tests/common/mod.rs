@@ -57,6 +57,8 @@ pub struct Request {
     pub required: u32,
     pub tiers: Vec<u32>,
     pub limit: i64,
+    /// Further parts; their queue, order and limit are those of the first.
+    pub more: Vec<Request>,
 }
 
 impl Request {
@@ -75,6 +77,7 @@ impl Request {
             avoid: 0,
             required: 0,
             tiers: Vec::new(),
+            more: Vec::new(),
             ..self.clone()
         }
     }
@@ -125,7 +128,17 @@ pub fn clusters() -> impl Strategy<Value = Cluster> {
     })
 }
 
+/// Jobs of one part, and some of several.
 pub fn requests() -> impl Strategy<Value = Request> {
+    let further = prop_oneof![
+        5 => Just(Vec::new()),
+        2 => prop::collection::vec(single_requests(), 1..3),
+    ];
+    (single_requests(), further).prop_map(|(first, more)| Request { more, ..first })
+}
+
+/// Jobs of one part.
+pub fn single_requests() -> impl Strategy<Value = Request> {
     let shape = (
         prop_oneof![1 => Just(None), 2 => (1u32..=4).prop_map(Some)],
         1u32..=6,
@@ -161,6 +174,7 @@ pub fn requests() -> impl Strategy<Value = Request> {
             required: place.1,
             tiers: place.2,
             limit,
+            more: Vec::new(),
         }
     })
 }
@@ -179,6 +193,31 @@ pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
         1 => (0u16..QUEUES as u16, any::<bool>()).prop_map(|(q, on)| Step::Queue(q, on)),
         8 => (0i64..12).prop_map(Step::Wait),
     ]
+}
+
+/// What a request asks of a machine with the nodes `all`.
+fn demand(request: &Request, all: u32) -> Demand {
+    let per_task = amounts((request.cores, request.memory, 0, 0));
+    let (memory, gpus, licenses) = request.per_node;
+    let mut per_node = amounts((0, memory, gpus, licenses));
+    per_node.disk = MiB(memory * 100);
+    Demand {
+        nodes: request.nodes,
+        max_nodes: request.max_nodes,
+        tasks: request.tasks,
+        tasks_per_node: request.tasks_per_node,
+        per_task: Amounts {
+            disk: MiB(0),
+            ..per_task
+        },
+        per_node,
+        exclusive: request.exclusive,
+        allowed: mask(!request.avoid & all),
+        required: mask(request.required & all),
+        counted: Vec::new(),
+        tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
+        more: request.more.iter().map(|part| demand(part, all)).collect(),
+    }
 }
 
 /// The planner and the oracle in the same state.
@@ -251,26 +290,7 @@ impl Pair {
     pub fn job(&mut self, request: &Request) -> WaitingJob {
         let level = [AccessLevel::Prefer, AccessLevel::Allow, AccessLevel::Defer];
         let all = (1 << self.world.nodes.len()) - 1;
-        let per_task = amounts((request.cores, request.memory, 0, 0));
-        let (memory, gpus, licenses) = request.per_node;
-        let mut per_node = amounts((0, memory, gpus, licenses));
-        per_node.disk = MiB(memory * 100);
-        let demand = Demand {
-            nodes: request.nodes,
-            max_nodes: request.max_nodes,
-            tasks: request.tasks,
-            tasks_per_node: request.tasks_per_node,
-            per_task: Amounts {
-                disk: MiB(0),
-                ..per_task
-            },
-            per_node,
-            exclusive: request.exclusive,
-            allowed: mask(!request.avoid & all),
-            required: mask(request.required & all),
-            counted: Vec::new(),
-            tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
-        };
+        let demand = demand(request, all);
         let job = JobId(self.next);
         self.next += 1;
         WaitingJob {
@@ -396,6 +416,7 @@ impl Pair {
         let reservation = ReservationId(self.next);
         self.next += 1;
         let share = |(node, cores): &(u32, u32)| NodeShare {
+            bundle: 0,
             node: NodeId(node % nodes),
             tasks: 1,
             amounts: Amounts {

@@ -66,7 +66,7 @@ impl World {
         self.far = now.saturating_add(longest.unwrap_or(0));
         let mut empty = self.clone();
         empty.taken.clear();
-        jobs.retain(|job| empty.choose(job, now).is_some());
+        jobs.retain(|job| empty.choose_among(job, now, false).is_some());
         let mut plan = self.clone(); // in it late jobs still run, and guaranteed places are taken
         let running = plan.taken.iter_mut().filter(|t| t.job.is_some());
         running.for_each(|t| t.end = t.end.max(now + 1));
@@ -95,7 +95,7 @@ impl World {
             start: at,
             end: at.saturating_add(job.limit.0.max(1)),
             amounts: share.amounts.clone(),
-            whole: job.demand.exclusive,
+            whole: job.demand.holds_whole_nodes(),
             job: Some(job.key.job),
             reservation: None,
         };
@@ -110,15 +110,88 @@ impl World {
         places.find_map(|(at, shares)| Some((at, shares?)))
     }
 
-    /// The nodes for a job from `at` on. Tasks come in blocks: as many as fit on the first
-    /// node, at least one on each.
     fn choose(&self, job: &WaitingJob, at: i64) -> Option<Vec<NodeShare>> {
-        let demand = &*job.demand;
+        self.choose_among(job, at, true)
+    }
+
+    /// The nodes for a job from `at` on; each part gets nodes of its own. The gaps in which
+    /// nodes are free matter to parts only if `gaps`.
+    fn choose_among(&self, job: &WaitingJob, at: i64, gaps: bool) -> Option<Vec<NodeShare>> {
+        let parts: Vec<&Demand> = [&*job.demand].into_iter().chain(&job.demand.more).collect();
+        let mut rooms: Vec<Vec<Room>> = (0..parts.len())
+            .map(|part| self.rooms(job, &parts, part, at))
+            .collect();
+        if let [rooms] = &rooms[..] {
+            return self.spread(parts[0], rooms);
+        }
+        let in_turn: Vec<usize> = (0..parts.len()).collect();
+        let found = self.one_after_another(&parts, &rooms, &in_turn);
+        if let Some(found) = found.filter(|_| gaps) {
+            return Some(found);
+        }
+        for room in rooms.iter_mut().flatten() {
+            (room.rank.1, room.rank.2) = (Reverse(0), 0);
+        }
+        if let Some(found) = self.one_after_another(&parts, &rooms, &in_turn) {
+            return Some(found);
+        }
+        let mut scarce = in_turn;
+        scarce.sort_by_key(|part| {
+            let named = parts[*part].required.count().max(1);
+            let nodes = parts[*part].nodes.unwrap_or(1).max(named);
+            rooms[*part].len().saturating_sub(nodes as usize)
+        });
+        let all = rooms.clone();
+        for room in rooms.iter_mut().flatten().filter(|room| room.rank.0 > 0) {
+            let others = all.iter().flatten();
+            room.rank.0 = others.filter(|other| other.node == room.node).count();
+        }
+        let mut orders = scarce.clone().into_iter();
+        orders.find_map(|first| {
+            let others = scarce.iter().copied().filter(|part| *part != first);
+            let order: Vec<usize> = [first].into_iter().chain(others).collect();
+            self.one_after_another(&parts, &rooms, &order)
+        })
+    }
+
+    /// Where a part could have tasks: not on nodes that another part must have.
+    fn rooms(&self, job: &WaitingJob, parts: &[&Demand], part: usize, at: i64) -> Vec<Room> {
         let end = at.saturating_add(job.limit.0.max(1));
+        let demand = parts[part];
         let allowed = demand.allowed.and(&self.queues[job.queue.index()]);
         let nodes = allowed.iter().filter(|node| self.open[node.index()]);
+        let wanted = |node: NodeId| {
+            let mut others = parts.iter().enumerate();
+            others.any(|(other, demand)| other != part && demand.required.contains(node))
+        };
+        let nodes = nodes.filter(|node| !wanted(*node));
         let rooms = nodes.map(|node| self.room(demand, node, at, end));
-        let mut rooms: Vec<Room> = rooms.filter(|room| room.tasks > 0).collect();
+        rooms.filter(|room| room.tasks > 0).collect()
+    }
+
+    /// Each part in this order gets the best of what is left.
+    fn one_after_another(
+        &self,
+        parts: &[&Demand],
+        rooms: &[Vec<Room>],
+        order: &[usize],
+    ) -> Option<Vec<NodeShare>> {
+        let mut all: Vec<NodeShare> = Vec::new();
+        for part in order {
+            let mut left = rooms[*part].clone();
+            left.retain(|room| all.iter().all(|share| share.node != room.node));
+            let mut own = self.spread(parts[*part], &left)?;
+            let bundle = *part as u16;
+            own.iter_mut().for_each(|share| share.bundle = bundle);
+            all.extend(own);
+        }
+        all.sort_by_key(|share| (share.bundle, share.node));
+        Some(all)
+    }
+
+    /// Tasks come in blocks: as many as fit on the first node, at least one on each.
+    fn spread(&self, demand: &Demand, rooms: &[Room]) -> Option<Vec<NodeShare>> {
+        let mut rooms = rooms.to_vec();
         rooms.sort();
         let mut set = best(demand, &rooms, demand.nodes)?;
         let most = demand.nodes.or(demand.max_nodes);
@@ -137,6 +210,7 @@ impl World {
                 node,
                 tasks,
                 amounts: if demand.exclusive { whole } else { part },
+                bundle: 0,
             }
         };
         Some(set.into_iter().map(share).collect())

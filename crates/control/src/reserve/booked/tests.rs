@@ -50,6 +50,7 @@ fn wish(starts: &[i64], hours: i64) -> Wish {
 
 fn shares(cores: &[(u32, u32)]) -> Vec<NodeShare> {
     let share = |(node, cores): &(u32, u32)| NodeShare {
+        bundle: 0,
         node: NodeId(*node),
         tasks: 1,
         amounts: Amounts {

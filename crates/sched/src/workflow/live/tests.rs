@@ -212,6 +212,7 @@ impl Case {
     fn machine(&self) -> Scheduler {
         let mut machine = machine(self.nodes);
         let share = |node: usize, cores: u32| NodeShare {
+            bundle: 0,
             node: NodeId(node as u32),
             tasks: cores,
             amounts: super::tests::node(cores),
