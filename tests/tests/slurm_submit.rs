@@ -288,22 +288,6 @@ fn one_of_several_partitions() {
 }
 
 #[test]
-fn parts_of_a_job_are_refused_clearly() {
-    let c = cluster(1);
-    let script = "#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\ntrue\n";
-    fs::write(c.work().join("het.sh"), script).unwrap();
-    for line in [
-        "sbatch het.sh",
-        "sbatch -n1 : -n2 ok.sh",
-        "salloc -n1 : -n2 true",
-    ] {
-        let got = shell(&c, line);
-        assert_eq!((got.code, got.out.as_str()), (1, ""), "{line}");
-        assert!(got.err.contains("heterogeneous jobs"), "{}", got.err);
-    }
-}
-
-#[test]
 fn an_array_has_no_parts() {
     let c = cluster(1);
     let what = "sbatch: error: Batch job submission failed: Invalid job array specification\n";

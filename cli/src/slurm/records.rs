@@ -146,10 +146,10 @@ impl Records {
         let views = self.views().into_iter();
         views
             .map(|job| {
-                let id = job.text(JobField::Ref);
+                let id = &whole_ref(&job).unwrap_or_default();
                 let steps = self.steps.get(id).map_or(none.0, Vec::as_slice);
                 let running = self.running.get(id).map_or(none.1, Vec::as_slice);
-                let canceller = self.cancellers.get(id).copied();
+                let canceller = self.cancellers.get(job.text(JobField::Ref)).copied();
                 Row::of_job(job, steps, running, canceller, self.now)
             })
             .collect()
@@ -159,9 +159,7 @@ impl Records {
     fn started(&self) -> Vec<JobRef> {
         let started = |j: &JobView<'_>| j.time(JobField::Start).is_some();
         let views = self.views().into_iter().filter(started);
-        views
-            .filter_map(|j| j.text(JobField::Ref).parse().ok())
-            .collect()
+        views.filter_map(|j| whole_ref(&j)?.parse().ok()).collect()
     }
 
     fn ended_steps(&self, context: &Context) -> Result<BTreeMap<String, Vec<StepRow>>, CallError> {
@@ -194,9 +192,18 @@ impl Records {
             .take(ASKED_NODES)
             .filter_map(|j| {
                 let id = JobId(u64::try_from(j.raw_id()).ok()?);
-                let steps = steps::running(context, id);
-                Some((j.text(JobField::Ref).to_owned(), steps))
+                let name = whole_ref(&j)?;
+                Some((name, steps::running(context, id)))
             })
             .collect()
+    }
+}
+
+/// What steps of a job are found under. The steps of a heterogeneous job are told with its
+/// first part; further parts have none.
+fn whole_ref(job: &JobView<'_>) -> Option<String> {
+    match job.het() {
+        Some(het) => (het.offset == 0).then(|| het.job.to_string()),
+        None => Some(job.text(JobField::Ref).to_owned()),
     }
 }

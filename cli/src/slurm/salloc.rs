@@ -13,6 +13,7 @@ use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::parts::passed_on;
 use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
@@ -64,33 +65,50 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
+    let (lines, words) = match submit::parts::of_line(SALLOC, parsed.found, parsed.words) {
+        Ok(parts) => parts,
+        Err(mistake) => return submit::mistaken(SALLOC, &mistake),
+    };
     let environment = submit::environment(SALLOC);
-    let options: Vec<Found> = [&environment[..], &parsed.found].concat();
-    let read = check_together(&environment, &parsed.found)
-        .and_then(|()| submit::wishes(SALLOC, &options))
-        .and_then(|(w, own)| Ok((w, Own::read(&own)?)));
-    let (wishes, own) = match read {
-        Ok(read) => read,
+    let read = |line: Vec<Found>| -> Result<(Vec<Found>, Wishes, Own), Fault> {
+        let options: Vec<Found> = [&environment[..], &line].concat();
+        check_together(&environment, &line)?;
+        let (wishes, own) = submit::wishes(SALLOC, &options)?;
+        Ok((options, wishes, Own::read(&own)?))
+    };
+    let parts: Result<Vec<_>, Fault> = passed_on(lines).into_iter().map(read).collect();
+    let mut parts = match parts {
+        Ok(parts) => parts.into_iter(),
         Err(fault) => return fail(SALLOC, &fault),
+    };
+    let Some((options, wishes, own)) = parts.next() else {
+        return exit::FAILED;
     };
     if wishes.verbose > 0 {
         submit::describe(SALLOC, &options);
         submit::details(SALLOC, &wishes);
     }
     submit::remarks(SALLOC, &wishes);
-    if parsed.words.first().is_some_and(|w| w == ":") {
-        return fail(SALLOC, &submit::parts());
-    }
-    allocate(context, &wishes, &own, parsed.words)
+    let further: Vec<Wishes> = parts.map(|(_, wishes, _)| wishes).collect();
+    allocate(context, (&wishes, &further), &own, words)
 }
 
-fn allocate(context: &Context, wishes: &Wishes, own: &Own, command: Vec<OsString>) -> u8 {
+fn allocate(
+    context: &Context,
+    (wishes, further): (&Wishes, &[Wishes]),
+    own: &Own,
+    command: Vec<OsString>,
+) -> u8 {
     let name = if own.no_shell {
         "no-shell"
     } else {
         "interactive"
     };
     let built = submit::job(context, SALLOC, wishes.clone(), Runs::Allocation, name);
+    let built = built.and_then(|(mut spec, array)| {
+        submit::parts::add(context, further, &mut spec)?;
+        Ok((spec, array))
+    });
     let (spec, environment) = match built {
         Ok((spec, _)) => split(spec, own),
         Err(fault) => return fail(SALLOC, &fault),

@@ -6,6 +6,7 @@ use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::parts::passed_on;
 use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program, array, directives};
 use std::ffi::OsString;
@@ -41,16 +42,25 @@ impl From<Fault> for Stop {
 }
 
 fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, Stop> {
-    let batch = Batch::read(line, words)?;
+    let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
+    let (lines, words) =
+        submit::parts::of_line(SBATCH, line.to_vec(), words.to_vec()).map_err(mistaken)?;
+    let line: Vec<Found> = lines.concat();
+    let batch = Batch::read(&line, &words)?;
     let environment = submit::environment(SBATCH);
-    let ignore_pbs = [&environment[..], line]
+    let ignore_pbs = [&environment[..], &line]
         .iter()
         .any(|o| has(o, "ignore-pbs"));
-    let script = batch.options(line, ignore_pbs)?;
-    let all: Vec<Found> = [&script[..], &environment, line].concat();
-    let written = [&script[..], line].concat();
-    check_together(&environment, &written)?;
-    let (wishes, _) = submit::wishes(SBATCH, &all)?;
+    let scripts = batch.options(ignore_pbs)?;
+    let several = lines.len().max(scripts.len()) > 1;
+    if several && has(&[&scripts.concat()[..], &line].concat(), "array") {
+        return Err(Fault::refusal(array::INVALID).into());
+    }
+    let mut parts = asked(&environment, scripts, lines)?.into_iter();
+    let Some((all, wishes)) = parts.next() else {
+        return Err(Stop::Code(exit::FAILED));
+    };
+    let further: Vec<Wishes> = parts.map(|(_, wishes)| wishes).collect();
     if wishes.verbose > 0 {
         submit::describe(SBATCH, &all);
         submit::details(SBATCH, &wishes);
@@ -58,7 +68,8 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     submit::remarks(SBATCH, &wishes);
     let name = batch.default_name();
     let runs = batch.runs();
-    let (spec, array) = submit::job(context, SBATCH, wishes.clone(), runs, &name)?;
+    let (mut spec, array) = submit::job(context, SBATCH, wishes.clone(), runs, &name)?;
+    submit::parts::add(context, &further, &mut spec)?;
     let text = match &wishes.preamble {
         Some(file) => files::with_preamble(&batch.text, file)?,
         None => batch.text,
@@ -74,12 +85,26 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     send(context, &wishes, submission)
 }
 
-/// A job of several parts was asked for, which is no array in the original either.
-fn parts(line: &[Found]) -> Fault {
-    if has(line, "array") {
-        return Fault::refusal(array::INVALID);
-    }
-    submit::parts()
+/// What each part of the job asks for: in the script, the environment and on the line.
+fn asked(
+    environment: &[Found],
+    scripts: Vec<Vec<Found>>,
+    lines: Vec<Vec<Found>>,
+) -> Result<Vec<(Vec<Found>, Wishes)>, Fault> {
+    let count = lines.len().max(scripts.len());
+    let padded = |mut parts: Vec<Vec<Found>>| {
+        parts.resize(count, Vec::new());
+        passed_on(parts)
+    };
+    let both = padded(scripts).into_iter().zip(padded(lines));
+    let part = |(script, line): (Vec<Found>, Vec<Found>)| {
+        let all: Vec<Found> = [&script[..], environment, &line].concat();
+        let written = [&script[..], &line].concat();
+        check_together(environment, &written)?;
+        let (wishes, _) = submit::wishes(SBATCH, &all)?;
+        Ok((all, wishes))
+    };
+    both.map(part).collect()
 }
 
 fn has(options: &[Found], name: &str) -> bool {
@@ -100,9 +125,6 @@ impl Batch {
     fn read(line: &[Found], words: &[OsString]) -> Result<Self, Fault> {
         if let Some(wrap) = line.iter().rev().find(|f| f.name == "wrap") {
             return Self::wrap(wrap, words);
-        }
-        if words.first().is_some_and(|w| w == ":") {
-            return Err(parts(line));
         }
         let script = files::script(words.first())?;
         Ok(Self {
@@ -130,14 +152,11 @@ impl Batch {
         })
     }
 
-    /// The options in the script.
-    fn options(&self, line: &[Found], ignore_pbs: bool) -> Result<Vec<Found>, Stop> {
+    /// The options in the script, of each part of the job.
+    fn options(&self, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Stop> {
         let text = String::from_utf8_lossy(&self.text);
-        if directives::has_parts(&text) {
-            return Err(parts(line).into());
-        }
         let mistaken = |m| Stop::Code(submit::mistaken(SBATCH, &m));
-        directives::read(&text, ignore_pbs).map_err(mistaken)
+        directives::read_parts(&text, ignore_pbs).map_err(mistaken)
     }
 
     fn default_name(&self) -> String {

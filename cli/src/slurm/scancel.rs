@@ -18,6 +18,8 @@ const USAGE: &str = "scancel [OPTIONS] [job_id[_array_id][.step_id]]";
 /// The exit code for what belongs to somebody else: Slurm's number of that error, cut to
 /// what an exit code holds.
 const DENIED: u8 = 210;
+/// The same for a part of a heterogeneous job.
+const PART: u8 = 60;
 
 /// Runs `scancel`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -68,6 +70,13 @@ fn cancel(context: &Context, wanted: &Wanted) -> u8 {
         if fine {
             code = code.max(cancel_step(context, wanted, target));
         }
+    }
+    let (parts, whole): (Vec<&Target>, Vec<&Target>) =
+        whole.into_iter().partition(|t| t.part.is_some());
+    for target in parts {
+        let (id, why) = (&target.text, says::NOT_A_PART);
+        error(context, &format!("Kill job error on job id {id}: {why}"));
+        code = code.max(PART);
     }
     if !whole.is_empty() || wanted.targets.is_empty() {
         let jobs = Jobs {

@@ -11,13 +11,13 @@ use crate::users;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};
-use cosy_slurm::job::{JobView, Surroundings};
+use cosy_slurm::job::{Het, JobView, Surroundings};
 use cosy_slurm::squeue::cells::{self, Look};
 use cosy_slurm::squeue::fields::Field;
 use cosy_slurm::squeue::options::{self, Asked, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
-use cosy_slurm::{SlurmState, data};
+use cosy_slurm::{SlurmState, data, targets};
 use std::time::Duration;
 
 /// Runs `squeue`; gives its exit code.
@@ -156,6 +156,8 @@ fn wanted(fields: impl Iterator<Item = Field>) -> Wanted {
 /// Which jobs: what the controller sorts out and what is sorted out here.
 struct Chosen {
     filter: JobFilter,
+    /// Jobs, and parts of heterogeneous jobs, as they were named.
+    parts: Vec<(i64, Option<i64>)>,
     /// The one job that was named: it must be there.
     only: Option<String>,
     states: States,
@@ -182,7 +184,7 @@ impl Chosen {
             }
             exit::FAILED
         })?;
-        let ids = ids(context, &query.jobs)?;
+        let (ids, parts) = ids(context, &query.jobs)?;
         let nodes = match &query.nodes {
             Some(text) => nodes(context, text)?,
             None => Vec::new(),
@@ -199,6 +201,7 @@ impl Chosen {
                 nodes,
                 ..JobFilter::default()
             },
+            parts,
             only: only.cloned(),
             states,
             qos: query.qos.clone(),
@@ -216,6 +219,8 @@ impl Chosen {
         };
         add(JobField::State, true);
         add(JobField::Reason, true); // SPECIAL_EXIT is told by it
+        add(JobField::Queue, !self.filter.queues.is_empty());
+        add(JobField::Name, !self.filter.names.is_empty());
         add(JobField::Qos, !self.qos.is_empty());
         add(JobField::Licenses, !self.licenses.is_empty());
         add(JobField::Reservation, self.reservation.is_some());
@@ -238,9 +243,23 @@ impl Chosen {
             })
         });
         self.states.contain(job.state())
+            && job.het().is_none_or(|het| self.contains_part(job, het))
             && among(&self.qos, job.text(JobField::Qos))
             && among(&self.licenses, job.text(JobField::Licenses))
             && reserved
+    }
+}
+
+impl Chosen {
+    /// What the controller has looked at for the whole of a heterogeneous job.
+    fn contains_part(&self, job: &JobView<'_>, het: Het) -> bool {
+        let within = |list: &[String], field| {
+            list.is_empty() || list.iter().any(|known| known == job.text(field))
+        };
+        let named = |(id, part): &(i64, Option<i64>)| het.is_named(*id, *part);
+        (self.parts.is_empty() || self.parts.iter().any(named))
+            && within(&self.filter.queues, JobField::Queue)
+            && within(&self.filter.names, JobField::Name)
     }
 }
 
@@ -258,16 +277,30 @@ fn ours(states: &States) -> Vec<JobState> {
     }
 }
 
-fn ids(context: &Context, words: &[String]) -> Result<Vec<JobRef>, Failed> {
-    let mut all = Vec::new();
+/// The jobs that are named, and which parts of them where they have several.
+#[allow(clippy::type_complexity)] // of two lists
+fn ids(
+    context: &Context,
+    words: &[String],
+) -> Result<(Vec<JobRef>, Vec<(i64, Option<i64>)>), Failed> {
+    let (mut all, mut parts) = (Vec::new(), Vec::new());
     for text in words {
-        let read = refs::jobs(text).map_err(|_| {
+        let bad = || {
             error(context, &format!("Invalid job id: {text}"));
             exit::FAILED
-        })?;
-        all.extend(read);
+        };
+        for word in targets::words(text) {
+            let (job, part) = match word.split_once('+') {
+                Some((job, part)) => (job, Some(part.parse::<u32>().map_err(|_| bad())?)),
+                None => (word, None),
+            };
+            let read = refs::jobs(job).map_err(|_| bad())?;
+            let ids = read.iter().filter_map(|id| i64::try_from(id.job.0).ok());
+            parts.extend(ids.map(|id| (id, part.map(i64::from))));
+            all.extend(read);
+        }
     }
-    Ok(all)
+    Ok((all, parts))
 }
 
 /// Users by number, as the controller takes them; one that is none is told.

@@ -39,6 +39,33 @@ pub struct JobView<'t> {
     one: Option<&'t str>,
 }
 
+/// A part of a heterogeneous job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Het {
+    /// The id of the first part, which is that of the job.
+    pub job: i64,
+    /// Which part it is, from 0.
+    pub offset: i64,
+    /// The id of the last part.
+    pub last: i64,
+}
+
+impl Het {
+    /// The ids of all parts: `5-7`.
+    pub fn set(&self) -> String {
+        format!("{}-{}", self.job, self.last)
+    }
+
+    /// Whether it is meant by an id, and by the number of a part behind it: the job's id
+    /// stands for all parts.
+    pub fn is_named(&self, id: i64, part: Option<i64>) -> bool {
+        match part {
+            Some(part) => (id, part) == (self.job, self.offset),
+            None => id == self.job || id == self.job + self.offset,
+        }
+    }
+}
+
 /// Memory that a job asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
@@ -199,8 +226,25 @@ impl<'t> JobView<'t> {
         id.unwrap_or_else(|| self.count(JobField::Id))
     }
 
-    /// First id of its array, or its own.
+    /// Which part of a heterogeneous job it is.
+    pub fn het(&self) -> Option<Het> {
+        let (offset, parts) = (
+            self.number(JobField::Bundle)?,
+            self.number(JobField::Bundles)?,
+        );
+        let job = self.count(JobField::Id) - offset;
+        Some(Het {
+            job,
+            offset,
+            last: job + parts - 1,
+        })
+    }
+
+    /// First id of its array or heterogeneous job, or its own.
     pub fn base_id(&self) -> i64 {
+        if let Some(het) = self.het() {
+            return het.job;
+        }
         let base = self.number(JobField::ArrayId);
         base.unwrap_or_else(|| self.count(JobField::Id))
     }
@@ -362,6 +406,8 @@ pub const TRES: &[JobField] = &[
     JobField::MinMemoryPerNode,
     JobField::Gpus,
 ];
+/// The fields that [`JobView::het`] looks at.
+pub const HET: &[JobField] = &[JobField::Id, JobField::Bundle, JobField::Bundles];
 /// The fields that [`JobView::partition`] looks at.
 pub const PARTITION: &[JobField] = &[JobField::Queue, JobField::Queues, JobField::State];
 /// The fields that [`JobView::oversubscribe`] looks at.

@@ -5,6 +5,8 @@
 
 use cosy_model::{About, RefusalCode};
 
+/// A part of a heterogeneous job cannot be dealt with alone.
+pub const NOT_A_PART: &str = "Operation not permitted on individual component of heterogeneous job";
 /// A job id that nobody knows.
 pub const NO_JOB: &str = "Invalid job id specified";
 /// Somebody else's object.

@@ -1,4 +1,4 @@
-//! Jobs and steps as Slurm's commands name them: `12`, `12_3`, `12_[1-4,7]`, `12.0`,
+//! Jobs and steps as Slurm's commands name them: `12`, `12+1`, `12_3`, `12_[1-4,7]`, `12.0`,
 //! `12_3.batch`. Source: scancel(1), scontrol(1).
 
 use cosy_model::api::JobRef;
@@ -35,6 +35,8 @@ pub struct Target {
     pub jobs: Vec<JobRef>,
     /// Only that step of it.
     pub step: Option<Step>,
+    /// Only that part of a heterogeneous job.
+    pub part: Option<u32>,
 }
 
 /// Reads one word. `None`: that is no id.
@@ -43,7 +45,12 @@ pub fn parse(text: &str) -> Option<Target> {
         Some((job, step)) => (job, Some(step_of(step)?)),
         None => (text, None),
     };
+    let (job, part) = match job.split_once('+') {
+        Some((job, part)) => (job, Some(u32::try_from(number(part)?).ok()?)),
+        None => (job, None),
+    };
     let jobs = match job.split_once('_') {
+        Some(_) if part.is_some() => return None,
         Some((base, "*")) => vec![whole(base)?],
         Some((base, list)) => tasks(base, list)?,
         None => vec![whole(job)?],
@@ -52,6 +59,7 @@ pub fn parse(text: &str) -> Option<Target> {
         text: text.to_owned(),
         jobs,
         step,
+        part,
     })
 }
 
@@ -127,6 +135,12 @@ mod tests {
         check("12.0", Some("12 .0"));
         check("12_3.batch", Some("12_3 .batch"));
         check("12.extern", Some("12 .extern"));
+        check("12+1", Some("12"));
+        check("12+1.0", Some("12 .0"));
+        check("12+", None);
+        check("12_1+1", None);
+        check("12+x", None);
+        assert_eq!(parse("12+1").and_then(|t| t.part), Some(1));
         check("foo", None);
         check("12x", None);
         check("", None);
@@ -149,7 +163,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn any_text(text in "[0-9_.,\\[\\]a-c*-]{0,20}") {
+        fn any_text(text in "[0-9_.,+\\[\\]a-c*-]{0,20}") {
             for word in words(&text) {
                 if let Some(target) = parse(word) {
                     prop_assert!(!target.jobs.is_empty() && target.jobs.len() <= IDS_IN_REQUEST);

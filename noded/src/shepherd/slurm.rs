@@ -45,7 +45,7 @@ pub(super) fn add_variables(task: &Task, all: &mut Variables) {
     let mut ours = facts.batch(&launch.allocation.node);
     environment::gpus(&launch.allocation.gpus, &mut ours);
     for (name, value) in ours.0 {
-        all.insert(name.into(), value.into_bytes());
+        all.insert(name.into_owned().into_bytes(), value.into_bytes());
     }
     all.entry(b"TMPDIR".into())
         .or_insert_with(|| b"/tmp".into());

@@ -83,7 +83,13 @@ impl Session<'_> {
     fn one_job(&self, target: &Target) -> u8 {
         let whole = target.jobs.iter().all(|j| j.task.is_none());
         match self.whole_table(target.jobs.clone(), whole) {
-            Ok(table) if table.rows > 0 => self.told(&self.records(&table)),
+            Ok(table) if table.rows > 0 => match self.records_of(&table, Some(target)) {
+                found if found.is_empty() => {
+                    output::print(&format!("Job {} not found\n", target.text));
+                    exit::FAILED
+                }
+                found => self.told(&found),
+            },
             Ok(_) if whole || !self.is_known(target) => {
                 say(&format!("slurm_load_jobs error: {}", says::NO_JOB));
                 exit::FAILED
@@ -109,13 +115,20 @@ impl Session<'_> {
 
     /// All rows: of an array first what still waits, then its tasks, the last first.
     fn records(&self, table: &Table) -> String {
+        self.records_of(table, None)
+    }
+
+    /// The same of one target: of a heterogeneous job perhaps only one part.
+    fn records_of(&self, table: &Table, target: Option<&Target>) -> String {
         self.head(table.rows);
         let around = self.around(table);
+        let meant = |view: &JobView<'_>| target.is_none_or(|target| is_meant(view, target));
         let views = (0..table.rows).map(|row| JobView::new(table, row, &around));
-        let mut views: Vec<JobView<'_>> = views.collect();
+        let mut views: Vec<JobView<'_>> = views.filter(meant).collect();
         let order = |v: &JobView<'_>| {
             let own = v.raw_id() != v.base_id();
-            (v.base_id(), own, Reverse(v.raw_id()))
+            let part = v.het().map(|het| het.offset);
+            (v.base_id(), own, part, Reverse(v.raw_id()))
         };
         views.sort_by_key(order);
         let manner = Manner {
@@ -263,6 +276,19 @@ impl Session<'_> {
         }
         all
     }
+}
+
+/// Whether a target means this part of a heterogeneous job, or a job of one part.
+fn is_meant(view: &JobView<'_>, target: &Target) -> bool {
+    let Some(het) = view.het() else {
+        return target.part.is_none();
+    };
+    let part = target.part.map(i64::from);
+    let ids = target
+        .jobs
+        .iter()
+        .filter_map(|id| i64::try_from(id.job.0).ok());
+    ids.into_iter().any(|id| het.is_named(id, part))
 }
 
 /// What is asked for of jobs whose steps are shown.

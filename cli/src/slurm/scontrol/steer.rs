@@ -129,7 +129,8 @@ impl Session<'_> {
                 ..JobFilter::default()
             });
         }
-        let target = targets::parse(word).filter(|t| t.step.is_none())?;
+        let whole = |t: &targets::Target| t.step.is_none() && t.part.is_none();
+        let target = targets::parse(word).filter(whole)?;
         Some(JobFilter {
             ids: target.jobs,
             ..JobFilter::default()

@@ -52,6 +52,7 @@ impl Session<'_> {
         let mut code = exit::OK;
         for word in targets::words(&ids) {
             code = code.max(match targets::parse(word).filter(|t| t.step.is_none()) {
+                Some(target) if target.part.is_some() => refused(says::NOT_A_PART, word),
                 Some(target) => {
                     let filter = JobFilter {
                         ids: target.jobs,

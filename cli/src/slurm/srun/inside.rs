@@ -1,6 +1,6 @@
 //! A step in a job that is there.
 
-use super::{Asked, SRUN, Stop, refused, step, tell_job, unreachable};
+use super::{Asked, SRUN, Stop, parts, refused, step, tell_job, unreachable};
 use crate::call::CallError;
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
@@ -14,6 +14,7 @@ use cosy_slurm::submit::Fault;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
 /// Says that a job speaks to its programs in Slurm's words.
@@ -31,7 +32,19 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
         Ok(stream) => stream,
         Err(e) => return Err(no_way(job, &e)),
     };
-    let facts = facts(context, job);
+    let whole = facts(context, job);
+    let mut chosen = parts::chosen(asked, whole.as_ref())?;
+    if let Some(whole) = whole.as_ref().filter(|_| chosen.len() > 1) {
+        return over_parts(asked, &chosen, whole, job, stream);
+    }
+    let (asked, facts, elsewhere) = match (chosen.pop(), whole) {
+        (Some((asked, part)), Some(whole)) => {
+            let elsewhere = parts::nodes_of_others(&whole, &part);
+            (asked, Some(part), elsewhere)
+        }
+        (_, whole) => (asked.clone(), whole, Vec::new()),
+    };
+    let asked = &asked;
     if let Some(facts) = &facts {
         tell_job(asked, facts);
     }
@@ -48,9 +61,29 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
         options.job.require = nodes;
     }
     options.places = hosts::runs(&hosts);
+    options.job.avoid.extend(elsewhere);
     let wanted = step::wanted(asked, &options, environment)?;
     let outcome = run::go(SRUN.name(), &options, wanted, job, stream, None);
     match outcome {
+        Ok(outcome) => Ok(outcome.code),
+        Err(e) => Err(refused(job, &e).into()),
+    }
+}
+
+/// Runs a step over several parts of a heterogeneous job.
+fn over_parts(
+    asked: &Asked,
+    chosen: &[(Asked, Facts)],
+    whole: &Facts,
+    job: JobId,
+    stream: UnixStream,
+) -> Result<u8, Stop> {
+    let step = parts::Step::new(chosen, whole)?;
+    tell_job(asked, &step.facts);
+    let name = asked.wishes.name.clone().unwrap_or_default();
+    let environment = variables(asked, Some(&step.facts), &step.layout, &name)?;
+    let (options, wanted) = step.wanted(chosen, environment)?;
+    match run::go(SRUN.name(), &options, wanted, job, stream, None) {
         Ok(outcome) => Ok(outcome.code),
         Err(e) => Err(refused(job, &e).into()),
     }
@@ -156,14 +189,15 @@ fn unfold(text: &str) -> Vec<u32> {
     all
 }
 
-fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Stop> {
+pub fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Fault> {
     let (line, all) = (&asked.line, &asked.wishes);
     let named = line
         .nodelist
         .as_deref()
         .and_then(|l| cosy_model::expand(l).ok());
     let named = named.and_then(|n| u32::try_from(n.len()).ok());
-    let each = usual_cores_per_task();
+    let each = facts.and_then(|f| f.cores_per_task);
+    let each = each.unwrap_or_else(usual_cores_per_task);
     let empty = Vec::new();
     let job = geometry::Job {
         cores: facts.map_or(&empty, |f| &f.cores),
@@ -277,8 +311,11 @@ fn variables(
         environment = with_variables(&environment, &shared.join("\0").into());
         let job_name = std::env::var("SLURM_JOB_NAME").unwrap_or_else(|_| facts.name.clone());
         let parts = counts(&facts.cores);
-        let more =
-            format!("SLURM_JOB_NAME={job_name}\0SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0={parts}");
+        let mut more = format!("SLURM_JOB_NAME={job_name}");
+        // A heterogeneous job has them of each part.
+        if std::env::var_os("SLURM_HET_SIZE").is_none() {
+            more += &format!("\0SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0={parts}");
+        }
         environment = with_variables(&environment, &more.into());
     }
     Ok(with_variables(&environment, &launched(&host)))

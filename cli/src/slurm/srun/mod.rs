@@ -7,6 +7,7 @@ mod around;
 mod inside;
 mod outside;
 pub mod own;
+mod parts;
 mod step;
 
 use super::submit::{self, fail};
@@ -18,6 +19,7 @@ use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::distribution;
+use cosy_slurm::submit::parts::is_own;
 use cosy_slurm::submit::wishes::{Wishes, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use own::Own;
@@ -26,6 +28,7 @@ use std::ffi::OsString;
 const SRUN: Program = Program::Srun;
 
 /// What was asked for.
+#[derive(Clone)]
 struct Asked {
     /// By environment and command line.
     wishes: Wishes,
@@ -36,6 +39,8 @@ struct Asked {
     hosts: Option<Vec<String>>,
     /// Program and arguments.
     command: Vec<OsString>,
+    /// What stands behind `:`, for other parts of a heterogeneous job.
+    further: Vec<Asked>,
 }
 
 /// Runs `srun`; gives its exit code.
@@ -44,7 +49,11 @@ pub fn run(context: &Context) -> u8 {
         Ok(parsed) => parsed,
         Err(code) => return code,
     };
-    match read(&parsed.found, parsed.words) {
+    let parts = match parts::of_line(parsed.found, parsed.words) {
+        Ok(parts) => parts,
+        Err(mistake) => return submit::mistaken(SRUN, &mistake),
+    };
+    match parts::read_all(parts) {
         Ok(Read::Asked(asked)) => start(context, &asked),
         Ok(Read::Told(code)) => code,
         Err(fault) => fail(SRUN, &fault),
@@ -57,8 +66,10 @@ enum Read {
     Told(u8),
 }
 
-fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
-    let environment = submit::environment(SRUN);
+/// `alone`: numbers in the environment are about this part.
+fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Result<Read, Fault> {
+    let mut environment = submit::environment(SRUN);
+    environment.retain(|found| alone || !is_own(found));
     let all: Vec<Found> = [&environment[..], line].concat();
     check_together(&environment, line)?;
     let (mut wishes, own) = submit::wishes(SRUN, &all)?;
@@ -95,6 +106,7 @@ fn read(line: &[Found], command: Vec<OsString>) -> Result<Read, Fault> {
         own,
         hosts,
         command,
+        further: Vec::new(),
     })))
 }
 

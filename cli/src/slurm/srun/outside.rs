@@ -1,7 +1,7 @@
 //! A step in a job of its own, which is asked for first and given back at the end.
 
 use super::inside::{launched, program_name};
-use super::{Asked, SRUN, Stop, refused, step, tell_job};
+use super::{Asked, SRUN, Stop, parts, refused, step, tell_job};
 use crate::alloc::{self, attend::Allocated};
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
@@ -29,7 +29,13 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
         hosts::ask_for(&hosts, &mut around);
         wishes.tasks = u32::try_from(hosts.len()).ok();
     }
-    let spec = job(context, around, &name)?;
+    let mut spec = job(context, around, &name)?;
+    let further: Vec<Wishes> = asked
+        .further
+        .iter()
+        .map(|part| part.wishes.clone())
+        .collect();
+    submit::parts::add(context, &further, &mut spec)?;
     if wishes.test_only {
         let submission = Submission {
             spec,
@@ -61,12 +67,34 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     if let Some(facts) = &facts {
         tell_job(asked, facts);
     }
-    let mut wanted = step::wanted(
-        asked,
-        &options,
-        variables(&environment, &allocated, &wishes),
-    )?;
-    wanted.spec.cores_per_task = wishes.cores_per_task;
+    let environment = variables(&environment, &allocated, &wishes);
+    let parts = parts::chosen(asked, facts.as_ref());
+    let over = parts.and_then(|chosen| match &facts {
+        Some(facts) if !chosen.is_empty() => {
+            let step = parts::Step::new(&chosen, facts)?;
+            step.wanted(&chosen, environment.clone()).map(Some)
+        }
+        Some(_) | None => Ok(None),
+    });
+    let over = match over {
+        Ok(over) => over,
+        Err(fault) => {
+            alloc::finish(context, job, exit::FAILED.into(), 0);
+            return Err(fault.into());
+        }
+    };
+    let several = over.is_some();
+    let (options, mut wanted) = match over {
+        Some(over) => over,
+        None => {
+            let wanted = step::wanted(asked, &options, environment)?;
+            (options, wanted)
+        }
+    };
+    if !several {
+        wanted.spec.cores_per_task = wishes.cores_per_task;
+    }
+    let facts = facts.filter(|_| !several);
     let filled = facts.and_then(|facts| filling(&wishes, &facts.cores));
     if let Some((nodes, tasks)) = filled.filter(|_| hosts.is_empty()) {
         (wanted.spec.nodes, wanted.spec.tasks) = (Some(nodes), Some(tasks));

@@ -4,8 +4,8 @@
 use crate::run::supervisors;
 use cosy_model::JobId;
 use cosy_slurm::getopt::Found;
-use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::binding::{self, CpuBind};
+use cosy_slurm::submit::{Fault, parts};
 use std::time::Duration;
 
 /// What was asked for.
@@ -53,6 +53,8 @@ pub struct Own {
     pub task_prolog: Option<String>,
     /// `--task-epilog`.
     pub task_epilog: Option<String>,
+    /// `--het-group`.
+    pub het_groups: Option<Vec<u32>>,
 }
 
 impl Own {
@@ -96,6 +98,7 @@ impl Own {
             "epilog" => self.epilog = program(),
             "task-prolog" => self.task_prolog = program(),
             "task-epilog" => self.task_epilog = program(),
+            "het-group" => self.het_groups = Some(parts::numbers(&text())?),
             _ => {}
         }
         Ok(())

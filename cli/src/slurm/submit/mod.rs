@@ -5,6 +5,7 @@ mod describe;
 pub mod files;
 pub mod hosts;
 mod partition;
+pub mod parts;
 pub mod refusal;
 mod spread;
 pub mod surroundings;
@@ -57,15 +58,6 @@ pub fn fail(program: Program, fault: &Fault) -> u8 {
         say(fault.text(program).trim_end_matches('\n'));
     }
     fault.code
-}
-
-/// A job of several parts (`-n1 : -n4`, `#SBATCH hetjob`) was asked for.
-pub fn parts() -> Fault {
-    Fault::error(
-        "heterogeneous jobs (parts separated by ':' or '#SBATCH hetjob') are not available: \
-         ask for the nodes of all parts in one job and start its steps with srun -w, or \
-         submit jobs that depend on each other",
-    )
 }
 
 /// The options that the environment sets.

@@ -71,7 +71,14 @@ pub struct Facts {
     pub restarts: u32,
     /// Of an array.
     pub array: Option<ArrayFacts>,
+    /// Cores of each task, as asked for.
+    pub cores_per_task: Option<u32>,
+    /// The parts of a heterogeneous job, each as a job of its own; none of another one.
+    pub parts: Vec<Facts>,
 }
+
+/// Most parts of a heterogeneous job that are read.
+const PARTS: u32 = cosy_model::limits::BUNDLES as u32 + 1;
 
 /// Longest list of counts that is read.
 const NODES: usize = 1 << 20;
@@ -87,7 +94,7 @@ impl Facts {
         let per_node = || all.number("COSY_MEMORY_MIB").map(Memory::PerNode);
         let attempt: u64 = all.number("COSY_JOB_ATTEMPT").unwrap_or(1);
         let or_empty = |name| all.text(name).unwrap_or_default();
-        Some(Self {
+        let whole = Self {
             cluster: or_empty("COSY_CLUSTER"),
             controller: None,
             name: or_empty("COSY_JOB_NAME"),
@@ -105,9 +112,101 @@ impl Facts {
             memory: per_core.or_else(per_node),
             restarts: u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX),
             array: ArrayFacts::read(&all),
+            cores_per_task: all.count("COSY_CORES_PER_TASK"),
+            parts: Vec::new(),
             job,
             nodes,
-        })
+        };
+        Some(whole.with_parts(&all))
+    }
+
+    fn with_parts(mut self, all: &Block<'_>) -> Self {
+        let parts = all.count("COSY_BUNDLES").unwrap_or(0);
+        let by_node = list(&all.text("COSY_BUNDLE_BY_NODE").unwrap_or_default());
+        let parts = (0..parts.min(PARTS)).map(|at| self.part(at, &by_node, all));
+        self.parts = parts.collect();
+        self
+    }
+
+    /// One part of a heterogeneous job; `by_node` tells the part of each node.
+    fn part(&self, at: u32, by_node: &[u32], all: &Block<'_>) -> Self {
+        let own = |counts: &[u32]| -> Vec<u32> {
+            let each = by_node.iter().zip(counts);
+            each.filter(|(part, _)| **part == at)
+                .map(|(_, n)| *n)
+                .collect()
+        };
+        let name = |what: &str| format!("COSY_BUNDLE_{at}_{what}");
+        let text = |what: &str| all.text(&name(what));
+        let first: u64 = self.job.parse().unwrap_or(0);
+        let part = Self {
+            nodes: text("NODES").unwrap_or_default(),
+            tasks: own(&self.tasks),
+            cores: own(&self.cores),
+            parts: Vec::new(),
+            ..self.clone()
+        };
+        if at == 0 {
+            return part;
+        }
+        let per_core = all.number(&name("MEMORY_PER_CORE_MIB"));
+        let per_node = || all.number(&name("MEMORY_MIB")).map(Memory::PerNode);
+        Self {
+            job: (first + u64::from(at)).to_string(),
+            name: text("NAME").unwrap_or_default(),
+            queue: text("QUEUE").unwrap_or_default(),
+            memory: per_core.map(Memory::PerCore).or_else(per_node),
+            cores_per_task: all.count(&name("CORES_PER_TASK")),
+            ..part
+        }
+    }
+
+    /// What is told of the parts of a heterogeneous job, `SLURM_..._HET_GROUP_n`: to the
+    /// command of an allocation (`salloc`), or with memory to a script.
+    fn het_groups(&self, script: bool) -> Variables {
+        let mut all = Variables::default();
+        if self.parts.is_empty() {
+            return all;
+        }
+        all.set_all(&["SLURM_HET_SIZE", "SLURM_PACK_SIZE"], self.parts.len());
+        for (at, part) in self.parts.iter().enumerate() {
+            let names = |name: &str| {
+                [
+                    format!("SLURM_{name}_HET_GROUP_{at}"),
+                    format!("SLURM_{name}_PACK_GROUP_{at}"),
+                ]
+            };
+            let mut set = |name: &str, value: &dyn std::fmt::Display| {
+                for name in names(name) {
+                    all.set(name, value);
+                }
+            };
+            let tasks: u32 = part.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
+            set("JOB_ID", &part.job);
+            set("JOB_NAME", &part.name);
+            set("JOB_NODELIST", &part.nodes);
+            set("JOB_NUM_NODES", &part.tasks.len());
+            set("JOB_PARTITION", &part.queue);
+            set("JOB_CPUS_PER_NODE", &counts(&part.cores));
+            set("TASKS_PER_NODE", &counts(&part.tasks));
+            set("NTASKS", &tasks);
+            set("NPROCS", &tasks);
+            if let Some(each) = part.cores_per_task.filter(|each| *each > 1) {
+                set("CPUS_PER_TASK", &each);
+            }
+            match part.memory.filter(|_| script) {
+                Some(Memory::PerNode(mib)) if mib > 0 => set("MEM_PER_NODE", &mib),
+                Some(Memory::PerCore(mib)) => set("MEM_PER_CPU", &mib),
+                Some(Memory::PerNode(_)) | None => {}
+            }
+            if !script {
+                set("JOBID", &part.job);
+                set("NNODES", &part.tasks.len());
+                set("NODELIST", &part.nodes);
+                set("NODE_ALIASES", &"(null)");
+            }
+        }
+        all
     }
 
     /// What every part of the job has: an allocation's command, a script, a task.
@@ -130,16 +229,41 @@ impl Facts {
         all
     }
 
+    /// What the command of an allocation of several parts finds: each part's own, and little
+    /// of the whole.
+    fn whole(&self) -> Variables {
+        let mut all = self.het_groups(false);
+        let tasks: u32 = self.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
+        all.set("SLURM_CLUSTER_NAME", &self.cluster);
+        all.set("SLURM_JOB_ID", &self.job);
+        all.set_all(&["SLURM_NTASKS", "SLURM_NPROCS"], tasks);
+        all
+    }
+
     /// What the command of an allocation (`salloc`) finds beside that.
     pub fn allocation(&self) -> Variables {
-        let mut all = self.shared();
-        all.set("SLURM_NODE_ALIASES", "(null)");
+        let mut all = match self.parts.is_empty() {
+            true => self.shared(),
+            false => self.whole(),
+        };
+        if self.parts.is_empty() {
+            all.set("SLURM_NODE_ALIASES", "(null)");
+        }
         all.set("SLURM_CONF", CONF);
         all
     }
 
     /// What a batch script finds, on `node`, its first. `pid` is known only later.
     pub fn batch(&self, node: &str) -> Variables {
+        if let Some(first) = self.parts.first() {
+            let first = Self {
+                controller: self.controller.clone(),
+                ..first.clone()
+            };
+            let mut all = first.batch(node);
+            all.0.extend(self.het_groups(true).0);
+            return all;
+        }
         let mut all = self.allocation();
         set_owner(&self.owner, &mut all);
         if let Some(memory) = self.memory.filter(|m| *m != Memory::PerNode(0)) {
@@ -238,6 +362,10 @@ impl<'a> Block<'a> {
     fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
+
+    fn count(&self, name: &str) -> Option<u32> {
+        self.text(name)?.parse().ok()
+    }
 }
 
 /// `6,2`; what is no number counts as nothing.
@@ -323,6 +451,44 @@ mod tests {
         check("COSY_MEMORY_PER_CORE_MIB=20", "SLURM_MEM_PER_NODE", None);
         check("COSY_MEMORY_MIB=0", "SLURM_MEM_PER_NODE", None);
         check("COSY_QOS=high", "SLURM_JOB_QOS", Some("high"));
+    }
+
+    /// The recording of `sbatch -n1 -c2 : -n4 -N2`.
+    #[test]
+    fn parts_of_a_job() {
+        let parts = "COSY_JOB_ID=5\0COSY_JOB_NAME=h.sh\0COSY_NODES=n[1-3]\0COSY_TASKS_BY_NODE=1,3,1\0\
+            COSY_CORES_BY_NODE=2,3,1\0COSY_CORES_PER_TASK=2\0COSY_BUNDLES=2\0\
+            COSY_BUNDLE_BY_NODE=0,1,1\0COSY_BUNDLE_0_NODES=n1\0COSY_BUNDLE_1_NODES=n[2-3]\0\
+            COSY_BUNDLE_1_NAME=third\0COSY_BUNDLE_1_QUEUE=big\0COSY_BUNDLE_1_CORES_PER_TASK=1\0\
+            COSY_BUNDLE_1_MEMORY_MIB=100";
+        let all = batch(parts);
+        let check = |name: &str, want: Option<&str>| {
+            let start = format!("{name}=");
+            let got = all.iter().find_map(|v| v.strip_prefix(&start));
+            assert_eq!(got, want, "{name}");
+        };
+        check("SLURM_HET_SIZE", Some("2"));
+        check("SLURM_JOB_ID", Some("5"));
+        check("SLURM_JOB_NODELIST", Some("n1"));
+        check("SLURM_JOB_NUM_NODES", Some("1"));
+        check("SLURM_CPUS_ON_NODE", Some("2"));
+        check("SLURM_JOB_ID_HET_GROUP_1", Some("6"));
+        check("SLURM_JOB_NODELIST_HET_GROUP_0", Some("n1"));
+        check("SLURM_JOB_NODELIST_HET_GROUP_1", Some("n[2-3]"));
+        check("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_1", Some("3,1"));
+        check("SLURM_TASKS_PER_NODE_HET_GROUP_1", Some("3,1"));
+        check("SLURM_NTASKS_HET_GROUP_1", Some("4"));
+        check("SLURM_JOB_PARTITION_HET_GROUP_1", Some("big"));
+        check("SLURM_JOB_NAME_HET_GROUP_1", Some("third"));
+        check("SLURM_CPUS_PER_TASK_HET_GROUP_0", Some("2"));
+        check("SLURM_CPUS_PER_TASK_HET_GROUP_1", None);
+        check("SLURM_MEM_PER_NODE_HET_GROUP_1", Some("100"));
+        check("SLURM_JOBID_HET_GROUP_1", None);
+        let facts = Facts::read(format!("{JOB}{parts}").as_bytes()).unwrap();
+        let salloc: Vec<String> = facts.allocation().texts().collect();
+        let has = |text: &str| salloc.iter().any(|v| v == text);
+        assert!(has("SLURM_NTASKS=5") && has("SLURM_NODELIST_HET_GROUP_1=n[2-3]"));
+        assert!(!salloc.iter().any(|v| v.starts_with("SLURM_JOB_NODELIST=")));
     }
 
     #[test]

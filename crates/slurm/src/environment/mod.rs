@@ -14,6 +14,8 @@
 //! Pure. Sources: sbatch(1), srun(1), salloc(1), "OUTPUT ENVIRONMENT VARIABLES"; captures
 //! sbatch-env-*, srun-env-*, salloc-env-*.
 
+use std::borrow::Cow;
+
 mod asked;
 mod facts;
 mod step;
@@ -27,14 +29,14 @@ pub const CONF: &str = "/etc/slurm/slurm.conf";
 
 /// Variables in the order in which they are set; a later one of the same name wins.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Variables(pub Vec<(&'static str, String)>);
+pub struct Variables(pub Vec<(Cow<'static, str>, String)>);
 
 impl Variables {
     /// Sets one. A value that no variable can hold is left out.
-    pub fn set(&mut self, name: &'static str, value: impl ToString) {
+    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) {
         let value = value.to_string();
         if !value.contains('\0') {
-            self.0.push((name, value));
+            self.0.push((name.into(), value));
         }
     }
 
@@ -42,7 +44,7 @@ impl Variables {
     fn set_all(&mut self, names: &[&'static str], value: impl ToString) {
         let value = value.to_string();
         for name in names {
-            self.set(name, &value);
+            self.set(*name, &value);
         }
     }
 

@@ -127,7 +127,7 @@ pub const OPTIONS: &[Row] = &[
     Row::long_value(
         "whole-hetjob",
         "yes|no",
-        "as without: there are no heterogeneous jobs",
+        "as without: the parts of a job are told together",
     )
     .perhaps(),
     Row::value(

@@ -68,7 +68,8 @@ impl<'t> Row<'t> {
         if job.time(F::Start).is_none() || job.text(F::Nodes).is_empty() {
             return all;
         }
-        if job.flag(F::Batch) || !job.flag(F::Attended) {
+        let script = job.flag(F::Batch) || !job.flag(F::Attended);
+        if script && job.het().is_none_or(|het| het.offset == 0) {
             all.push(row(Part::Batch));
         }
         all.push(row(Part::Extern));
@@ -280,6 +281,8 @@ pub const NEEDS: &[F] = &[
     F::Ref,
     F::ArrayId,
     F::ArrayTask,
+    F::Bundle,
+    F::Bundles,
     F::Name,
     F::User,
     F::Uid,

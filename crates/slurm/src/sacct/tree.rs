@@ -120,7 +120,13 @@ fn head(whole: &Row<'_>) -> Data {
         ),
         (
             "het",
-            map([("job_id", 0.into()), ("job_offset", Data::Null)]),
+            map([
+                ("job_id", job.het().map_or(0, |het| het.job).into()),
+                (
+                    "job_offset",
+                    job.het().map_or(Data::Null, |het| het.offset.into()),
+                ),
+            ]),
         ),
         ("job_id", job.raw_id().into()),
         ("name", job.text(F::Name).into()),

@@ -26,6 +26,8 @@ pub const FIELDS: &[JobField] = &[
     JobField::ArrayId,
     JobField::ArrayTask,
     JobField::ArrayAtOnce,
+    JobField::Bundle,
+    JobField::Bundles,
     JobField::Name,
     JobField::User,
     JobField::Uid,
@@ -133,6 +135,7 @@ fn who(sheet: &mut Sheet, job: &JobView<'_>) {
             array(job),
             clean(job.text(JobField::Name))
         ))
+        .maybe(job.het().map(|het| format!("HetJobIdSet={}", het.set())))
         .line(format!(
             "UserId={}({}) GroupId={group}({gid}) MCS_label=N/A",
             clean(job.text(JobField::User)),
@@ -150,13 +153,17 @@ fn who(sheet: &mut Sheet, job: &JobView<'_>) {
 /// Its number; of an array's task that is like all others and was never started the array's.
 fn shown_id(job: &JobView<'_>) -> i64 {
     let fresh = job.waits() && job.task().is_some() && job.count(JobField::Restarts) == 0;
-    match fresh && !job.flag(JobField::Apart) {
+    match fresh && !job.flag(JobField::Apart) && job.het().is_none() {
         true => job.base_id(),
         false => job.raw_id(),
     }
 }
 
+/// What it is a part of.
 fn array(job: &JobView<'_>) -> String {
+    if let Some(het) = job.het() {
+        return format!(" HetJobId={} HetJobOffset={}", het.job, het.offset);
+    }
     let Some(base) = job.number(JobField::ArrayId) else {
         return String::new();
     };

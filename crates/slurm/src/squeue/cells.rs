@@ -41,7 +41,14 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         Field::EndTime => stamp_or(out, job.end(), look, "N/A"),
         Field::Dependency => text(out, job, F::DependencyText),
         Field::Features => text(out, job, F::Constraint),
+        Field::ArrayJobId if job.het().is_some() => number(out, job.raw_id()),
         Field::ArrayJobId => number(out, job.base_id()),
+        Field::HetJobId => number(out, job.het().map_or(0, |het| het.job)),
+        Field::HetJobOffset => number(out, job.het().map_or(0, |het| het.offset)),
+        Field::HetJobIdSet => match job.het() {
+            Some(het) => put(out, &het.set()),
+            None => put(out, "(null)"),
+        },
         Field::GroupName => group(out, job),
         Field::GroupId => number(out, job.count(F::Gid)),
         Field::OverSubscribe => put(out, job.oversubscribe()),
@@ -116,8 +123,6 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         Field::Stdout => put(out, job.text(F::Stdout)),
         Field::TresAlloc => tres(out, job),
         Field::MaxCpus
-        | Field::HetJobOffset
-        | Field::HetJobId
         | Field::NtPerBoard
         | Field::Reboot
         | Field::ReqSwitch
@@ -149,7 +154,6 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
         | Field::BurstBufferState
         | Field::ClusterFeature
         | Field::Container
-        | Field::HetJobIdSet
         | Field::Network
         | Field::ResvPorts
         | Field::SchedNodes
@@ -363,7 +367,8 @@ fn tres(out: &mut String, job: &JobView<'_>) {
 /// The fields that all columns together are made of, each once.
 pub fn needs(fields: impl Iterator<Item = Field>) -> Vec<F> {
     let mut all: Vec<F> = Vec::new();
-    for need in fields.flat_map(|f| f.needs()).chain(job::REASON) {
+    let always = job::REASON.iter().chain(job::HET);
+    for need in fields.flat_map(|f| f.needs()).chain(always) {
         if !all.contains(need) {
             all.push(*need);
         }

@@ -20,9 +20,24 @@ const BSUB_MARK: &str = "#BSUB";
 /// # Errors
 /// The first option that there is not.
 pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
+    let parts = read_parts(script, ignore_pbs)?;
+    Ok(parts.into_iter().next().unwrap_or_default())
+}
+
+/// The same of each part of a job: `#SBATCH hetjob` (or `packjob`) begins another one. There
+/// is at least one.
+///
+/// # Errors
+/// The first option that there is not.
+pub fn read_parts(script: &str, ignore_pbs: bool) -> Result<Vec<Vec<Found>>, Mistake> {
     let options = table::options(Program::Sbatch);
+    let mut before = Vec::new();
     let mut found = Vec::new();
     for line in head(script).filter_map(|l| behind(l, MARK)) {
+        if matches!(line.trim(), "hetjob" | "packjob") {
+            before.push(std::mem::take(&mut found));
+            continue;
+        }
         let args: Vec<OsString> = words(line).into_iter().map(OsString::from).collect();
         let parsed = getopt::parse(&options, Order::Stop, &args);
         found.extend(parsed.found);
@@ -34,20 +49,13 @@ pub fn read(script: &str, ignore_pbs: bool) -> Result<Vec<Found>, Mistake> {
         (PBS_MARK, pbs as fn(&[String]) -> _),
         (BSUB_MARK, bsub::read),
     ] {
-        if found.is_empty() && !ignore_pbs {
+        if found.is_empty() && before.is_empty() && !ignore_pbs {
             let lines = head(script).filter_map(|l| behind(l, mark));
             found.extend(lines.flat_map(|line| read(&words(line))));
         }
     }
-    Ok(found)
-}
-
-/// Whether a script asks for a job of several parts, which there is not here.
-pub fn has_parts(script: &str) -> bool {
-    let mark = |l| behind(l, MARK).map(str::trim);
-    head(script)
-        .filter_map(mark)
-        .any(|l| l == "hetjob" || l == "packjob")
+    before.push(found);
+    Ok(before)
 }
 
 /// The lines before the first command.
@@ -331,8 +339,15 @@ mod tests {
             "sbatch: unrecognized option '--no-such-option'",
         );
         check("#SBATCH -Y\n", "sbatch: invalid option -- 'Y'");
-        assert!(has_parts("#!/bin/sh\n#SBATCH hetjob\n"));
-        assert!(!has_parts("#!/bin/sh\nls\n#SBATCH hetjob\n"));
+        let parts = |script: &str| {
+            let parts = read_parts(script, false).unwrap();
+            parts.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(parts("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n"), [1, 0]);
+        let three = "#!/bin/sh\n#SBATCH packjob\n#SBATCH -n1 -c2\n#SBATCH  hetjob \n#SBATCH -N2\n";
+        assert_eq!(parts(three), [0, 2, 1]);
+        assert_eq!(parts("#!/bin/sh\nls\n#SBATCH hetjob\n"), [0]);
+        assert_eq!(parts(""), [0]);
     }
 
     proptest! {
@@ -341,7 +356,7 @@ mod tests {
         #[test]
         fn any_text(text in "(#SBATCH|#PBS|#BSUB|[-a-zN =:\"'\\\\#]{0,12}|\n){0,12}") {
             let _ = read(&text, false);
-            let _ = has_parts(&text);
+            let _ = read_parts(&text, false);
         }
     }
 }

@@ -18,6 +18,7 @@ mod gpus;
 pub mod gres;
 pub mod help;
 pub mod mail;
+pub mod parts;
 pub mod sampling;
 pub mod signal;
 pub mod spec;

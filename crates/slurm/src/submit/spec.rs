@@ -139,14 +139,14 @@ fn times(wishes: &Wishes, now: Time) -> Result<(), Fault> {
 }
 
 /// The first of several queues: a job waits in one here.
-fn queue(wishes: &Wishes) -> Option<String> {
+pub fn queue(wishes: &Wishes) -> Option<String> {
     let all = wishes.partition.as_deref()?;
     let first = all.split(',').next().unwrap_or(all);
     Some(first.to_owned()).filter(|q| !q.is_empty())
 }
 
 /// A name that a job can have.
-fn job_name(name: &str) -> String {
+pub fn job_name(name: &str) -> String {
     let clean = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().take(NAME_BYTES).map(clean).collect();
     while name.len() > NAME_BYTES {

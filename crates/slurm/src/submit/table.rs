@@ -603,7 +603,7 @@ pub static TABLE: [Entry; 150] = [
         "het-group",
         Value,
         "=N",
-        Refused("jobs have one part here"),
+        Done,
         "part of the job to run in",
     ),
     both(ALL, b'p', "partition", Value, "=NAME", Done, "queue"),

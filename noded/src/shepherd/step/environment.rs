@@ -69,10 +69,10 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
     };
     let keeps = task.order.spec.keep_counts;
     for (name, value) in step.variables().0 {
-        if keeps && COUNTS.contains(&name) && all.contains_key(name.as_bytes()) {
+        if keeps && COUNTS.contains(&&*name) && all.contains_key(name.as_bytes()) {
             continue;
         }
-        all.insert(name.into(), value.into_bytes());
+        all.insert(name.into_owned().into_bytes(), value.into_bytes());
     }
 }
 

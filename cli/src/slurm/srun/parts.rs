@@ -1,0 +1,324 @@
+//! Steps over several parts of a heterogeneous job: one step with one count of ranks, whose
+//! tasks are put on the nodes of the parts, those of the lower parts first.
+//! Source: srun(1), `--het-group`; the original's guide to heterogeneous jobs.
+
+use super::{Asked, Read, SRUN, inside, read, step};
+use crate::run::options::RunOptions;
+use crate::run::spec::Wanted;
+use crate::slurm::submit;
+use cosy_model::step::StepProgram;
+use cosy_model::{OsText, expand, fold};
+use cosy_slurm::environment::Facts;
+use cosy_slurm::geometry::Layout;
+use cosy_slurm::getopt::{Found, Mistake};
+use cosy_slurm::submit::Fault;
+use cosy_slurm::submit::count::NodeCount;
+use cosy_slurm::submit::parts::{COLON, passed_on};
+use std::ffi::OsString;
+
+/// Options and program of each part of a command line.
+pub type Line = Vec<(Vec<Found>, Vec<OsString>)>;
+
+/// Takes a command line apart at its colons. A part without a program runs that of the next
+/// one.
+///
+/// # Errors
+/// The first mistake behind a colon.
+pub fn of_line(found: Vec<Found>, words: Vec<OsString>) -> Result<Line, Mistake> {
+    let (mut options, mut commands) = (Vec::new(), Vec::new());
+    let (mut found, mut words) = (found, words);
+    loop {
+        let Some(at) = words.iter().position(|word| word == COLON) else {
+            break;
+        };
+        let behind = words.split_off(at);
+        options.push(std::mem::take(&mut found));
+        commands.push(std::mem::take(&mut words));
+        let (mut parts, rest) = submit::parts::next(SRUN, &behind[1..])?;
+        (found, words) = (std::mem::take(&mut parts), rest);
+    }
+    options.push(found);
+    commands.push(words);
+    for at in (1..commands.len()).rev() {
+        if commands[at - 1].is_empty() {
+            commands[at - 1] = commands[at].clone();
+        }
+    }
+    Ok(passed_on(options).into_iter().zip(commands).collect())
+}
+
+/// Reads all parts; the first has the others behind it.
+///
+/// # Errors
+/// A value that cannot be read.
+pub fn read_all(line: Line) -> Result<Read, Fault> {
+    // In a heterogeneous job numbers in the environment are those of its first part.
+    let inside = std::env::var_os("SLURM_HET_SIZE").is_some();
+    let mut all = Vec::with_capacity(line.len());
+    for (at, (found, command)) in line.into_iter().enumerate() {
+        match read(&found, command, at == 0 && !inside)? {
+            Read::Asked(asked) => all.push(*asked),
+            Read::Told(code) => return Ok(Read::Told(code)),
+        }
+    }
+    let further = all.split_off(all.len().min(1));
+    match all.pop() {
+        Some(first) => Ok(Read::Asked(Box::new(Asked { further, ..first }))),
+        None => Ok(Read::Told(crate::exit::FAILED)),
+    }
+}
+
+/// The parts of a heterogeneous job that a step runs in, in their order, each with what is
+/// asked for there; none in a job of one part.
+///
+/// # Errors
+/// A part that there is not, or that is named twice.
+pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)>, Fault> {
+    let parts = whole.map_or(&[][..], |whole| &whole.parts);
+    if parts.is_empty() && !asked.further.is_empty() {
+        return Err(Fault::error(
+            "parts of a step (':') need a heterogeneous job: ask for the parts with the job",
+        ));
+    }
+    let last = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    let mut all: Vec<(u32, Asked)> = Vec::new();
+    for (at, one) in (0..).zip(std::iter::once(asked).chain(&asked.further)) {
+        for group in one.own.het_groups.clone().unwrap_or_else(|| vec![at]) {
+            if group > last {
+                return Err(Fault::error(format!(
+                    "Attempt to run a job step with het group value of {group}, but the job \
+                     allocation has maximum value of {last}"
+                )));
+            }
+            if all.iter().any(|(other, _)| *other == group) {
+                let text = format!("part {group} is named twice by --het-group");
+                return Err(Fault::error(text));
+            }
+            all.push((group, one.clone()));
+        }
+    }
+    all.sort_by_key(|(group, _)| *group);
+    let with_facts = |(group, one): (u32, Asked)| {
+        let part = parts.get(group as usize)?;
+        // Its tasks know the number of the whole job, as in the original.
+        let job = whole.map(|whole| whole.job.clone())?;
+        let part = Facts {
+            job,
+            ..part.clone()
+        };
+        Some((as_usual(one, &part), part))
+    };
+    Ok(all.into_iter().filter_map(with_facts).collect())
+}
+
+/// What is asked for in a part, where it is not said as much as the part has.
+fn as_usual(mut asked: Asked, part: &Facts) -> Asked {
+    let nodes = u32::try_from(part.tasks.len()).unwrap_or(u32::MAX);
+    let tasks = part
+        .tasks
+        .iter()
+        .fold(0, |sum: u32, n| sum.saturating_add(*n));
+    asked.further.clear();
+    let wishes = &mut asked.wishes;
+    wishes.tasks.get_or_insert(tasks);
+    wishes.nodes.get_or_insert(NodeCount {
+        least: nodes,
+        most: nodes,
+    });
+    asked
+}
+
+/// The nodes that a step in one part must not have.
+pub fn nodes_of_others(whole: &Facts, part: &Facts) -> Vec<String> {
+    let own = expand(&part.nodes).unwrap_or_default();
+    let mut all = expand(&whole.nodes).unwrap_or_default();
+    all.retain(|node| !own.contains(node));
+    all
+}
+
+/// A step over several parts.
+pub struct Step {
+    /// What the step has of the job.
+    pub facts: Facts,
+    /// Its numbers.
+    pub layout: Layout,
+    /// The node of each task.
+    places: Vec<(String, u32)>,
+    /// Tasks of each part.
+    tasks: Vec<u32>,
+}
+
+impl Step {
+    /// Lays it out.
+    ///
+    /// # Errors
+    /// More than a part has.
+    pub fn new(chosen: &[(Asked, Facts)], whole: &Facts) -> Result<Self, Fault> {
+        let (mut places, mut tasks, mut cores) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cores_per_task = u32::MAX;
+        for (asked, part) in chosen {
+            let layout = inside::layout(asked, Some(part))?;
+            let own = deal(asked, part, &layout).ok_or_else(|| {
+                let job = &whole.job;
+                Fault::error(format!(
+                    "Unable to create step for job {job}: More processors requested than permitted"
+                ))
+            })?;
+            cores_per_task = cores_per_task.min(layout.cores_per_task);
+            tasks.push(layout.tasks);
+            cores.extend(part.cores.iter().copied().take(own.len()));
+            places.extend(own);
+        }
+        let names: Vec<&str> = places.iter().map(|(name, _)| name.as_str()).collect();
+        let facts = Facts {
+            nodes: fold(&names),
+            tasks: places.iter().map(|(_, tasks)| *tasks).collect(),
+            cores,
+            parts: Vec::new(),
+            ..whole.clone()
+        };
+        let layout = Layout {
+            nodes: u32::try_from(places.len()).unwrap_or(u32::MAX),
+            tasks: tasks.iter().fold(0, |sum, n| sum.saturating_add(*n)),
+            tasks_per_node: None,
+            cores_per_task,
+            warnings: Vec::new(),
+        };
+        Ok(Self {
+            facts,
+            layout,
+            places,
+            tasks,
+        })
+    }
+
+    /// The step with those variables, and its options.
+    ///
+    /// # Errors
+    /// Files that cannot be read, a program that is none.
+    pub fn wanted(
+        &self,
+        chosen: &[(Asked, Facts)],
+        environment: OsText,
+    ) -> Result<(RunOptions, Wanted), Fault> {
+        let Some((first, _)) = chosen.first() else {
+            return Err(Fault::error("a step needs a part to run in"));
+        };
+        let options = |asked: &Asked| -> Result<RunOptions, Fault> {
+            let mut options = step::options(asked, &Some(self.layout.clone()), true)?;
+            options.places = self.places.clone();
+            (options.job.require, options.job.avoid) = (Vec::new(), Vec::new());
+            Ok(options)
+        };
+        let all = options(first)?;
+        let mut wanted = step::wanted(first, &all, environment)?;
+        let mut programs = Vec::new();
+        let mut rank = 0u32;
+        for ((asked, _), tasks) in chosen.iter().zip(&self.tasks) {
+            let own = step::wanted(asked, &options(asked)?, OsText::default())?;
+            let ranks = vec![(rank, rank.saturating_add(tasks.saturating_sub(1)))];
+            rank = rank.saturating_add(*tasks);
+            let own = own.spec.programs.into_iter();
+            programs.extend(own.take(1).map(|program| StepProgram {
+                ranks: ranks.clone(),
+                ..program
+            }));
+        }
+        if programs.iter().any(|p| p.command != programs[0].command) {
+            wanted.spec.programs = programs;
+        }
+        Ok((all, wanted))
+    }
+}
+
+/// The tasks of each node of a part: as the job has them where the step is like the job there,
+/// else as many on each node as fit, one at least. `None`: they do not fit.
+fn deal(asked: &Asked, part: &Facts, layout: &Layout) -> Option<Vec<(String, u32)>> {
+    let names = expand(&part.nodes).ok()?;
+    let nodes = layout.nodes as usize;
+    let own: u32 = part.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));
+    let alike = nodes == part.tasks.len() && layout.tasks == own;
+    if alike && layout.cores_per_task <= part.cores_per_task.unwrap_or(1) {
+        return Some(names.into_iter().zip(part.tasks.iter().copied()).collect());
+    }
+    let most = asked.line.tasks_per_node.unwrap_or(u32::MAX);
+    let each = layout.cores_per_task.max(1);
+    let (mut left, mut later) = (layout.tasks, layout.nodes);
+    let mut all = Vec::with_capacity(nodes);
+    for (name, cores) in names.into_iter().zip(&part.cores).take(nodes) {
+        later = later.saturating_sub(1);
+        let room = match asked.wishes.overcommit {
+            true => left.div_ceil(later.saturating_add(1)),
+            false => (cores / each).min(most),
+        };
+        let tasks = room.min(left.saturating_sub(later));
+        left -= tasks;
+        all.push((name, tasks));
+    }
+    let fine = left == 0 && all.len() == nodes && all.iter().all(|(_, tasks)| *tasks > 0);
+    fine.then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn colons() {
+        let check = |text: &str, want: &[(usize, &str)]| {
+            let line = of_line(Vec::new(), words(text)).unwrap();
+            let shown = |(found, command): &(Vec<Found>, Vec<OsString>)| {
+                let command: Vec<String> = command
+                    .iter()
+                    .map(|w| w.to_string_lossy().into_owned())
+                    .collect();
+                (found.len(), command.join(" "))
+            };
+            let got: Vec<(usize, String)> = line.iter().map(shown).collect();
+            let want: Vec<(usize, String)> =
+                want.iter().map(|(n, c)| (*n, (*c).to_owned())).collect();
+            assert_eq!(got, want, "{text}");
+        };
+        check("a b", &[(0, "a b")]);
+        check("a : -n2 b -n7", &[(0, "a"), (1, "b -n7")]);
+        check(": -n2 -l : -n3 c", &[(0, "c"), (2, "c"), (2, "c")]);
+    }
+
+    #[test]
+    fn tasks_on_nodes() {
+        let part = |tasks: &[u32], cores: &[u32], each| Facts {
+            nodes: format!("n[1-{}]", tasks.len()),
+            tasks: tasks.to_vec(),
+            cores: cores.to_vec(),
+            cores_per_task: Some(each),
+            ..Facts::default()
+        };
+        let check = |part: &Facts, nodes, tasks, each, want: Option<&[u32]>| {
+            let layout = Layout {
+                nodes,
+                tasks,
+                tasks_per_node: None,
+                cores_per_task: each,
+                warnings: Vec::new(),
+            };
+            let Ok(Read::Asked(asked)) = read(&[], words("a"), false) else {
+                panic!("a program is enough")
+            };
+            let got = deal(&asked, part, &layout);
+            let got = got.map(|all| all.iter().map(|(_, n)| *n).collect::<Vec<_>>());
+            assert_eq!(got.as_deref(), want, "{nodes} {tasks} {each}");
+        };
+        let two = part(&[3, 1], &[6, 2], 2);
+        check(&two, 2, 4, 2, Some(&[3, 1]));
+        check(&two, 2, 4, 1, Some(&[3, 1]));
+        check(&two, 2, 3, 1, Some(&[2, 1]));
+        check(&two, 1, 6, 1, Some(&[6]));
+        check(&two, 2, 2, 2, Some(&[1, 1]));
+        check(&two, 2, 9, 1, None);
+        check(&two, 1, 4, 2, None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Jobs of several parts: command lines with `:`, and what becomes of the parts behind the
+//! first.
+
+use super::{files, spread};
+use crate::Context;
+use cosy_model::job::Bundle;
+use cosy_model::limits::BUNDLES;
+use cosy_model::{JobSpec, OsText};
+use cosy_slurm::getopt::{self, Found, Order};
+use cosy_slurm::submit::parts::COLON;
+use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::{Fault, Program, gres, spec, table};
+use std::ffi::OsString;
+
+/// The options of each part of a command line, and the words behind the last.
+///
+/// # Errors
+/// The first mistake behind a colon.
+pub fn of_line(
+    program: Program,
+    first: Vec<Found>,
+    words: Vec<OsString>,
+) -> Result<(Vec<Vec<Found>>, Vec<OsString>), getopt::Mistake> {
+    let (mut parts, mut words) = (vec![first], words);
+    while words.first().is_some_and(|word| word == COLON) {
+        let (found, rest) = next(program, &words[1..])?;
+        parts.push(found);
+        words = rest;
+    }
+    Ok((parts, words))
+}
+
+/// The options behind a colon, and the words behind them.
+///
+/// # Errors
+/// The first mistake.
+pub fn next(
+    program: Program,
+    words: &[OsString],
+) -> Result<(Vec<Found>, Vec<OsString>), getopt::Mistake> {
+    let parsed = getopt::parse(&table::options(program), Order::Stop, words);
+    match parsed.mistake {
+        Some(mistake) => Err(mistake),
+        None => Ok((parsed.found, parsed.words)),
+    }
+}
+
+/// Gives a job its further parts.
+///
+/// # Errors
+/// Too many parts, or values that cannot be read.
+pub fn add(context: &Context, further: &[Wishes], job: &mut JobSpec) -> Result<(), Fault> {
+    if further.len() > BUNDLES {
+        let most = BUNDLES + 1;
+        return Err(Fault::error(format!("a job has at most {most} parts")));
+    }
+    if further.is_empty() {
+        return Ok(());
+    }
+    // Each part is in one partition.
+    job.queues.clear();
+    leave_numbers(&mut job.environment);
+    let first = job.name.clone();
+    for wishes in further {
+        let (bundle, licenses) = bundle(context, wishes, &first)?;
+        for (name, count) in licenses.iter() {
+            let before = job.licenses.get(name);
+            job.licenses.set(name, before.saturating_add(count));
+        }
+        job.bundles.push(bundle);
+    }
+    Ok(())
+}
+
+/// Numbers of the first part that a step in another part would take for its own.
+const NUMBERS: [&str; 4] = [
+    "SLURM_CPUS_PER_TASK=",
+    "SLURM_NTASKS_PER_NODE=",
+    "SLURM_GPUS_PER_NODE=",
+    "SLURM_GPUS_PER_TASK=",
+];
+
+/// Leaves them out of the variables of the script: what a part asked for has the part in its
+/// name.
+fn leave_numbers(environment: &mut OsText) {
+    let others = |variable: &&[u8]| {
+        let named = |name: &&str| variable.starts_with(name.as_bytes());
+        !NUMBERS.iter().any(named)
+    };
+    let kept = environment.0.split(|b| *b == 0).filter(others);
+    environment.0 = kept.collect::<Vec<_>>().join(&0);
+}
+
+fn bundle(
+    context: &Context,
+    wishes: &Wishes,
+    first: &str,
+) -> Result<(Bundle, cosy_model::Counted), Fault> {
+    let mut wishes = wishes.clone();
+    files::read_host_files(&mut wishes)?;
+    spread::over_nodes(context, &mut wishes);
+    let licenses = match &wishes.licenses {
+        Some(text) => gres::licenses(text)?,
+        None => cosy_model::Counted::default(),
+    };
+    let name = wishes.name.as_deref().map(spec::job_name);
+    let bundle = Bundle {
+        name: name.filter(|name| name != first),
+        queue: spec::queue(&wishes),
+        request: spec::request(&wishes)?,
+    };
+    Ok((bundle, licenses))
+}
