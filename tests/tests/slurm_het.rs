@@ -11,7 +11,7 @@ use std::fs;
 const SCRIPT: &str = "#!/bin/sh
 #SBATCH -n1 -c2 -o het.out
 #SBATCH hetjob
-#SBATCH -N2 -n3
+#SBATCH -N2 -n3 -c1
 #SBATCH packjob
 #SBATCH -J third -n2
 squeue -h -j $SLURM_JOB_ID -o '%i %j %D %N %T' --sort=i
@@ -41,6 +41,7 @@ fn parts_of_a_script() {
         format!("SLURM_JOB_ID_HET_GROUP_1={second}"),
         "SLURM_JOB_NODELIST_HET_GROUP_1=n[2-3]".to_owned(),
         "SLURM_CPUS_PER_TASK_HET_GROUP_0=2".to_owned(),
+        "SLURM_CPUS_PER_TASK_HET_GROUP_1=1".to_owned(),
         "SLURM_NTASKS_HET_GROUP_1=3".to_owned(),
         "SLURM_TASKS_PER_NODE_PACK_GROUP_1=2,1".to_owned(),
         "SLURM_JOB_NAME_HET_GROUP_2=third".to_owned(),

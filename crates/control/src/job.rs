@@ -96,6 +96,11 @@ impl Submitted {
         }
     }
 
+    /// The id by which its priority is told: in lists by part that of the part.
+    pub fn rank(&self) -> JobId {
+        JobId(self.base.0 + u64::from(self.only.unwrap_or(0)))
+    }
+
     /// What is asked for, by the job's own request and those of its further parts.
     pub fn requests(&self) -> impl Iterator<Item = &ResourceRequest> {
         let further = self.spec.bundles.iter().filter(|_| self.only.is_none());

@@ -434,7 +434,7 @@ impl Controller {
                 None => Cell::None,
             },
             JobField::Priority if job.held.is_some() => number(0),
-            JobField::Priority => Cell::Number(priority(job.spec(), job.submitted.base)),
+            JobField::Priority => Cell::Number(priority(job.spec(), job.submitted.rank())),
             JobField::HeldBy => text(held_word(job.held)),
             JobField::DependencyText if job.is_waiting() => text(self.dependency_text(now, job)),
             _ => Cell::None,
@@ -799,7 +799,7 @@ fn ended_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) ->
         JobField::DerivedExitCode => Cell::Number(i64::from(row.derived.0)),
         JobField::DerivedSignal => Cell::Number(i64::from(row.derived.1)),
         JobField::Allocated => run.map_or(Cell::None, |r| Cell::Number(r.allocated.0)),
-        JobField::Priority => Cell::Number(priority(&submitted.spec, submitted.base)),
+        JobField::Priority => Cell::Number(priority(&submitted.spec, submitted.rank())),
         JobField::DependencyText if row.note == NEVER_NOTE => {
             text(dependencies(&submitted.spec).replace(',', "(failed),") + "(failed)")
         }

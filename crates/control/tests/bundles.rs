@@ -86,6 +86,9 @@ fn each_part_has_nodes_of_its_own() {
             "4 4 -1/-1 running n4 1",
         ]
     );
+    let told = world.jobs(&[JobField::Bundle, JobField::Priority]);
+    let priority = |row| told.number(row, JobField::Priority).unwrap();
+    assert!((1..told.rows).all(|row| priority(row) < priority(row - 1)));
     // Who does not ask for parts sees one job.
     let table = world.jobs(&[JobField::Ref, JobField::NodeCount, JobField::Cores]);
     assert_eq!(table.rows, 2);

@@ -27,10 +27,7 @@ pub type Line = Vec<(Vec<Found>, Vec<OsString>)>;
 pub fn of_line(found: Vec<Found>, words: Vec<OsString>) -> Result<Line, Mistake> {
     let (mut options, mut commands) = (Vec::new(), Vec::new());
     let (mut found, mut words) = (found, words);
-    loop {
-        let Some(at) = words.iter().position(|word| word == COLON) else {
-            break;
-        };
+    while let Some(at) = words.iter().position(|word| word == COLON) {
         let behind = words.split_off(at);
         options.push(std::mem::take(&mut found));
         commands.push(std::mem::take(&mut words));

@@ -59,7 +59,12 @@ pub fn add(context: &Context, further: &[Wishes], job: &mut JobSpec) -> Result<(
     }
     // Each part is in one partition.
     job.queues.clear();
-    leave_numbers(&mut job.environment);
+    let first_cores = leave_numbers(&mut job.environment);
+    let cores = further.iter().map(|wishes| wishes.cores_per_task);
+    tell_cores(
+        std::iter::once(first_cores).chain(cores),
+        &mut job.environment,
+    );
     let first = job.name.clone();
     for wishes in further {
         let (bundle, licenses) = bundle(context, wishes, &first)?;
@@ -81,14 +86,32 @@ const NUMBERS: [&str; 4] = [
 ];
 
 /// Leaves them out of the variables of the script: what a part asked for has the part in its
-/// name.
-fn leave_numbers(environment: &mut OsText) {
+/// name. Gives the cores of each task, where they were asked for.
+fn leave_numbers(environment: &mut OsText) -> Option<u32> {
+    let parts = || environment.0.split(|b| *b == 0);
+    let cores = parts().find_map(|v| v.strip_prefix(NUMBERS[0].as_bytes()));
+    let cores = cores.and_then(|n| std::str::from_utf8(n).ok()?.parse().ok());
     let others = |variable: &&[u8]| {
         let named = |name: &&str| variable.starts_with(name.as_bytes());
         !NUMBERS.iter().any(named)
     };
     let kept = environment.0.split(|b| *b == 0).filter(others);
     environment.0 = kept.collect::<Vec<_>>().join(&0);
+    cores
+}
+
+/// Adds the cores of each task of each part, where they were asked for.
+fn tell_cores(parts: impl Iterator<Item = Option<u32>>, environment: &mut OsText) {
+    for (at, cores) in parts.enumerate() {
+        let Some(cores) = cores else { continue };
+        for kind in ["HET", "PACK"] {
+            let variable = format!("SLURM_CPUS_PER_TASK_{kind}_GROUP_{at}={cores}");
+            if !environment.0.is_empty() && environment.0.last() != Some(&0) {
+                environment.0.push(0);
+            }
+            environment.0.extend_from_slice(variable.as_bytes());
+        }
+    }
 }
 
 fn bundle(
