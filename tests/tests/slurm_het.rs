@@ -119,6 +119,7 @@ srun -l --het-group=0-2 sh -c 'echo $SLURMD_NODENAME $SLURM_NTASKS $SLURM_JOB_ID
 srun -l --het-group=0,2 echo a : --het-group=1 echo b | sort
 srun -l -n1 : -n1 echo c | sort
 srun --het-group=3 true
+srun --het-group=0 true : --het-group=0 true
 ";
 
 #[test]
@@ -140,6 +141,8 @@ fn steps_in_parts_and_over_them() {
     assert_eq!(got.out, want, "{}", got.err);
     let what = "srun: error: Attempt to run a job step with het group value of 3, but the job \
         allocation has maximum value of 2\n";
+    assert!(got.err.contains(what), "{}", got.err);
+    let what = "srun: fatal: Duplicate het groups in single srun not supported\n";
     assert!(got.err.contains(what), "{}", got.err);
 }
 

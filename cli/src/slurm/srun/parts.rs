@@ -88,8 +88,8 @@ pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)
                 )));
             }
             if all.iter().any(|(other, _)| *other == group) {
-                let text = format!("part {group} is named twice by --het-group");
-                return Err(Fault::error(text));
+                let text = "Duplicate het groups in single srun not supported";
+                return Err(Fault::fatal(text));
             }
             all.push((group, one.clone()));
         }
