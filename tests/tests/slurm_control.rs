@@ -57,6 +57,11 @@ fn a_reservation_has_its_flags_and_another_end() {
     check(&c, update, 0, "Reservation updated.\n", "");
     let text = show();
     assert!(text.contains(" Duration=00:45:00\n"), "{text}");
+    let update = "scontrol update reservationname=r1 users+=nobody";
+    check(&c, update, 0, "Reservation updated.\n", "");
+    let text = show();
+    assert!(text.contains("Users=root,nobody "), "{text}");
+    assert_eq!(run(&c, "scontrol update res=r1 users+=nosuch").code, 1);
     let early = "scontrol update reservationname=r1 endtime=now";
     assert_eq!(run(&c, early).code, 1);
     assert_eq!(show(), text);

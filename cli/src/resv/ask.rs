@@ -71,6 +71,7 @@ pub fn with_options(command: Command) -> Command {
         .args(repeat_args())
         .next_help_heading("Who and how much")
         .args(money_args())
+        .args(sharing_args())
         .arg(submit::options::words(
             "A batch script and its arguments, or a command, that starts with the reservation",
         ))
@@ -94,9 +95,21 @@ fn repeat_args() -> [Arg; 2] {
     ]
 }
 
-fn money_args() -> [Arg; 5] {
+fn money_args() -> [Arg; 2] {
     [
         value("max-price", "SU", "Refuse what costs more").value_parser(price),
+        value(
+            "wrap",
+            "COMMAND",
+            "A line of shell that starts with the reservation",
+        )
+        .conflicts_with("words"),
+    ]
+}
+
+/// Who else may use it.
+pub fn sharing_args() -> [Arg; 3] {
+    [
         values("share-users", "USER[,...]", "Users who may use it too"),
         values(
             "share-groups",
@@ -108,12 +121,6 @@ fn money_args() -> [Arg; 5] {
             "NAME[,...]",
             "Accounts whose members may use it too",
         ),
-        value(
-            "wrap",
-            "COMMAND",
-            "A line of shell that starts with the reservation",
-        )
-        .conflicts_with("words"),
     ]
 }
 
@@ -225,7 +232,11 @@ fn starts_by_itself(options: &Options) -> Result<(), String> {
     }
 }
 
-fn sharing(m: &ArgMatches) -> Result<Sharing, String> {
+/// Whom the options of [`sharing_args`] name.
+///
+/// # Errors
+/// More names than are allowed.
+pub fn sharing(m: &ArgMatches) -> Result<Sharing, String> {
     let sharing = Sharing {
         users: crate::arg::list(m, "share-users"),
         groups: crate::arg::list(m, "share-groups"),

@@ -45,6 +45,7 @@ pub fn command() -> Command {
     .subcommand(cancel_command())
     .subcommand(extend_command())
     .subcommand(shorten_command())
+    .subcommand(share_command())
     .subcommand(list_command())
     .subcommand(show_command())
 }
@@ -204,6 +205,27 @@ fn shorten_command() -> Command {
         .arg(json_flag())
 }
 
+fn share_command() -> Command {
+    let lists = ["share-users", "share-groups", "share-accounts"];
+    Command::new("share")
+        .about("Let others use a reservation too, or no longer")
+        .arg(one_id())
+        .args(ask::sharing_args())
+        .group(
+            clap::ArgGroup::new("whom")
+                .args(lists)
+                .required(true)
+                .multiple(true),
+        )
+        .arg(flag(
+            "remove",
+            "These may no longer use it; their jobs stay",
+        ))
+        .arg(zone())
+        .arg(parsable())
+        .arg(json_flag())
+}
+
 fn list_command() -> Command {
     Command::new("list")
         .about("Reservations: yours, or others' too")
@@ -285,6 +307,7 @@ fn dispatch(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         Some(("cancel", m)) => reserve::cancel(context, m),
         Some(("extend", m)) => reserve::extend(context, m),
         Some(("shorten", m)) => reserve::shorten(context, m),
+        Some(("share", m)) => reserve::share(context, m),
         Some(("list", m)) => list::run(context, m),
         Some(("show", m)) => list::show(context, m),
         _ => Err(exit::usage("which command? See cresv --help")),
@@ -336,6 +359,10 @@ mod tests {
         check("extend 1", "required");
         check("shorten 1 --until 12:00", "");
         check("shorten 1", "required");
+        check("share 1 --share-users ann,bob --share-groups g", "");
+        check("share 1 --share-accounts p --remove", "");
+        check("share 1", "required");
+        check("share --share-users ann", "required");
         check("list --state held,active --cost", "");
         check("list --state x", "no state of a reservation");
         check("list --mine --all", "cannot be used with");

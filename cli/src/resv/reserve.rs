@@ -9,7 +9,9 @@ use crate::{Context, change, exit, output, reservations, stat};
 use anyhow::anyhow;
 use clap::ArgMatches;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{ReservationFilter, ReservationInfo, ReservationState};
+use cosy_model::reservation::{
+    NamesChange, ReservationFilter, ReservationInfo, ReservationState, Sharing, SharingChange,
+};
 use cosy_model::{ReservationId, Span, Su, Time};
 use jiff::Zoned;
 
@@ -33,6 +35,8 @@ pub enum Deed {
     Extended,
     /// Made shorter.
     Shortened,
+    /// Others may use it.
+    Shared,
 }
 
 impl Form {
@@ -133,6 +137,40 @@ pub fn shorten(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let end = until(text, &now)?;
     let reply = context.ask(Request::ShortenReservation { id, end })?;
     report(context, reply, &now, Form::of(matches), Deed::Shortened)
+}
+
+/// Runs `cresv share`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let Some(id) = super::ids(matches).first().copied() else {
+        return Err(exit::usage("which reservation?"));
+    };
+    let Sharing {
+        users,
+        groups,
+        accounts,
+    } = ask::sharing(matches).map_err(exit::usage)?;
+    let leave = matches.get_flag("remove");
+    let change = |names| match leave {
+        true => NamesChange {
+            remove: names,
+            ..NamesChange::default()
+        },
+        false => NamesChange {
+            add: names,
+            ..NamesChange::default()
+        },
+    };
+    let change = Box::new(SharingChange {
+        users: change(users),
+        groups: change(groups),
+        accounts: change(accounts),
+    });
+    let reply = context.ask(Request::ShareReservation { id, change })?;
+    report(context, reply, &now, Form::of(matches), Deed::Shared)
 }
 
 fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {
@@ -270,6 +308,7 @@ const fn did(state: ReservationState, deed: Deed) -> &'static str {
     match (state, deed) {
         (_, Deed::Extended) => "Made longer:",
         (_, Deed::Shortened) => "Made shorter:",
+        (_, Deed::Shared) => "Shared anew:",
         (ReservationState::Held, Deed::Made) => "Held",
         (ReservationState::Confirmed | ReservationState::Active, Deed::Made) => "Booked",
         (

@@ -240,6 +240,7 @@ impl Controller {
             | Request::CancelReservation { .. }
             | Request::ExtendReservation { .. }
             | Request::ShortenReservation { .. }
+            | Request::ShareReservation { .. }
             | Request::Reservations { .. }
             | Request::PlanChart { .. }
             | Request::Accounts { .. }

@@ -593,6 +593,53 @@ fn what_costs_nothing_can_be_shortened() {
 }
 
 #[test]
+fn who_may_use_it_can_be_changed() {
+    let mut world = World::new(lenient(1));
+    let booked = world.book(nodes(1, at(&world, 50), 200)).unwrap();
+    let names = |add: &[&str], remove: &[&str]| NamesChange {
+        anew: false,
+        add: add.iter().map(|n| (*n).to_owned()).collect(),
+        remove: remove.iter().map(|n| (*n).to_owned()).collect(),
+    };
+    let share = |users: NamesChange| Request::ShareReservation {
+        id: booked.id,
+        change: Box::new(SharingChange {
+            users,
+            ..SharingChange::default()
+        }),
+    };
+    let tries = |world: &mut World| {
+        let submission = Submission {
+            spec: JobSpec {
+                reservation: Some(booked.id),
+                ..whole("inside", 1, 60)
+            },
+            script: OsText::default(),
+            array: None,
+        };
+        let request = Request::Submit(Box::new(submission));
+        let reply = world.ask_as(user(1001, "u1001"), None, request);
+        matches!(reply, Reply::Submitted { .. })
+    };
+    assert!(!tries(&mut world));
+    let stranger = world.ask_as(user(1001, "u1001"), None, share(names(&["u1001"], &[])));
+    assert!(matches!(stranger, Reply::Refused(r) if r.code == RefusalCode::Forbidden));
+    let reply = world.ask(share(names(&["u1001", "ann"], &[])));
+    assert!(matches!(reply, Reply::Reserved { .. }), "{reply:?}");
+    assert!(tries(&mut world));
+    world.crash();
+    assert!(tries(&mut world));
+    world.ask(share(names(&[], &["u1001"])));
+    assert!(!tries(&mut world));
+    assert_eq!(world.show(booked.id).sharing.users, ["ann"]);
+    let many: Vec<String> = (0..10_000).map(|n| format!("u{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let refused = world.ask(share(names(&many, &[])));
+    assert!(matches!(&refused, Reply::Refused(r) if r.code == RefusalCode::Invalid));
+    assert_eq!(world.show(booked.id).sharing.users, ["ann"]);
+}
+
+#[test]
 fn jobs_inside_keep_their_time() {
     let mut world = World::new(lenient(1));
     world.run_time = Span::from_secs(1000);

@@ -885,6 +885,13 @@ pub enum Request {
         /// Its new end.
         end: Time,
     },
+    /// Changes who may use a reservation. Answer: [`Reply::Reserved`].
+    ShareReservation {
+        /// Which.
+        id: ReservationId,
+        /// Who comes and who leaves.
+        change: Box<crate::reservation::SharingChange>,
+    },
     /// Reservations. Answer: [`Reply::Reservations`].
     Reservations {
         /// Which.
@@ -980,6 +987,7 @@ impl Request {
             | Self::CancelReservation { .. }
             | Self::ExtendReservation { .. }
             | Self::ShortenReservation { .. }
+            | Self::ShareReservation { .. }
             | Self::SubmitFlow { .. }
             | Self::ConfirmFlow { .. }
             | Self::CancelFlow { .. }

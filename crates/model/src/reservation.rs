@@ -62,6 +62,54 @@ pub struct Sharing {
     pub accounts: Vec<String>,
 }
 
+/// Another answer to who may use a reservation.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SharingChange {
+    /// User names.
+    pub users: NamesChange,
+    /// Group names.
+    pub groups: NamesChange,
+    /// Accounts: their members.
+    pub accounts: NamesChange,
+}
+
+/// A change of one list of names.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamesChange {
+    /// Of those that were there none stays.
+    pub anew: bool,
+    /// Names that come to it.
+    pub add: Vec<String>,
+    /// Names that leave it.
+    pub remove: Vec<String>,
+}
+
+impl Sharing {
+    /// What it is after the change; each name is there once.
+    pub fn after(&self, change: &SharingChange) -> Self {
+        Self {
+            users: change.users.of(&self.users),
+            groups: change.groups.of(&self.groups),
+            accounts: change.accounts.of(&self.accounts),
+        }
+    }
+}
+
+impl NamesChange {
+    fn of(&self, names: &[String]) -> Vec<String> {
+        let kept = names.iter().filter(|_| !self.anew);
+        let mut all: Vec<String> = Vec::new();
+        for name in kept.chain(&self.add) {
+            if !all.contains(name) && !self.remove.contains(name) {
+                all.push(name.clone());
+            }
+        }
+        all
+    }
+}
+
 /// A reservation as its user asks for it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ask {

@@ -9,7 +9,7 @@ use crate::slurm::{clusters, say, words};
 use crate::users;
 use crate::{exit, output, when};
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{Ask, Pick, ReservationInfo};
+use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
 use cosy_model::{RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::control::reservation::{self, Wanted};
@@ -174,7 +174,7 @@ impl Session<'_> {
         exit::FAILED
     }
 
-    /// Another end; all else would be another reservation.
+    /// Another end, and who may use it; all else would be another reservation.
     fn alter(&self, wanted: &Wanted) -> Result<(), String> {
         if !self.is_admin() {
             return Err(says::NOT_YOURS.to_owned());
@@ -183,7 +183,24 @@ impl Session<'_> {
         let found = live.iter().find(|r| shown::name(r) == wanted.name);
         let found = found.ok_or(says::NO_RESERVATION)?;
         if !wanted.others.is_empty() {
-            return Err("only its end can be changed here: delete it and create another".into());
+            return Err(
+                "only its end and who may use it can be changed here: delete it and create another"
+                    .into(),
+            );
+        }
+        let sharing = &wanted.sharing_change;
+        if *sharing != SharingChange::default() {
+            if sharing.users.add.iter().any(|user| !users::exists(user)) {
+                return Err(says::NOT_YOURS.to_owned());
+            }
+            let request = Request::ShareReservation {
+                id: found.id,
+                change: Box::new(sharing.clone()),
+            };
+            self.alter_by(request, false)?;
+            if wanted.length.is_none() && wanted.end.is_none() {
+                return Ok(());
+            }
         }
         let end = wanted.length.map(|length| found.start + length);
         let end = end.or(wanted.end).ok_or("No changes specified")?;
@@ -200,6 +217,10 @@ impl Session<'_> {
         let overlaps = live
             .iter()
             .any(|r| r.id != id && r.start < end && found.end < r.end);
+        self.alter_by(request, overlaps)
+    }
+
+    fn alter_by(&self, request: Request, overlaps: bool) -> Result<(), String> {
         match self.context.ask(request) {
             Ok(Reply::Reserved { .. }) => Ok(()),
             Ok(_) => Err(says::UNSPECIFIED.to_owned()),

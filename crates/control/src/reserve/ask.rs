@@ -5,7 +5,7 @@ use crate::config::ReservationPolicy;
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Sharing};
+use cosy_model::reservation::{Ask, Pick};
 use cosy_model::{AccessLevel, JobId, QueueId, Refusal, RefusalCode, Span, Time, limits};
 use cosy_sched::appraise::{Inquiry, Listed, Starts, Tariff};
 use cosy_sched::{Demand, OrderKey, WaitingJob};
@@ -205,7 +205,7 @@ fn check_ask(ask: &Ask) -> Result<(), Refusal> {
             "the {what} of {have} bytes is longer than the {most} allowed"
         )));
     }
-    check_sharing(&ask.sharing)?;
+    super::share::check(&ask.sharing)?;
     if ask.length <= Span::ZERO || ask.length > FARTHEST {
         return Err(Refusal::invalid(format!(
             "a length of {} cannot be reserved: give one above 0 with --time",
@@ -216,20 +216,6 @@ fn check_ask(ask: &Ask) -> Result<(), Refusal> {
         return Err(Refusal::invalid("a negative price cannot be paid"));
     }
     check_repeat(ask)
-}
-
-fn check_sharing(sharing: &Sharing) -> Result<(), Refusal> {
-    let lists = [&sharing.users, &sharing.groups, &sharing.accounts];
-    let long = |list: &&Vec<String>| {
-        list.len() > limits::SHARING || list.iter().any(|n| n.len() > limits::NAME_BYTES)
-    };
-    match lists.iter().any(long) {
-        true => Err(Refusal::invalid(format!(
-            "a reservation is shared with at most {} names of each kind",
-            limits::SHARING
-        ))),
-        false => Ok(()),
-    }
 }
 
 fn check_repeat(ask: &Ask) -> Result<(), Refusal> {

@@ -27,6 +27,7 @@ mod load;
 mod moves;
 mod quote;
 mod repair;
+mod share;
 mod shorten;
 mod show;
 
@@ -220,6 +221,9 @@ impl Controller {
                 self.extend(now, client, caller, key, id, by, max_price)
             }
             Request::ShortenReservation { id, end } => self.shorten(now, caller, id, end).map(Some),
+            Request::ShareReservation { id, change } => {
+                self.share_with(now, caller, id, &change).map(Some)
+            }
             Request::Reservations { filter } => Ok(Some(self.list_reservations(caller, &filter))),
             Request::PlanChart { until, most } => {
                 Ok(self.plan_chart(now, client, caller, until, most))

@@ -237,6 +237,28 @@ pub fn shorten(play: &mut Play) {
     strangers_fail(play, &who, id, reply.as_ref());
 }
 
+pub fn share(play: &mut Play) {
+    let id = any_id(play);
+    let who = owner_or_other(play, id);
+    let name = play.user().name;
+    let users = match play.dice.chance(50) {
+        true => NamesChange {
+            add: vec![name],
+            ..NamesChange::default()
+        },
+        false => NamesChange {
+            remove: vec![name],
+            ..NamesChange::default()
+        },
+    };
+    let change = Box::new(SharingChange {
+        users,
+        ..SharingChange::default()
+    });
+    let reply = play.ask(who.clone(), Request::ShareReservation { id, change });
+    strangers_fail(play, &who, id, reply.as_ref());
+}
+
 /// Looking changes nothing.
 pub fn look(play: &mut Play) {
     let who = play.user();

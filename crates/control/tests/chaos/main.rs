@@ -1,5 +1,5 @@
 //! Reservations over the whole controller, at random and with faults: users ask, hold,
-//! confirm, cancel, extend and shorten, rightly and wrongly, while jobs run early and late, nodes and
+//! confirm, cancel, extend, shorten and share, rightly and wrongly, while jobs run early and late, nodes and
 //! the controller come and go, budgets change and nodes are added. After every event it is
 //! looked from outside whether every promise holds and every sum is explained.
 //!

@@ -5,7 +5,7 @@ use super::job::Mistake;
 use super::pairs::Pair;
 use crate::submit::when::{Past, limit, point};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Repeat, Sharing};
+use cosy_model::reservation::{Ask, NamesChange, Pick, Repeat, Sharing, SharingChange};
 use cosy_model::{Span, Time};
 use jiff::{ToSpan, Zoned};
 
@@ -67,6 +67,8 @@ pub struct Wanted {
     pub length: Option<Span>,
     /// Who may use it.
     pub sharing: Sharing,
+    /// The same for one that is there.
+    pub sharing_change: SharingChange,
     /// Nodes by name; all of the partition for `ALL`.
     pub nodes: Vec<String>,
     /// All nodes of the partition.
@@ -81,7 +83,7 @@ pub struct Wanted {
     pub features: Vec<String>,
     /// Flags, in capital letters.
     pub flags: Vec<String>,
-    /// Words that change something beside the end.
+    /// Words that change something beside the end and who may use it.
     pub others: Vec<String>,
 }
 
@@ -101,7 +103,7 @@ fn list(text: &str) -> Vec<String> {
 pub fn read(words: &[String], now: &Zoned) -> Result<Wanted, Mistake> {
     let mut wanted = Wanted::default();
     for word in words {
-        let pair = Pair::of(word);
+        let (pair, sign) = signed(Pair::of(word));
         let key = pair.key(NAMES);
         let key = key.or_else(|| pair.key(&["Name"]).map(|_| "ReservationName"));
         let key = key.ok_or_else(|| {
@@ -110,12 +112,38 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Wanted, Mistake> {
                 crate::show::clean(word)
             ))
         })?;
-        if !matches!(key, "ReservationName" | "Duration" | "EndTime") {
-            wanted.others.push(word.clone());
+        match key {
+            "ReservationName" | "Duration" | "EndTime" => {}
+            "Users" => change(&mut wanted.sharing_change.users, pair.text(), sign),
+            "Groups" => change(&mut wanted.sharing_change.groups, pair.text(), sign),
+            "Accounts" => change(&mut wanted.sharing_change.accounts, pair.text(), sign),
+            _ => wanted.others.push(word.clone()),
         }
         set(&mut wanted, key, &pair, now)?;
     }
     Ok(wanted)
+}
+
+/// `Users+=bob` and `Users-=bob`: the sign is no part of the name.
+fn signed(pair: Pair<'_>) -> (Pair<'_>, Option<char>) {
+    let sign = pair.name.chars().last().filter(|c| matches!(c, '+' | '-'));
+    let name = pair.name.strip_suffix(['+', '-']).unwrap_or(pair.name);
+    (Pair { name, ..pair }, sign)
+}
+
+/// A list anew, or with a sign, before the `=` or before names, one that is added to or taken
+/// from.
+fn change(names: &mut NamesChange, text: &str, sign: Option<char>) {
+    let words = list(text);
+    names.anew |= sign.is_none() && !words.iter().any(|w| w.starts_with(['+', '-']));
+    for word in words {
+        let own = word.chars().next().filter(|c| matches!(c, '+' | '-'));
+        let name = word.trim_start_matches(['+', '-']).to_owned();
+        match own.or(sign) {
+            Some('-') => names.remove.push(name),
+            Some(_) | None => names.add.push(name),
+        }
+    }
 }
 
 fn set(wanted: &mut Wanted, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(), Mistake> {
@@ -288,6 +316,25 @@ mod tests {
         let wanted = read(&words, &now());
         let asked = wanted.and_then(|w| w.ask(&now(), &["n1".into(), "n2".into()]));
         asked.map_err(|m| m.0.join("|"))
+    }
+
+    #[test]
+    fn changes_of_who_may_use_it() {
+        let check = |words: &str, want: (bool, &[&str], &[&str])| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let wanted = read(&words, &now()).unwrap();
+            let users = &wanted.sharing_change.users;
+            let got = (users.anew, users.add.clone(), users.remove.clone());
+            let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+            assert_eq!(got, (want.0, owned(want.1), owned(want.2)), "{words:?}");
+            assert!(wanted.others.is_empty(), "{words:?}");
+        };
+        check("res=r1 users=a,b", (true, &["a", "b"], &[]));
+        check("res=r1 Users+=a", (false, &["a"], &[]));
+        check("res=r1 users-=a,b", (false, &[], &["a", "b"]));
+        check("res=r1 users=+a,-b", (false, &["a"], &["b"]));
+        check("res=r1 endtime=now+1hour", (false, &[], &[]));
+        assert!(read(&["+=x".to_owned()], &now()).is_err());
     }
 
     #[test]
