@@ -107,6 +107,7 @@ struct Policy {
     keep_ended: Option<Spanned<String>>,
     user_ttl: Option<Spanned<String>>,
     max_array_tasks: Option<Spanned<u32>>,
+    max_jobs_per_user: Option<u32>,
     visibility: Option<Spanned<String>>,
     clearance: Option<Spanned<String>>,
     interactive_per_user: Option<u32>,
@@ -695,6 +696,9 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
         grace,
         max_array_tasks,
+        max_jobs_per_user: table
+            .max_jobs_per_user
+            .unwrap_or(standard.max_jobs_per_user),
         keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
         user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
         visibility,

@@ -1,14 +1,17 @@
 //! Jobs that go back into the queue: running ones, and ended ones that are still remembered.
 //! Source: scontrol(1), `requeue` and `requeuehold`.
 
+use crate::check::{Judged, Outcome};
 use crate::controller::{Controller, Ended};
 use crate::event::Caller;
-use crate::job::{Fate, Group, Job, Member, Phase, Submitted};
+use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{HeldBy, Numbering, Record};
 use crate::request::no_job;
 use cosy_model::api::{JobFilter, JobRef, Reply};
 use cosy_model::node::KillCause;
-use cosy_model::{About, Dialect, JobId, Refusal, RefusalCode, Span, Time, WaitReason};
+use cosy_model::{
+    About, Dialect, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, WaitReason,
+};
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -86,6 +89,15 @@ impl Controller {
             return wrong(why, About::Requeue);
         }
         may_run_again(&job.submitted, &name)?;
+        if let Some(reservation) = job.spec().reservation
+            && self.may_come_back(job, reservation) == Some(false)
+        {
+            let why = format!(
+                "reservation {reservation} is no longer for user {}: job {name} could not start in it again",
+                job.submitted.user
+            );
+            return Err(Refusal::new(RefusalCode::AccessDenied, why));
+        }
         if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
             run.hold_after = hold.or(run.hold_after);
         }
@@ -99,7 +111,7 @@ impl Controller {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        job.held = held.or(job.held);
+        job.held = held.map(|by| by.upon(job.held)).or(job.held);
         if job.spec().dialect == Dialect::Slurm {
             let until = now + PAUSE;
             job.not_before = Some(until);
@@ -129,11 +141,24 @@ impl Controller {
             );
             return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Requeue));
         }
+        let (spec, owner) = self.come_back(caller, &ended.submitted);
+        let outcome = Outcome {
+            enters: true,
+            attached: self.is_attached(id, &spec),
+            ..Outcome::of_change(&owner, &ended.submitted, &spec)
+        };
+        let Judged { queue, place } = self.check_result(caller, &outcome)?;
+        let queue = self.queues[queue.index()].spec.name.clone();
+        // What an administrator held, only one lets go.
+        let hold = match ended.row.held {
+            Some(HeldBy::Admin) if !self.is_admin(caller) => Some(HeldBy::Admin),
+            Some(_) | None => hold,
+        };
         let Some(ended) = self.ended.remove(&id) else {
             return Ok(());
         };
         self.ended_order.retain(|(_, old)| *old != id);
-        self.put_back(id, &ended, hold);
+        self.put_back(id, &ended, (spec, queue, place), hold);
         self.save_job(id);
         let who = &caller.user.name;
         self.happened(now, "requeue", who, format!("job {id}"), String::new());
@@ -141,24 +166,35 @@ impl Controller {
         Ok(())
     }
 
-    /// Into memory as a job that waits. What it had to wait for before has happened.
-    fn put_back(&mut self, id: JobId, ended: &Ended, hold: Option<HeldBy>) {
-        let old = &ended.submitted;
+    /// What an ended job would be again, and whose it is. What it had to wait for before has
+    /// happened.
+    fn come_back(&self, caller: &Caller, old: &Submitted) -> (JobSpec, User) {
         let mut spec = old.spec.clone();
         spec.dependencies.clear();
-        let mut submitted = Submitted {
+        (spec, self.owner(caller, old))
+    }
+
+    /// Into memory as a job that waits.
+    fn put_back(
+        &mut self,
+        id: JobId,
+        ended: &Ended,
+        (spec, queue, place): (JobSpec, String, Place),
+        hold: Option<HeldBy>,
+    ) {
+        let old = &ended.submitted;
+        let submitted = Submitted {
             base: old.base,
             uid: old.uid,
             gid: old.gid,
             user: old.user.clone(),
             submit: old.submit,
             spec,
-            queue: old.queue.clone(),
-            place: crate::job::Place::Lost,
+            queue,
+            place,
             flow: old.flow,
             only: None,
         };
-        submitted.place = self.place_again(&submitted);
         let submitted = Arc::new(submitted);
         self.join_group(id, ended, &submitted);
         if let Some(job) = self.jobs.get_mut(&id) {

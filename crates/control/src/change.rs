@@ -1,6 +1,7 @@
 //! Changes of jobs: of waiting ones all that was asked for, of running ones the time limit
 //! and what is only recorded. Source: scontrol(1), "update" of jobs.
 
+use crate::check::check_spec;
 use crate::columns;
 use crate::controller::Controller;
 use crate::event::Caller;
@@ -9,7 +10,7 @@ use crate::record::HeldBy;
 use crate::steer::runs_already;
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::node::NodeOrder;
-use cosy_model::{About, JobId, JobSpec, Refusal, RefusalCode, Span, Time, limits};
+use cosy_model::{About, JobId, JobSpec, OsText, Program, Refusal, RefusalCode, Span, Time};
 use std::sync::Arc;
 
 impl Controller {
@@ -54,6 +55,9 @@ impl Controller {
         if *change == plain {
             return Ok(()); // what belongs to the array is done
         }
+        let mut spec = job.spec().clone();
+        apply(&mut spec, change);
+        check_spec(&spec)?;
         if let Some(limit) = change.time_limit {
             self.limit_running(caller, id, limit)?;
         }
@@ -145,7 +149,7 @@ impl Controller {
             false => HeldBy::User,
         };
         if let (Some(priority), Some(job)) = (change.priority, self.jobs.get_mut(&id)) {
-            job.held = (priority == 0).then_some(by);
+            job.held = (priority == 0).then(|| by.upon(job.held));
             self.save_job(id);
         }
     }
@@ -183,114 +187,14 @@ impl Controller {
     }
 }
 
+/// Refuses what could be left of no job: the change is judged as what it makes of a plain one.
+///
+/// # Errors
+/// As [`check_spec`].
 pub(crate) fn check(change: &JobChange) -> Result<(), Refusal> {
-    let texts = [
-        ("name", change.name.as_ref(), limits::NAME_BYTES),
-        ("account", change.account.as_ref(), limits::NAME_BYTES),
-        ("comment", change.comment.as_ref(), limits::COMMENT_BYTES),
-        (
-            "administrator's comment",
-            change.admin_comment.as_ref(),
-            limits::COMMENT_BYTES,
-        ),
-        (
-            "quality of service",
-            change.qos.as_ref(),
-            limits::NAME_BYTES,
-        ),
-        ("key", change.wckey.as_ref(), limits::NAME_BYTES),
-    ];
-    for (what, text, most) in texts {
-        if text.is_some_and(|t| t.len() > most) {
-            return Err(Refusal::invalid(format!(
-                "the {what} is longer than the {most} bytes allowed"
-            )));
-        }
-    }
-    if change
-        .name
-        .as_ref()
-        .is_some_and(|n| n.is_empty() || n.chars().any(char::is_control))
-    {
-        return Err(Refusal::invalid(
-            "a job name must not be empty and must not have control characters",
-        ));
-    }
-    let paths = [
-        &change.stdout,
-        &change.stderr,
-        &change.stdin,
-        &change.workdir,
-    ];
-    for path in paths.into_iter().flatten() {
-        if path.0.len() > limits::PATH_BYTES || path.0.contains(&0) {
-            return Err(Refusal::invalid(format!(
-                "a path is longer than the {} bytes allowed or has a NUL byte",
-                limits::PATH_BYTES
-            )));
-        }
-    }
-    if change
-        .workdir
-        .as_ref()
-        .is_some_and(|w| !w.0.starts_with(b"/"))
-    {
-        return Err(Refusal::invalid(
-            "the working directory must be a whole path",
-        ));
-    }
-    check_lists(change)?;
-    if change.time_limit.is_some_and(|t| t <= Span::ZERO) {
-        return Err(Refusal::invalid("a time limit of 0 cannot be asked for"));
-    }
-    if change
-        .nice
-        .is_some_and(|n| n.unsigned_abs() > limits::NICE.unsigned_abs())
-    {
-        return Err(Refusal::invalid(format!(
-            "nice is limited to {}",
-            limits::NICE
-        )));
-    }
-    if change
-        .dependencies
-        .as_ref()
-        .is_some_and(|d| d.len() > limits::DEPENDENCIES)
-    {
-        return Err(Refusal::invalid(format!(
-            "more than {} dependencies",
-            limits::DEPENDENCIES
-        )));
-    }
-    Ok(())
-}
-
-/// Lists are as short as those of a submission have to be.
-fn check_lists(change: &JobChange) -> Result<(), Refusal> {
-    let groups = |groups: &Option<Vec<Vec<String>>>| {
-        let all = groups.iter().flatten();
-        all.map(|group| group.len().saturating_add(1))
-            .sum::<usize>()
-    };
-    let names = |names: &Option<Vec<String>>| names.as_ref().map_or(0, Vec::len);
-    let counted = change.counted_features.as_ref().map_or(0, Vec::len);
-    let in_counted = change.counted_features.as_deref();
-    let in_counted = in_counted.map_or(0, crate::submit::in_counted);
-    let licenses = change.licenses.as_ref().map_or(0, |l| l.iter().count());
-    let lists = [
-        (groups(&change.any_features), limits::DEPENDENCIES),
-        (groups(&change.same_features), limits::DEPENDENCIES),
-        (counted, limits::COUNTED_FEATURES),
-        (in_counted, limits::DEPENDENCIES),
-        (licenses, limits::DEPENDENCIES),
-        (names(&change.require), limits::HOST_LIST_NAMES),
-    ];
-    match lists.into_iter().find(|(have, most)| have > most) {
-        Some((have, most)) => Err(Refusal::invalid(format!(
-            "{have} names are more than the {most} allowed"
-        ))),
-        None => Ok(()),
-    }
+    let mut plain = JobSpec::plain("job", Program::Allocation, OsText::from("/"));
+    apply(&mut plain, change);
+    check_spec(&plain)
 }
 
 pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {

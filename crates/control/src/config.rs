@@ -32,6 +32,9 @@ pub struct PolicyConfig {
     pub grace: Span,
     /// Most tasks of one array.
     pub max_array_tasks: u32,
+    /// Most jobs of one user that wait or run at once, administrators excepted; 0 is no
+    /// limit.
+    pub max_jobs_per_user: u32,
     /// Ended jobs are listed with the others for so long.
     pub keep_ended: Span,
     /// A user's groups are looked up again after so long.
@@ -242,6 +245,7 @@ impl Default for PolicyConfig {
             node_timeout: Span::from_secs(60),
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,
+            max_jobs_per_user: cosy_model::limits::JOBS_OF_USER,
             keep_ended: Span::from_minutes(5),
             user_ttl: Span::from_minutes(5),
             visibility: Visibility::Own,

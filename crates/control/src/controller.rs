@@ -66,6 +66,8 @@ pub struct Controller {
     pub(crate) facts: BTreeMap<cosy_model::api::JobRef, bool>,
     /// First ids of live submissions by user and job name.
     pub(crate) names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
+    /// Live jobs by user, each part of a job counted.
+    pub(crate) jobs_of: BTreeMap<Uid, u32>,
     pub(crate) users: BTreeMap<Uid, KnownUser>,
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) node_keys: BTreeMap<String, String>,
@@ -142,6 +144,7 @@ impl Controller {
             dependents: BTreeMap::new(),
             facts: BTreeMap::new(),
             names: BTreeMap::new(),
+            jobs_of: BTreeMap::new(),
             users: BTreeMap::new(),
             links: BTreeMap::new(),
             node_keys: BTreeMap::new(),

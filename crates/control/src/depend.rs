@@ -106,6 +106,11 @@ impl Controller {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());
+            if reason == Some(WaitReason::Directory) {
+                job.needs_user = true;
+                let uid = job.submitted.uid;
+                self.ask_user(uid);
+            }
         }
         self.begins.extend(next_look.map(|at| (at, id)));
         match reason {
@@ -165,10 +170,15 @@ impl Controller {
         if self.flows.awaits_slot(job) {
             return Some(WaitReason::ReservationStart);
         }
-        if let Some(reservation) = job.spec().reservation
-            && let Some(reason) = self.reservation_blocks(reservation)
-        {
-            return Some(reason);
+        if let Some(reservation) = job.spec().reservation {
+            if let Some(reason) = self.reservation_blocks(reservation) {
+                return Some(reason);
+            }
+            match self.may_come_back(job, reservation) {
+                Some(true) => {}
+                Some(false) => return Some(WaitReason::ReservationGone),
+                None => return Some(WaitReason::Directory),
+            }
         }
         if self.array_is_full(job) {
             return Some(WaitReason::ArrayLimit);

@@ -15,6 +15,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     jobs_have_all_their_bundles(it)?;
     groups_count_their_tasks(it)?;
     queues_count_their_jobs(it)?;
+    users_count_their_jobs(it)?;
     planner_and_jobs_agree(it)?;
     reservations_agree(it)?;
     flows_agree(it)?;
@@ -341,11 +342,12 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
 fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
     for queue in &it.queues {
         let name = &queue.spec.name;
-        let of = |job: &&crate::job::Job| {
-            job.submitted.queue == *name
-                && matches!(job.submitted.place, crate::job::Place::Good { .. })
+        let of = |job: &crate::job::Job| {
+            let first = it.queue_id(&job.submitted.queue)?;
+            let all = it.entering(job.spec(), first);
+            all.get(&it.queue_id(name)?).copied()
         };
-        let jobs = it.jobs.values().filter(of).count();
+        let jobs: usize = it.jobs.values().filter_map(of).sum();
         let by_user: u32 = queue.by_user.values().sum();
         if queue.jobs as usize != jobs || by_user as usize != jobs {
             return Err(format!(
@@ -355,6 +357,17 @@ fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn users_count_their_jobs(it: &Controller) -> Result<(), String> {
+    let mut all: BTreeMap<Uid, u32> = BTreeMap::new();
+    for job in it.jobs.values() {
+        *all.entry(job.submitted.uid).or_default() += job.spec().bundles.len() as u32 + 1;
+    }
+    match it.jobs_of == all {
+        true => Ok(()),
+        false => Err(format!("jobs of users are {all:?}, not {:?}", it.jobs_of)),
+    }
 }
 
 fn planner_and_jobs_agree(it: &Controller) -> Result<(), String> {

@@ -28,6 +28,7 @@ mod beyond;
 mod books;
 mod bundles;
 mod change;
+mod check;
 mod columns;
 mod controller;
 mod demand;

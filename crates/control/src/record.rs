@@ -227,6 +227,14 @@ pub enum HeldBy {
 }
 
 impl HeldBy {
+    /// What holds a job that is held already: an administrator's hold stays one.
+    pub(crate) const fn upon(self, old: Option<Self>) -> Self {
+        match old {
+            Some(Self::Admin) => Self::Admin,
+            Some(Self::User | Self::Requeued | Self::Special) | None => self,
+        }
+    }
+
     /// What holds a job that was put back into the queue, to be held there or even marked.
     pub(crate) const fn after_requeue(hold: bool, special: bool) -> Option<Self> {
         match (special, hold) {

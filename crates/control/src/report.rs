@@ -6,7 +6,7 @@
 
 use crate::controller::{Controller, Ended};
 use crate::event::{Effect, LinkId};
-use crate::job::{Fate, Group, Job, PartStep, Phase, Place};
+use crate::job::{Fate, Group, Job, PartStep, Phase};
 use crate::lost::lost_end;
 use crate::mail::{News, WHOLE};
 use crate::record::{AfterRun, HeldBy, Record};
@@ -535,36 +535,21 @@ impl Controller {
         }
     }
 
-    pub(crate) fn leave_queue(&mut self, submitted: &crate::job::Submitted) {
+    /// Counts a job among those that hold nodes, each of its parts in its queue.
+    pub(crate) fn count_running(&mut self, id: JobId, more: bool) {
+        let Some(submitted) = self.jobs.get(&id).map(|job| job.submitted.clone()) else {
+            return;
+        };
         let Some(queue) = self.queue_id(&submitted.queue) else {
             return;
         };
-        if !matches!(submitted.place, Place::Good { .. }) {
-            return; // it was not counted
+        for (id, parts) in self.entering(&submitted.spec, queue) {
+            let running = &mut self.queues[id.index()].running;
+            *running = match more {
+                true => *running + parts as u32,
+                false => running.saturating_sub(parts as u32),
+            };
         }
-        let queue = &mut self.queues[queue.index()];
-        queue.jobs = queue.jobs.saturating_sub(1);
-        if let Some(mine) = queue.by_user.get_mut(&submitted.uid) {
-            *mine = mine.saturating_sub(1);
-            if *mine == 0 {
-                queue.by_user.remove(&submitted.uid);
-            }
-        }
-    }
-
-    pub(crate) fn count_running(&mut self, id: JobId, more: bool) {
-        let Some(name) = self.jobs.get(&id).map(|j| j.submitted.queue.clone()) else {
-            return;
-        };
-        let Some(queue) = self.queue_id(&name) else {
-            return;
-        };
-        let running = &mut self.queues[queue.index()].running;
-        *running = if more {
-            *running + 1
-        } else {
-            running.saturating_sub(1)
-        };
     }
 
     pub(crate) fn ended_job(&self, id: JobId, ended: &Ended) -> EndedJob {

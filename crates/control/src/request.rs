@@ -412,7 +412,7 @@ impl Controller {
         None
     }
 
-    fn ask_user(&mut self, uid: Uid) {
+    pub(crate) fn ask_user(&mut self, uid: Uid) {
         let known = self.users.entry(uid).or_insert_with(|| KnownUser {
             user: User {
                 uid,

@@ -433,6 +433,7 @@ impl Controller {
             (queue.jobs, queue.running) = (0, 0);
             queue.by_user.clear();
         }
+        self.jobs_of.clear();
         let mut fresh: BTreeMap<JobId, Arc<Submitted>> = BTreeMap::new();
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {

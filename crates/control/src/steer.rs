@@ -1,5 +1,6 @@
 //! Cancel, hold, release, requeue, change.
 
+use crate::check::{Judged, Outcome};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase, Place, Submitted};
@@ -253,11 +254,11 @@ impl Controller {
         self.each_waiting(now, caller, filter, "held", |job, admin| {
             let slurm = job.spec().dialect == Dialect::Slurm;
             let foreign = slurm || job.submitted.uid != caller.user.uid;
-            job.held = match (job.held, admin && !as_user && foreign) {
-                (Some(HeldBy::Admin), false) => Some(HeldBy::Admin),
-                (_, true) => Some(HeldBy::Admin),
-                (_, false) => Some(HeldBy::User),
+            let by = match admin && !as_user && foreign {
+                true => HeldBy::Admin,
+                false => HeldBy::User,
             };
+            job.held = Some(by.upon(job.held));
             Ok(())
         })
     }
@@ -395,14 +396,13 @@ impl Controller {
         let old = job.submitted.clone();
         let mut spec = old.spec.clone();
         crate::change::apply(&mut spec, change);
-        let queue = self.find_queue(change.queue.as_deref().or(Some(&old.queue)))?;
-        let moved = self.queues[queue.index()].spec.name != old.queue;
         let owner = self.owner(caller, &old);
-        if moved {
-            self.may_submit(&owner, queue, 1)?;
-        }
-        self.check_licenses(&spec.licenses)?;
-        let place = self.place_or_wait(&spec, queue, &owner)?;
+        let outcome = Outcome {
+            queue: change.queue.as_deref(),
+            attached: self.is_attached(id, &spec),
+            ..Outcome::of_change(&owner, &old, &spec)
+        };
+        let Judged { queue, place } = self.check_result(caller, &outcome)?;
         self.replace(id, &old, spec, queue, place);
         self.hold_by_priority(caller, id, change);
         let who = caller.user.name.clone();
@@ -412,7 +412,7 @@ impl Controller {
     }
 
     /// The job's user as far as known.
-    fn owner(&self, caller: &Caller, job: &Submitted) -> User {
+    pub(crate) fn owner(&self, caller: &Caller, job: &Submitted) -> User {
         if caller.user.uid == job.uid {
             return caller.user.clone();
         }

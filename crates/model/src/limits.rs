@@ -49,6 +49,12 @@ pub const QUEUES: usize = 10_000;
 pub const NODES: usize = 100_000;
 /// Most jobs that wait or run at once.
 pub const JOBS: usize = 2_000_000;
+/// So many of them only administrators can have.
+pub const JOBS_RESERVE: usize = 10_000;
+/// Most jobs of one user that wait or run at once, unless the configuration says otherwise.
+pub const JOBS_OF_USER: u32 = 200_000;
+/// Most shares of its time limit at which mail about a job is sent.
+pub const MAIL_SHARES: usize = 100;
 /// Most ids that one request may name.
 pub const IDS_IN_REQUEST: usize = 100_000;
 /// Most rows that one page of history holds.

@@ -1,6 +1,7 @@
 //! Workflows without a deadline: all jobs are submitted in one turn, or none is.
 
 use super::Flow;
+use crate::check::Coming;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Facts};
 use crate::flow::check::{Graph, check};
@@ -10,10 +11,8 @@ use crate::submit::Ready;
 use cosy_model::api::{Reply, Submission};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
-    Dependency, DependencyKind, FlowId, JobId, OsText, QueueId, Refusal, RefusalCode, Span, Time,
-    limits,
+    Dependency, DependencyKind, FlowId, JobId, OsText, Refusal, RefusalCode, Span, Time, limits,
 };
-use std::collections::BTreeMap;
 
 impl Controller {
     pub(crate) fn submit_flow(
@@ -138,18 +137,18 @@ impl Controller {
         spec: &mut FlowSpec,
         graph: &Graph,
     ) -> Result<Vec<Ready>, Refusal> {
-        let mut coming: BTreeMap<QueueId, usize> = BTreeMap::new();
+        let mut coming = Coming::new();
         let mut all = Vec::with_capacity(graph.order.len());
         let ids = self.job_ids(graph);
         for task in &graph.order {
             let at = *task as usize;
             let script = std::mem::take(&mut spec.tasks[at].script);
             let submission = submission_of(spec, at, script);
-            let queue = self.find_queue(submission.spec.queue.as_deref());
-            let before = queue.map_or(0, |queue| coming.get(&queue).copied().unwrap_or(0));
-            let ready = self.ready(caller, submission, &Facts::default(), false, before);
+            let ready = self.ready(caller, submission, &Facts::default(), false, &coming);
             let mut ready = ready.map_err(|refusal| of_task(&spec.tasks[at].name, refusal))?;
-            *coming.entry(ready.queue).or_default() += 1;
+            for (queue, parts) in self.entering(&ready.spec, ready.queue) {
+                *coming.entry(queue).or_default() += parts;
+            }
             let parents = graph.parents[at].iter();
             ready.spec.dependencies = parents.map(|p| after(ids[*p as usize])).collect();
             all.push(ready);

@@ -10,8 +10,8 @@ use crate::event::Caller;
 use crate::job::{Job, Submitted};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
-    Amounts, JobId, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span, Time,
-    User, WaitReason,
+    Amounts, JobId, JobSpec, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span,
+    Time, User, WaitReason,
 };
 use cosy_sched::{Block, NodeMask, Scheduler};
 
@@ -93,6 +93,32 @@ impl Controller {
             .and_then(|id| self.reservations.get(id));
         let attached = within.is_some_and(|r| r.row.job == Some(job.id));
         job.spec().time_limit.is_some() && !attached
+    }
+
+    /// True of the job that starts with the reservation that it names.
+    pub(crate) fn is_attached(&self, id: JobId, spec: &JobSpec) -> bool {
+        let within = spec.reservation.and_then(|id| self.reservations.get(id));
+        within.is_some_and(|r| r.row.job == Some(id))
+    }
+
+    /// Whether a job that comes back may still be in the reservation that it names: it was
+    /// let in when it was submitted, and with each attempt it is asked again. `None` while
+    /// the groups of its user are not known.
+    pub(crate) fn may_come_back(&self, job: &Job, id: ReservationId) -> Option<bool> {
+        let Some(found) = self.reservations.get(id) else {
+            return Some(true); // that it is gone is said elsewhere
+        };
+        if job.attempt.0 == 0 || job.submitted.uid == found.row.uid {
+            return Some(true);
+        }
+        let known = self.users.get(&job.submitted.uid);
+        let known = known.filter(|known| !known.user.name.is_empty())?;
+        let rights = Caller {
+            user: known.user.clone(),
+            resolved: true,
+            via: None,
+        };
+        Some(self.may_use(&known.user, found) || self.is_admin(&rights))
     }
 
     /// When the jobs inside get their SIGTERM: so early that even with force they are over

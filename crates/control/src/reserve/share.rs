@@ -22,7 +22,8 @@ pub(crate) fn check(sharing: &Sharing) -> Result<(), Refusal> {
 }
 
 impl Controller {
-    /// Jobs of those who lose the right stay: they were allowed when they were submitted.
+    /// Jobs of those who lose the right stay: they were allowed when they were submitted. Those
+    /// that are put back do not start inside again.
     pub(crate) fn share_with(
         &mut self,
         now: Time,
