@@ -482,9 +482,15 @@ impl Store {
     #[allow(clippy::type_complexity)]
     fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
         let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
-            c.prepare("SELECT uid, key, at, reply FROM answers")?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?
-                .collect()
+            // An earlier release kept answers of any size.
+            c.prepare(
+                "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
+                 ORDER BY at DESC LIMIT ?2",
+            )?
+            .query_map((limits::ANSWER_BYTES, limits::ANSWERS), |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
+            })?
+            .collect()
         })?;
         let mut answers = Vec::new();
         for (uid, key, at, reply) in rows {
@@ -659,6 +665,10 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         } => run(
             "INSERT OR REPLACE INTO answers (uid, key, at, reply) VALUES (?1, ?2, ?3, ?4)",
             params![uid.0, key.as_slice(), at.0, encode(reply)?],
+        ),
+        Record::AnswerGone { uid, key } => run(
+            "DELETE FROM answers WHERE uid = ?1 AND key = ?2",
+            params![uid.0, key.as_slice()],
         ),
         Record::ForgetAnswers { before } => {
             run("DELETE FROM answers WHERE at < ?1", params![before.0])

@@ -1,5 +1,6 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
+use crate::answers::Answers;
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
 use crate::elsewhere::Undecided;
@@ -15,7 +16,7 @@ use crate::record::{OwnQueue, Record};
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use crate::reserve::Reservations;
 use crate::triggers::Triggers;
-use cosy_model::api::{HistoryEvent, Reply};
+use cosy_model::api::HistoryEvent;
 use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
@@ -72,7 +73,7 @@ pub struct Controller {
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) node_keys: BTreeMap<String, String>,
     pub(crate) tokens: BTreeMap<String, (String, Time)>,
-    pub(crate) answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
+    pub(crate) answers: Answers,
     pub(crate) waits: Vec<Wait>,
     /// Requests that cancel many jobs, the one whose turn is next first.
     pub(crate) cancelling: VecDeque<Cancelling>,
@@ -149,7 +150,7 @@ impl Controller {
             links: BTreeMap::new(),
             node_keys: BTreeMap::new(),
             tokens: BTreeMap::new(),
-            answers: BTreeMap::new(),
+            answers: Answers::default(),
             waits: Vec::new(),
             cancelling: VecDeque::new(),
             plans: BTreeMap::new(),
@@ -306,7 +307,7 @@ impl Controller {
         if now.since(self.last_forgotten) > Span::from_minutes(10) {
             self.last_forgotten = now;
             let before = now - REMEMBER_ANSWERS;
-            self.answers.retain(|_, (at, _)| *at >= before);
+            self.answers.forget_before(before);
             self.record(Record::ForgetAnswers { before });
             let old: Vec<String> = self
                 .tokens

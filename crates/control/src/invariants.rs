@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::job::{Fate, Part, PartStep};
 use cosy_model::reservation::ReservationState;
-use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched};
+use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks every invariant of the controller's state.
@@ -16,6 +16,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     groups_count_their_tasks(it)?;
     queues_count_their_jobs(it)?;
     users_count_their_jobs(it)?;
+    answers_have_a_most(it)?;
     planner_and_jobs_agree(it)?;
     reservations_agree(it)?;
     flows_agree(it)?;
@@ -357,6 +358,15 @@ fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What is kept for who asks again has a most.
+fn answers_have_a_most(it: &Controller) -> Result<(), String> {
+    let (count, bytes) = (it.answers.len(), it.answers.bytes());
+    match count <= limits::ANSWERS && bytes <= limits::ANSWERS_BYTES {
+        true => Ok(()),
+        false => Err(format!("{count} answers of {bytes} bytes are kept")),
+    }
 }
 
 fn users_count_their_jobs(it: &Controller) -> Result<(), String> {

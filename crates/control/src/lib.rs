@@ -22,6 +22,7 @@ mod access;
 mod admission;
 mod again;
 mod allocation;
+mod answers;
 mod arrays;
 mod attend;
 mod beyond;

@@ -92,7 +92,7 @@ impl Controller {
     fn cancelled(&mut self, now: Time, mut cancelling: Cancelling) {
         let clients = std::mem::take(&mut cancelling.clients);
         let (uid, key) = (cancelling.uid, cancelling.key);
-        let reply = cancelling.answer();
+        let reply = cancelling.answer().short();
         if let Some(key) = key {
             self.remember(now, uid, key, &reply);
         }

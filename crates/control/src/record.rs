@@ -351,6 +351,13 @@ pub enum Record {
         /// The answer.
         reply: Box<cosy_model::api::Reply>,
     },
+    /// An answer is forgotten: its user has, or all have, too many.
+    AnswerGone {
+        /// Who asked.
+        uid: Uid,
+        /// Its key.
+        key: [u8; 16],
+    },
     /// Answers before that time may be forgotten.
     ForgetAnswers {
         /// Exclusive.

@@ -1,5 +1,6 @@
 //! Requests of commands: who may, what of it, and answers that come later.
 
+use crate::answers::to_keep;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
 use crate::record::{HeldBy, Record};
@@ -86,9 +87,9 @@ impl Controller {
             return self.reply(client, Reply::Refused(refusal));
         }
         self.learn_user(now, caller);
-        let remembered = key.and_then(|k| self.answers.get(&(caller.user.uid, k)));
-        if let Some((_, reply)) = remembered {
-            let reply = reply.clone();
+        let remembered = key.and_then(|k| self.answers.get(caller.user.uid, k));
+        if let Some(reply) = remembered {
+            let reply = self.told_again(reply);
             return match request {
                 Request::Allocate(_) => self.answer_at_end_of_turn(client, reply),
                 _ => self.reply(client, reply),
@@ -102,26 +103,46 @@ impl Controller {
         let Some(reply) = answer.unwrap_or_else(|refusal| Some(Reply::Refused(refusal))) else {
             return; // answered later
         };
+        let reply = reply.short();
         if let Some(key) = key
             && changes
-            && !matches!(reply, Reply::Refused(_))
         {
             self.remember(now, caller.user.uid, key, &reply);
         }
         self.reply(client, reply);
     }
 
+    /// Keeps the answer of a request that has changed something, for who asks again.
     pub(crate) fn remember(&mut self, at: Time, uid: Uid, key: [u8; 16], reply: &Reply) {
-        self.answers.insert((uid, key), (at, reply.clone()));
+        let Some(reply) = to_keep(reply) else {
+            return;
+        };
+        let gone = self.answers.keep(at, uid, key, reply.clone());
+        self.forget_answers(gone);
         self.record(Record::Answered {
             uid,
             key,
             at,
-            reply: Box::new(reply.clone()),
+            reply: Box::new(reply),
         });
     }
 
+    pub(crate) fn forget_answers(&mut self, gone: Vec<(Uid, [u8; 16])>) {
+        for (uid, key) in gone {
+            self.record(Record::AnswerGone { uid, key });
+        }
+    }
+
+    /// What was answered, for who asks again.
+    fn told_again(&self, reply: &Reply) -> Reply {
+        match reply {
+            Reply::Flow(info) => self.flow_reply(info.id).unwrap_or_else(|_| reply.clone()),
+            reply => reply.clone(),
+        }
+    }
+
     pub(crate) fn reply(&mut self, client: ClientId, reply: Reply) {
+        let reply = reply.short();
         self.effect(Effect::Reply { client, reply });
     }
 
@@ -134,9 +155,7 @@ impl Controller {
         key: Option<[u8; 16]>,
         reply: Reply,
     ) {
-        if let Some(key) = key
-            && !matches!(reply, Reply::Refused(_))
-        {
+        if let Some(key) = key {
             self.remember(now, uid, key, &reply);
         }
         self.reply(client, reply);

@@ -1,6 +1,7 @@
 //! From the store to memory: at the start, after a failed commit, and when the
 //! configuration is read again.
 
+use crate::answers::to_keep;
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
@@ -12,8 +13,9 @@ use crate::record::{
 };
 use crate::reserve::LoadedReservations;
 use crate::triggers::Condition;
+use cosy_model::api::Reply;
 use cosy_model::node::AttemptKey;
-use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, User, WaitReason};
+use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, Uid, User, WaitReason};
 use cosy_sched::{NodeMask, Policy, Scheduler};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,11 +72,7 @@ impl Controller {
             .into_iter()
             .map(|(hash, node, expiry)| (hash, (node, expiry)))
             .collect();
-        it.answers = loaded
-            .answers
-            .into_iter()
-            .map(|(uid, key, at, reply)| ((uid, key), (at, reply)))
-            .collect();
+        it.load_answers(loaded.answers);
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.build_machine(&nodes, &queue_states);
@@ -84,6 +82,25 @@ impl Controller {
         it.load_flows(now, loaded.flows, loaded.next_flow);
         it.load_triggers(now, loaded.triggers, loaded.next_trigger);
         it
+    }
+
+    /// What was answered, as far as that is kept now; the store forgets the rest, too.
+    fn load_answers(&mut self, mut answers: Vec<(Uid, [u8; 16], Time, Reply)>) {
+        answers.sort_by_key(|(uid, key, at, _)| (*at, *uid, *key));
+        for (uid, key, at, reply) in answers {
+            let kept = match reply {
+                // Of one that was too long.
+                Reply::Refused(_) => Some(reply),
+                reply => to_keep(&reply),
+            };
+            match kept {
+                Some(reply) => {
+                    let gone = self.answers.keep(at, uid, key, reply);
+                    self.forget_answers(gone);
+                }
+                None => self.forget_answers(vec![(uid, key)]),
+            }
+        }
     }
 
     /// Nodes and queues out of the configuration and what the store knows of them.

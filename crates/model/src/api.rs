@@ -12,7 +12,7 @@ use crate::reservation::{
 use crate::workflow::{FlowFilter, FlowInfo, FlowPlan, FlowSpec};
 use crate::{
     Amounts, ArraySpec, FlowId, JobId, JobSpec, JobState, OsText, QueueSpec, QueueState, Refusal,
-    ReservationId, Span, Time, TriggerId, TriggerInfo, TriggerSpec, Uid,
+    ReservationId, Span, Time, TriggerId, TriggerInfo, TriggerSpec, Uid, limits,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -1227,6 +1227,20 @@ pub enum Reply {
     Accounts(Vec<AccountInfo>),
     /// Lines of the ledger.
     Ledger(Vec<LedgerEntry>),
+}
+
+impl Reply {
+    /// The same with no more refusals than an answer has: see [`crate::Refusals`].
+    #[must_use]
+    pub fn short(self) -> Self {
+        match self {
+            Self::Done { changed, refused } if refused.len() > limits::REFUSALS + 1 => Self::Done {
+                changed,
+                refused: crate::Refusals::from(refused).told(),
+            },
+            other => other,
+        }
+    }
 }
 
 #[cfg(test)]

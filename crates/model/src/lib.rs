@@ -35,7 +35,7 @@ pub use job::{
     WaitReason,
 };
 pub use money::Su;
-pub use refusal::{About, Refusal, RefusalCode};
+pub use refusal::{About, Refusal, RefusalCode, Refusals};
 pub use resources::{Amounts, Counted, MiB, NodeShare};
 pub use settings::{License, Settings};
 pub use step::{StepId, StepKey};

@@ -57,6 +57,19 @@ pub const JOBS_OF_USER: u32 = 200_000;
 pub const MAIL_SHARES: usize = 100;
 /// Most ids that one request may name.
 pub const IDS_IN_REQUEST: usize = 100_000;
+/// Objects of a request that are named in its answer with why they were refused; the others
+/// are counted.
+pub const REFUSALS: usize = 200;
+/// Largest answer that is kept for who asks again, in bytes.
+pub const ANSWER_BYTES: usize = 64 << 10;
+/// Answers of one user that are kept.
+pub const ANSWERS_OF_USER: usize = 50_000;
+/// What they take in all, in bytes.
+pub const ANSWERS_OF_USER_BYTES: usize = 16 << 20;
+/// Answers of all users that are kept.
+pub const ANSWERS: usize = 200_000;
+/// What they take in all, in bytes.
+pub const ANSWERS_BYTES: usize = 64 << 20;
 /// Most rows that one page of history holds.
 pub const HISTORY_ROWS: usize = 1_000_000;
 /// Largest accepted `nice`, up or down (Slurm's range).

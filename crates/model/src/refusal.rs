@@ -1,5 +1,6 @@
 //! Why a request was refused: a value with a stable code, not an exception.
 
+use crate::limits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -131,5 +132,76 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// What could not be done of a request for many objects: the first of them each with why, the
+/// others counted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Refusals {
+    first: Vec<(String, Refusal)>,
+    /// Kind of the first of the others, and how many these are.
+    more: Option<(RefusalCode, Option<About>, u64)>,
+}
+
+impl Refusals {
+    /// Takes up another object.
+    pub fn push(&mut self, object: impl Into<String>, refusal: Refusal) {
+        if self.first.len() < limits::REFUSALS {
+            return self.first.push((object.into(), refusal));
+        }
+        let (.., count) = self.more.get_or_insert((refusal.code, refusal.about, 0));
+        *count += 1;
+    }
+
+    /// True when nothing was refused.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// As an answer has them: at most [`limits::REFUSALS`] and one that counts the others.
+    pub fn told(self) -> Vec<(String, Refusal)> {
+        let mut all = self.first;
+        if let Some((code, about, count)) = self.more {
+            let message = format!("{count} more were refused, which are not named here");
+            let refusal = Refusal {
+                code,
+                message,
+                about,
+            };
+            all.push((format!("{count} more"), refusal));
+        }
+        all
+    }
+}
+
+impl From<Vec<(String, Refusal)>> for Refusals {
+    fn from(all: Vec<(String, Refusal)>) -> Self {
+        let mut it = Self::default();
+        all.into_iter()
+            .for_each(|(object, refusal)| it.push(object, refusal));
+        it
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_refusals_are_counted() {
+        let check = |count: usize, want: usize, last: &str| {
+            let mut all = Refusals::default();
+            for n in 0..count {
+                all.push(n.to_string(), Refusal::invalid("no"));
+            }
+            let told = all.told();
+            assert_eq!(told.len(), want, "{count}");
+            assert_eq!(told.last().map_or("", |(object, _)| object), last);
+        };
+        check(0, 0, "");
+        check(200, 200, "199");
+        check(201, 201, "1 more");
+        check(100_000, 201, "99800 more");
     }
 }

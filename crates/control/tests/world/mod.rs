@@ -39,7 +39,7 @@ pub struct MemoryStore {
     pub nodes: BTreeMap<String, NodeRow>,
     queues: BTreeMap<String, QueueState>,
     own_queues: BTreeMap<String, OwnQueue>,
-    answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
+    pub answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
     /// What was said of ends, by object.
     pub ended: BTreeMap<String, String>,
@@ -85,6 +85,7 @@ impl MemoryStore {
                     at,
                     reply,
                 } => drop(self.answers.insert((uid, key), (at, *reply))),
+                Record::AnswerGone { uid, key } => drop(self.answers.remove(&(uid, key))),
                 Record::Happened(event) => {
                     assert_eq!(event.seq, self.last_event + 1);
                     self.last_event = event.seq;
