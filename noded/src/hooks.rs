@@ -17,6 +17,8 @@ use tokio::sync::{Notify, oneshot};
 
 /// Longest part of a hook's output that is looked at, in bytes.
 const OUTPUT_TAIL: u64 = 2048;
+/// How long one that was killed is waited for: it may hang in the kernel.
+const DEATH: Duration = Duration::from_secs(5);
 /// Longest reason, in characters.
 const REASON: usize = 300;
 
@@ -74,8 +76,10 @@ impl Hook {
             () = cancel.notified() => format!("{name} was stopped"),
         };
         kill_group(pid);
-        let _ = ended.await;
-        Err(why)
+        match tokio::time::timeout(DEATH, ended).await {
+            Ok(_) => Err(why),
+            Err(_) => Err(format!("{why}, and its process {pid} cannot be killed")),
+        }
     }
 
     fn start(&self) -> std::io::Result<(i32, File)> {

@@ -12,7 +12,6 @@ use cosy_model::{End, EndCause, Time};
 use nix::libc;
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// Variable that says to which attempt, on which node of which daemon, a process belongs.
@@ -102,20 +101,54 @@ fn kill_once(lost: &Lost) -> BTreeSet<i32> {
 
 /// The mark in the environment of a process; `None` without one.
 pub(crate) fn mark_of(pid: i32) -> Option<Vec<u8>> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = environment_of(pid)?;
+    let mark = |v: &&[u8]| v.strip_prefix(MARK.as_bytes()).is_some_and(is_value);
     environment
         .split(|b| *b == 0)
-        .find(|v| v.starts_with(MARK.as_bytes()) || v.starts_with(b"COSY_HOOK="))
+        .find(mark)
         .map(<[u8]>::to_vec)
 }
 
-/// A child of this daemon that is neither nursery, shepherd nor hook and is the user's.
+fn is_value(rest: &[u8]) -> bool {
+    rest.first() == Some(&b'=')
+}
+
+/// The environment of a process. The first thread of one that has others may have ended:
+/// then it is theirs.
+fn environment_of(pid: i32) -> Option<Vec<u8>> {
+    let of = |path: String| std::fs::read(path).ok().filter(|e| !e.is_empty());
+    of(format!("/proc/{pid}/environ")).or_else(|| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        let mut names = threads.flatten().map(|thread| thread.file_name());
+        names.find_map(|name| of(format!("/proc/{pid}/task/{}/environ", name.to_str()?)))
+    })
+}
+
+/// A child of this daemon that a supervisor has left, of the user whose job is swept. What
+/// the daemon itself has started is of its own user; only where the job is of that user, too,
+/// is it told by program and variable, which others could choose as they like.
 fn is_orphan(pid: i32, lost: &Lost) -> bool {
     let parent = crate::shepherd::parent_of(pid);
+    parent == Some(nix::unistd::getpid().as_raw())
+        && user_of(pid) == Some(lost.uid)
+        && (lost.uid != sys::own_uid().0 || !is_own(pid))
+}
+
+/// Whose process it is: its real user. Who owns its directory in `/proc` is another thing,
+/// which a process may change for itself.
+pub(crate) fn user_of(pid: i32) -> Option<u32> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let mut lines = status.split(|b| *b == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"Uid:"))?;
+    let words = std::str::from_utf8(line).ok()?;
+    words.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Nursery, shepherd or hook of this daemon.
+fn is_own(pid: i32) -> bool {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let own = std::env::current_exe().ok();
-    parent == Some(nix::unistd::getpid().as_raw())
-        && program.is_some()
-        && program != own
-        && std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| m.uid() == lost.uid)
+    let environment = environment_of(pid).unwrap_or_default();
+    let mut variables = environment.split(|b| *b == 0);
+    program.is_some() && program == own || variables.any(|v| v.starts_with(b"COSY_HOOK="))
 }

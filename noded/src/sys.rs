@@ -318,10 +318,37 @@ pub enum Fork {
 /// # Errors
 /// No process can be made, or the group takes none.
 pub unsafe fn fork_into(group: Option<RawFd>) -> io::Result<Fork> {
+    // SAFETY: the caller's promise.
+    unsafe { fork(group, libc::SIGCHLD) }
+}
+
+/// Forks this single-threaded process; the child's end is told by no signal, and [`reap`]
+/// does not see it: it is waited for by number ([`take_aside`]).
+///
+/// # Safety
+/// The process must have one thread only.
+///
+/// # Errors
+/// No process can be made.
+pub unsafe fn fork_aside() -> io::Result<Fork> {
+    // SAFETY: the caller's promise.
+    unsafe { fork(None, 0) }
+}
+
+/// Takes the status of a child of [`fork_aside`]; false while it has not ended.
+pub fn take_aside(pid: Pid) -> bool {
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+    let flags = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
+    !matches!(waitpid(pid, Some(flags)), Ok(WaitStatus::StillAlive))
+}
+
+/// # Safety
+/// The process must have one thread only.
+unsafe fn fork(group: Option<RawFd>, told_by: libc::c_int) -> io::Result<Fork> {
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
     // SAFETY: clone_args is plain data; zero means "not used" for each of its fields.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.exit_signal = libc::SIGCHLD as u64;
+    args.exit_signal = told_by as u64;
     if let Some(fd) = group {
         args.flags = CLONE_INTO_CGROUP;
         args.cgroup = fd as u64;
@@ -708,6 +735,11 @@ pub fn set_window(terminal: &OwnedFd, rows: u16, columns: u16) -> Result<(), Err
 pub fn keep_at_exec(fd: RawFd) {
     // SAFETY: only a flag of a descriptor changes.
     unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
+}
+
+/// Blocks every signal that can be blocked.
+pub fn block_all_signals() {
+    let _ = SigSet::all().thread_set_mask();
 }
 
 /// This process ends when its parent does.

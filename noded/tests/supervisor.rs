@@ -4,6 +4,11 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/hung.rs"]
+mod hung;
+#[path = "supervisor/stalls.rs"]
+mod stalls;
+
 use cosy_model::node::{Allocation, AttemptKey};
 use cosy_model::step::*;
 use cosy_model::{Attempt, EndCause, Gid, JobId, OsText, Span, Uid};

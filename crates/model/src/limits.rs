@@ -132,6 +132,13 @@ pub const STEP_CHUNK: usize = 256 << 10;
 pub const STEP_FRAME: usize = 16 << 20;
 /// Most bytes that one node adds to an exchange of a step.
 pub const EXCHANGE_BYTES: usize = 4 << 20;
+/// Longest time in which the files that tasks write together are opened, before a step is
+/// given up.
+pub const FILES_OPENING: std::time::Duration = std::time::Duration::from_secs(30);
+/// Longest time in which a file takes nothing of what a step that is over has written.
+pub const FILES_WRITING: std::time::Duration = std::time::Duration::from_secs(60);
+/// Longest time in which the PMIx helper of a step gets ready on a node.
+pub const PMIX_READY: std::time::Duration = std::time::Duration::from_secs(60);
 /// Most step records in one report.
 pub const STEP_RECORDS: usize = 1000;
 /// Longest message of a task to the process management interface, in bytes.

@@ -5,28 +5,28 @@
 
 use super::words::{FRAME, FromHelper, Setup, ToHelper};
 use super::{EXCHANGE_BYTES, environment, setup};
+use crate::shepherd::{Aside, child};
 use crate::steps::StepTask;
 use crate::sys;
 use cosy_model::OsText;
 use cosy_proto::frame::{self, Decoder};
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag};
 use nix::poll::{PollFd, PollFlags};
-use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, OsStr};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long removing a directory may take, in milliseconds.
-const SWEEP_MS: u16 = 2000;
+/// How long removing a directory may take.
+const SWEEP: Duration = Duration::from_secs(2);
+/// Exit code of a process that did not become a helper.
+const NOT_EXECUTED: i32 = 127;
 
 /// For each rank of a node its variables, `NAME=value`.
 pub type Variables = Vec<(u32, Vec<OsText>)>;
@@ -227,16 +227,14 @@ impl Helper {
         if std::fs::symlink_metadata(&self.directory).is_err() {
             return;
         }
-        // SAFETY: supervisors have one thread.
-        match unsafe { sys::fork_into(None) } {
-            Ok(sys::Fork::Child) => {
-                if become_user().is_ok() {
-                    let _ = std::fs::remove_dir_all(&self.directory);
-                }
-                sys::exit_now(0);
+        let sweeping = Aside::start(|| {
+            if become_user().is_ok() {
+                let _ = std::fs::remove_dir_all(&self.directory);
             }
-            Ok(sys::Fork::Parent(pid)) => wait_or_kill(pid),
-            Err(_) => {}
+        });
+        // The user may stop a process of theirs, but not keep this one waiting.
+        if let Ok(sweeping) = sweeping {
+            sweeping.wait(SWEEP);
         }
     }
 
@@ -319,51 +317,46 @@ impl Helper {
     }
 }
 
-/// The user may stop a process of theirs, but not keep this one waiting.
-fn wait_or_kill(pid: Pid) {
-    if let Ok(ended) = sys::pidfd_open(pid) {
-        let mut fds = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
-        let _ = nix::poll::poll(&mut fds, SWEEP_MS);
-    }
-    let _ = sys::kill(pid, Signal::SIGKILL as i32);
-    let _ = nix::sys::wait::waitpid(pid, None);
-}
-
+/// Nobody waits for the exec: from the moment when it is the user's, its user may stop it.
+/// That it cannot be executed is seen by the end of the connection.
 fn spawn(
     program: &Path,
     socket: OwnedFd,
     environment: &[(Vec<u8>, Vec<u8>)],
     mut become_user: impl FnMut() -> Result<(), Errno> + Send + Sync + 'static,
 ) -> io::Result<Pid> {
-    let fd = socket.as_raw_fd();
-    let mut command = Command::new(program);
-    command
-        .arg0("noded")
-        .arg("--pmix")
-        .arg(fd.to_string())
-        .env_clear()
-        .envs(
-            environment
-                .iter()
-                .map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))),
-        )
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    // SAFETY: the closure makes system calls only, as the caller of `start` promises of
-    // its own part.
-    unsafe {
-        command.pre_exec(move || {
-            become_user()?;
-            let _ = nix::unistd::setsid();
-            sys::default_actions();
-            sys::unblock_signals();
-            sys::close_at_exec_from(3);
-            nix::fcntl::fcntl(&socket, FcntlArg::F_SETFD(FdFlag::empty()))?;
-            Ok(())
-        });
+    let program = sys::c_path(program)?;
+    let fd = CString::new(socket.as_raw_fd().to_string())?;
+    let argv = [c"noded", c"--pmix", &fd];
+    let by_name: BTreeMap<&[u8], &[u8]> = environment
+        .iter()
+        .map(|(name, value)| (&name[..], &value[..]))
+        .collect();
+    let lines = by_name
+        .into_iter()
+        .map(|(name, value)| CString::new([name, b"=", value].concat()));
+    let lines: Vec<CString> = lines.collect::<Result<_, _>>()?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    let enter = |become_user: &mut dyn FnMut() -> Result<(), Errno>| -> Result<(), Errno> {
+        become_user()?;
+        let _ = nix::unistd::setsid();
+        (0..3).try_for_each(|place| child::duplicate(nothing.as_raw_fd(), place))?;
+        nix::unistd::chdir(c"/")?;
+        sys::default_actions();
+        sys::unblock_signals();
+        sys::close_at_exec_from(3);
+        sys::keep_at_exec(socket.as_raw_fd());
+        Ok(())
+    };
+    // SAFETY: a supervisor has one thread; where the caller has more, the child makes system
+    // calls only, as the caller of `start` promises of its own part.
+    match unsafe { sys::fork_into(None) }? {
+        sys::Fork::Parent(pid) => Ok(pid),
+        sys::Fork::Child => {
+            if enter(&mut become_user).is_ok() {
+                let _ = nix::unistd::execve(&program, &argv, &lines);
+            }
+            sys::exit_now(NOT_EXECUTED)
+        }
     }
-    let child = command.spawn()?;
-    Ok(Pid::from_raw(child.id().cast_signed()))
 }

@@ -346,7 +346,7 @@ pub(super) fn open_as(path: &CStr, flags: OFlag, place: i32) -> Result<(), Errno
     Ok(())
 }
 
-pub(super) fn duplicate(from: i32, to: i32) -> Result<(), Errno> {
+pub(crate) fn duplicate(from: i32, to: i32) -> Result<(), Errno> {
     // SAFETY: 0, 1 and 2 are owned by nobody in this process.
     Errno::result(unsafe { libc::dup2(from, to) }).map(drop)
 }

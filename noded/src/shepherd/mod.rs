@@ -12,7 +12,8 @@
 //! fork); an outcome is written only when no process of the job is left, or when some
 //! could not be killed within a minute, and then it asks for the node to be drained.
 
-mod child;
+mod aside;
+pub(crate) mod child;
 mod clock;
 mod end;
 mod ending;
@@ -23,6 +24,7 @@ pub mod slurm;
 pub mod step;
 mod watch;
 
+pub use aside::Aside;
 pub use end::{all_processes, descendants as descendants_of, parent_of};
 
 use crate::cgroup::Group;

@@ -5,10 +5,11 @@
 //! itself says into the job's file is written by a process of its own that has become the
 //! user, because root may not be able to reach that file.
 
-use super::child::{Identity, Variables, c};
+use super::aside::Aside;
+use super::child::{self, Identity, Variables, c};
 use crate::config::CONTROLLER;
 use crate::spool::Task;
-use crate::sys::{self, Fork};
+use crate::sys;
 use cosy_model::node::KillCause;
 use cosy_model::{Dialect, OsText, Program, Time};
 use cosy_slurm::environment::{self, Facts};
@@ -16,11 +17,10 @@ use cosy_slurm::stepd::{self, Why};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::ffi::CString;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where a job goes whose working directory cannot be entered.
 pub(super) const OTHER_WORKDIR: &std::ffi::CStr = c"/tmp";
@@ -176,16 +176,20 @@ pub(super) fn tell_starved(task: &Task, kills: u64) {
     write(task, &stepd::out_of_memory(&step, kills), OFlag::empty());
 }
 
-/// Tells the job in its error output what somebody says.
-pub(super) fn tell_note(task: &Task, text: &str) {
-    let line = match task.launch.dialect {
+/// Tells the job in its error output what people say, each in a line.
+pub(super) fn tell_notes(task: &Task, notes: &str) {
+    let line = |text| match task.launch.dialect {
         Dialect::Slurm => stepd::error(text),
         Dialect::Cosy => format!("cosy: {text}\n"),
     };
-    write(task, &line, OFlag::empty());
+    let text: String = notes.lines().map(line).collect();
+    if !text.is_empty() {
+        write(task, &text, OFlag::empty());
+    }
 }
 
-/// Adds to the job's error output.
+/// Adds to the job's error output, not longer than a moment: a file system that hangs or a
+/// process that its user has stopped must not keep the job alive.
 fn write(task: &Task, text: &str, how: OFlag) {
     let launch = &task.launch;
     let allocation = &launch.allocation;
@@ -197,17 +201,19 @@ fn write(task: &Task, text: &str, how: OFlag) {
         return;
     };
     let identity = Identity::of(allocation);
-    // SAFETY: a shepherd has one thread.
-    match unsafe { sys::fork_into(None) } {
-        Ok(Fork::Child) => {
-            if identity.is_none_or(|i| i.take().is_ok()) {
-                nix::sys::stat::umask(Mode::from_bits_truncate(launch.umask & 0o777));
-                append(&path, text.as_bytes(), how);
+    let limits = child::limits(&launch.rlimits);
+    let writing = Aside::start(|| {
+        sys::block_all_signals();
+        if identity.is_none_or(|i| i.take().is_ok()) {
+            for (resource, soft, hard) in limits {
+                sys::limit_resource(resource, soft, hard);
             }
-            sys::exit_now(0)
+            nix::sys::stat::umask(Mode::from_bits_truncate(launch.umask & 0o777));
+            append(&path, text.as_bytes(), how);
         }
-        Ok(Fork::Parent(pid)) => wait_for(pid),
-        Err(_) => {}
+    });
+    if let Ok(writing) = writing {
+        writing.wait(PATIENCE);
     }
 }
 
@@ -217,16 +223,5 @@ fn append(path: &CString, text: &[u8], how: OFlag) {
     let mode = Mode::from_bits_truncate(0o666);
     if let Ok(file) = nix::fcntl::open(path.as_c_str(), flags, mode) {
         let _ = nix::unistd::write(&file, text);
-    }
-}
-
-/// Not longer than a moment: a file system that hangs must not keep the job alive.
-fn wait_for(pid: nix::unistd::Pid) {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
-        match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => std::thread::sleep(Duration::from_millis(1)),
-            _ => return,
-        }
     }
 }

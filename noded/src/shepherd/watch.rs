@@ -198,9 +198,7 @@ impl Watch<'_> {
         if self.runs_program() {
             let notes = spool::notes(self.directory, self.notes_read);
             self.notes_read += notes.len();
-            for note in String::from_utf8_lossy(&notes).lines() {
-                slurm::tell_note(self.task, note);
-            }
+            slurm::tell_notes(self.task, &String::from_utf8_lossy(&notes));
         }
     }
 

@@ -263,7 +263,9 @@ impl Steps {
             memory_bytes: job.allocation.memory.map(MiB::bytes),
             ..Wanted::default()
         };
+        let uid = job.allocation.uid;
         let script = Subject {
+            uid,
             mark: format!("{}/{name}", self.setup.instance),
             groups: self.setup.cgroups.groups_for(whole),
         };
@@ -273,6 +275,7 @@ impl Steps {
                 step: *step,
             };
             let subject = Subject {
+                uid,
                 mark: self.mark(key),
                 groups: running.task.groups.clone(),
             };

@@ -8,8 +8,8 @@
 use crate::cgroup::Group;
 use crate::shepherd::all_processes;
 use crate::sweep::{self, MARK};
-use cosy_model::StepId;
 use cosy_model::step::{JobUse, LiveUse};
+use cosy_model::{StepId, Uid};
 
 /// Microseconds of a tick in `/proc/PID/stat`: `USER_HZ` is 100 wherever this program runs.
 const TICK_US: u64 = 10_000;
@@ -17,6 +17,8 @@ const TICK_US: u64 = 10_000;
 /// Something to be measured.
 #[derive(Debug)]
 pub struct Subject {
+    /// Whose processes they are: a mark is only a variable.
+    pub uid: Uid,
     /// What its processes carry in their environment.
     pub mark: String,
     /// Its control groups.
@@ -30,6 +32,7 @@ pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
     for pid in all_processes() {
         if let Some(mark) = sweep::mark_of(pid)
             && let Some(part) = parts.iter_mut().find(|part| part.mark == mark)
+            && sweep::user_of(pid) == Some(part.subject.uid.0)
         {
             part.add(pid);
         }

@@ -110,8 +110,10 @@ impl Supervisor<'_> {
         if !over || !below {
             return;
         }
+        if !self.labels.is_over() {
+            return self.labels.finish();
+        }
         self.exchange.sweep();
-        self.labels.finish();
         let end = self.node_end();
         self.whole.node(self.node, &end);
         self.task

@@ -20,17 +20,14 @@ impl Supervisor<'_> {
         let Some(fd) = its.ends.of(stream) else {
             return Read::End;
         };
+        if self.labels.is_full() && self.labels.has(its.rank, stream) {
+            return Read::Some(0);
+        }
         let read = task::read(fd, &mut self.buffer);
         let rank = its.rank;
         match read {
             Read::Some(count) if self.labels.has(rank, stream) => {
-                let written = self.labels.write(rank, stream, &self.buffer[..count]);
-                if let Err(e) = written {
-                    self.say_for(
-                        rank,
-                        &format!("cannot write the output of task {rank}: {e}\n"),
-                    );
-                }
+                self.labels.write(rank, stream, &self.buffer[..count]);
             }
             Read::Some(count) => {
                 let mut frame = Vec::with_capacity(count + 10);
@@ -45,7 +42,7 @@ impl Supervisor<'_> {
     }
 
     /// The supervisor's own words, among the errors of a task.
-    fn say_for(&mut self, rank: u32, text: &str) {
+    pub(super) fn say_for(&mut self, rank: u32, text: &str) {
         let mut frame = Vec::with_capacity(text.len() + 10);
         step::put_output(&mut frame, rank, Stream::Error, text.as_bytes());
         self.output(Rc::new(frame));
@@ -67,6 +64,7 @@ impl Supervisor<'_> {
             for stream in [Stream::Output, Stream::Error] {
                 while self.has_room() {
                     match self.read_output(place, stream) {
+                        Read::Some(0) => break,
                         Read::Some(_) => {}
                         Read::NotYet | Read::End => {
                             self.tasks[place].ends.close(stream);

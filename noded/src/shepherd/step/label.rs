@@ -1,24 +1,15 @@
 //! Files of tasks whose lines begin with the task's rank (`srun -l -o out.%t`). Their tasks
-//! write to pipes, and the supervisor writes the lines to the files.
-//!
-//! The files are opened by a process that is the user, which hands them over and ends: the
-//! supervisor opens nothing of theirs. Only plain files and devices are taken, so that
-//! nobody's reading is waited for.
+//! write to pipes; the lines are made here and written by a process that is the user
+//! ([`super::writer`]).
 
-use super::plan::Common;
-use crate::sys::{self, Fork};
+use super::writer::{Heard, Orders, Writer};
 use cosy_model::step::Stream;
 use cosy_proto::lines::{Lines, Style};
-use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::rc::Rc;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// A stream of a task that goes to a file with labels.
 #[derive(Clone, Debug)]
@@ -38,137 +29,190 @@ const fn key(rank: u32, stream: Stream) -> Key {
     (rank, matches!(stream, Stream::Error))
 }
 
-/// The files, opened.
+/// What a process is to open for these streams, beside the files that it is to cut.
+pub fn orders(wanted: &[Wanted], flags: OFlag, cut: Vec<CString>) -> Orders {
+    let mut files: Vec<CString> = wanted.iter().map(|w| w.path.clone()).collect();
+    files.sort_unstable();
+    files.dedup();
+    let place = |w: &Wanted| files.binary_search(&w.path).unwrap_or(0);
+    let streams = wanted.iter().map(place).collect();
+    Orders {
+        cut,
+        files,
+        flags,
+        streams,
+    }
+}
+
+/// The streams with labels, and who writes them.
 #[derive(Debug, Default)]
 pub struct Labels {
-    files: BTreeMap<Key, Labelled>,
+    streams: BTreeMap<Key, Labelled>,
+    /// The streams in the order in which the writer knows them.
+    places: Vec<Key>,
     ready: Vec<u8>,
+    writer: Option<Writer>,
 }
 
 #[derive(Debug)]
 struct Labelled {
     lines: Lines,
-    to: Rc<File>,
-    /// It was told that nothing more can be written.
+    place: usize,
+    /// Nothing more can be written.
     broken: bool,
 }
 
+/// What is to be done about the files of tasks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Tasks may be forked.
+    Opened,
+    /// Tasks cannot be forked, and why.
+    CannotOpen(String),
+    /// The output of that task is not written, and why.
+    Lost(u32, String),
+}
+
 impl Labels {
-    /// Opens the files of all these streams, as the user; `width` is that of the labels.
-    ///
-    /// # Errors
-    /// In one line, which file cannot be opened and why.
-    pub fn open(
-        wanted: Vec<Wanted>,
-        flags: OFlag,
-        width: usize,
-        common: &Common,
-    ) -> Result<Self, String> {
-        let mut paths: Vec<CString> = wanted.iter().map(|w| w.path.clone()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let opened = hand_over(common, &paths, flags)?;
-        let by_path: BTreeMap<&CString, &Rc<File>> = paths.iter().zip(&opened).collect();
-        let mut files = BTreeMap::new();
-        for one in &wanted {
-            let Some(to) = by_path.get(&one.path) else {
-                continue;
-            };
-            let labelled = Labelled {
-                lines: Lines::new(Style::Label(width)),
-                to: Rc::clone(to),
-                broken: false,
-            };
-            files.insert(key(one.rank, one.stream), labelled);
-        }
-        Ok(Self {
-            files,
+    /// For these streams, in the order of the writer's orders; `width` is that of the labels.
+    pub fn new(wanted: &[Wanted], width: usize, writer: Writer) -> Self {
+        let labelled = |place| Labelled {
+            lines: Lines::new(Style::Label(width)),
+            place,
+            broken: false,
+        };
+        let places: Vec<Key> = wanted.iter().map(|w| key(w.rank, w.stream)).collect();
+        Self {
+            streams: places.iter().copied().zip((0..).map(labelled)).collect(),
+            places,
             ready: Vec::new(),
-        })
+            writer: Some(writer),
+        }
     }
 
     /// Whether that stream is written here.
     pub fn has(&self, rank: u32, stream: Stream) -> bool {
-        self.files.contains_key(&key(rank, stream))
+        self.streams.contains_key(&key(rank, stream))
     }
 
-    /// Writes what a task has written.
-    ///
-    /// # Errors
-    /// The file takes no more; told once.
-    pub fn write(&mut self, rank: u32, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        match self.files.get_mut(&key(rank, stream)) {
-            Some(file) => file.write(&mut self.ready, |lines, out| {
-                lines.feed(rank, stream, bytes, out);
-            }),
-            None => Ok(()),
+    /// The writer's process.
+    pub fn pid(&self) -> Option<nix::unistd::Pid> {
+        self.writer.as_ref().map(Writer::pid)
+    }
+
+    /// The writer's descriptor, and whether something is to be written to it.
+    pub fn fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        self.writer.as_ref().map(|w| (w.fd(), w.wants_write()))
+    }
+
+    /// The writer does not take what is there already: no more is to be read from tasks.
+    pub fn is_full(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::is_full)
+    }
+
+    /// Everything is written, or lost.
+    pub const fn is_over(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Files are being opened.
+    pub fn is_opening(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::is_opening)
+    }
+
+    /// When the writer last took or told something.
+    pub fn moved(&self) -> Option<Instant> {
+        self.writer.as_ref().map(Writer::moved)
+    }
+
+    /// Takes what a task has written.
+    pub fn write(&mut self, rank: u32, stream: Stream, bytes: &[u8]) {
+        let (Some(of), Some(writer)) = (self.streams.get_mut(&key(rank, stream)), &mut self.writer)
+        else {
+            return;
+        };
+        self.ready.clear();
+        of.lines.feed(rank, stream, bytes, &mut self.ready);
+        if !of.broken && !self.ready.is_empty() {
+            writer.write(of.place, &self.ready);
         }
     }
 
-    /// Writes the last lines, which have no ends.
+    /// Nothing more comes: the last lines, which have no ends, are written, too.
     pub fn finish(&mut self) {
-        for ((_, is_error), file) in &mut self.files {
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
+        for ((_, is_error), of) in &mut self.streams {
             let stream = match is_error {
                 true => Stream::Error,
                 false => Stream::Output,
             };
-            let _ = file.write(&mut self.ready, |lines, out| lines.finish(stream, out));
+            self.ready.clear();
+            of.lines.finish(stream, &mut self.ready);
+            if !of.broken && !self.ready.is_empty() {
+                writer.write(of.place, &self.ready);
+            }
+        }
+        writer.finish();
+    }
+
+    /// The writer's descriptor is ready.
+    pub fn hear(&mut self) -> Vec<Event> {
+        let Some(writer) = &mut self.writer else {
+            return Vec::new();
+        };
+        let Some(heard) = writer.advance() else {
+            self.writer = None;
+            return Vec::new();
+        };
+        heard.into_iter().flat_map(|h| self.heard(h)).collect()
+    }
+
+    fn heard(&mut self, heard: Heard) -> Vec<Event> {
+        match heard {
+            Heard::Opened => {
+                if self.streams.is_empty() {
+                    self.writer = None;
+                }
+                vec![Event::Opened]
+            }
+            Heard::CannotOpen(why) => {
+                self.writer = None;
+                vec![Event::CannotOpen(why)]
+            }
+            Heard::Broken(place, why) => {
+                let Some(key) = self.places.get(place) else {
+                    return Vec::new();
+                };
+                let Some(of) = self.streams.get_mut(key) else {
+                    return Vec::new();
+                };
+                match std::mem::replace(&mut of.broken, true) {
+                    true => Vec::new(),
+                    false => vec![Event::Lost(key.0, why.to_owned())],
+                }
+            }
+            Heard::Lost => self.give_up("the process that writes it was ended"),
         }
     }
-}
 
-impl Labelled {
-    fn write(
-        &mut self,
-        ready: &mut Vec<u8>,
-        fill: impl FnOnce(&mut Lines, &mut Vec<u8>),
-    ) -> io::Result<()> {
-        ready.clear();
-        fill(&mut self.lines, ready);
-        if self.broken || ready.is_empty() {
-            return Ok(());
-        }
-        let written = (&*self.to).write_all(ready);
-        self.broken = written.is_err();
-        written
+    /// Why the files are not open, after so many seconds; nobody goes on with it.
+    pub fn not_open_after(&mut self, seconds: u64) -> String {
+        let writer = self.writer.take();
+        writer.map_or(String::new(), |w| w.not_open_after(seconds))
     }
-}
 
-/// The files, opened by a process that is the user.
-fn hand_over(common: &Common, paths: &[CString], flags: OFlag) -> Result<Vec<Rc<File>>, String> {
-    let no_way = |e: Errno| format!("cannot open the tasks' files: {}", e.desc());
-    let kind = SockType::SeqPacket;
-    let (own, its) =
-        socketpair(AddressFamily::Unix, kind, None, SockFlag::SOCK_CLOEXEC).map_err(no_way)?;
-    // SAFETY: a supervisor has one thread.
-    let child = match unsafe { sys::fork_into(None) } {
-        Ok(Fork::Child) => common.open_for(paths, flags, &its),
-        Ok(Fork::Parent(pid)) => pid,
-        Err(e) => return Err(format!("cannot open the tasks' files: {e}")),
-    };
-    drop(its);
-    let files = paths.iter().map(|path| receive(&own, path)).collect();
-    let _ = nix::sys::wait::waitpid(child, None);
-    files
-}
-
-fn receive(own: &OwnedFd, path: &CString) -> Result<Rc<File>, String> {
-    let failed = |why: &str| {
-        let path = path.to_string_lossy();
-        format!("cannot open the output file {path}: {why}")
-    };
-    let mut errno = [0; 4];
-    let mut files = VecDeque::new();
-    sys::receive(own, &mut errno, &mut files).map_err(|e| failed(&e.to_string()))?;
-    let Some(file) = files.pop_front().map(File::from) else {
-        return Err(failed(sys::errno_text(i32::from_le_bytes(errno))));
-    };
-    let kind = file
-        .metadata()
-        .map_err(|e| failed(&e.to_string()))?
-        .file_type();
-    match kind.is_file() || kind.is_char_device() {
-        true => Ok(Rc::new(file)),
-        false => Err(failed("lines with labels go to plain files only")),
+    /// Nothing more is written, for that reason: what is to be told, once for each task.
+    pub fn give_up(&mut self, why: &str) -> Vec<Event> {
+        self.writer = None;
+        let mut ranks: Vec<u32> = Vec::new();
+        for ((rank, _), of) in &mut self.streams {
+            if !std::mem::replace(&mut of.broken, true) && ranks.last() != Some(rank) {
+                ranks.push(*rank);
+            }
+        }
+        let lost = |rank| Event::Lost(rank, why.to_owned());
+        ranks.into_iter().map(lost).collect()
     }
 }

@@ -46,6 +46,7 @@ mod terminal;
 mod wait;
 mod watchers;
 mod way;
+mod writer;
 
 use super::signals::Signals;
 use super::{claim, keep};

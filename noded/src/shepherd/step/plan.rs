@@ -137,12 +137,18 @@ impl Common {
 
     /// Gives why another directory was entered than the one asked for.
     fn become_user(&self) -> Result<Option<Errno>, Failure> {
+        self.become_user_with(|_| true)
+    }
+
+    fn become_user_with(&self, limited: impl Fn(u32) -> bool) -> Result<Option<Errno>, Failure> {
         if let Some(identity) = &self.identity {
             identity.take().map_err(Stage::Identity.failed())?;
         }
         nix::sys::stat::umask(self.umask);
         for &(resource, soft, hard) in &self.limits {
-            sys::limit_resource(resource, soft, hard);
+            if limited(resource) {
+                sys::limit_resource(resource, soft, hard);
+            }
         }
         match nix::unistd::chdir(self.workdir.as_c_str()) {
             Ok(()) => Ok(None),
@@ -155,38 +161,19 @@ impl Common {
         }
     }
 
-    /// In a process of its own: cuts files that several tasks are going to share.
-    pub fn cut(&self, files: &[CString]) -> ! {
-        if self.become_user().is_ok() {
-            let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC;
-            let flags = flags | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-            for file in files {
-                let _ = nix::fcntl::open(file.as_c_str(), flags, file_mode());
-            }
-        }
-        sys::exit_now(0)
+    /// Takes the user's identity and limits in a process that only opens and writes files;
+    /// it may have as many of them open as this one.
+    ///
+    /// # Errors
+    /// The user's identity cannot be taken, or no directory be entered.
+    pub fn become_writer(&self) -> Result<(), Failure> {
+        let _ = child::join(&[], self.reset_oom_score);
+        self.become_user_with(|resource| resource != nix::libc::RLIMIT_NOFILE)
+            .map(drop)
     }
 }
 
-impl Common {
-    /// In a process of its own: opens files and hands them over.
-    pub fn open_for(&self, files: &[CString], flags: OFlag, to: &OwnedFd) -> ! {
-        let failed = self.become_user().err().map(|f| f.errno());
-        for file in files {
-            let flags = flags | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-            let opened = match failed {
-                Some(errno) => Err(errno),
-                None => nix::fcntl::open(file.as_c_str(), flags, file_mode())
-                    .map_err(|errno| errno as i32),
-            };
-            let errno = opened.as_ref().err().copied().unwrap_or(0);
-            let _ = sys::send_with(to, &errno.to_le_bytes(), opened.as_ref().ok());
-        }
-        sys::exit_now(0)
-    }
-}
-
-fn file_mode() -> Mode {
+pub(super) fn file_mode() -> Mode {
     Mode::from_bits_truncate(0o666)
 }
 

@@ -3,8 +3,9 @@
 use super::door::Door;
 use super::exchange::{Act, Exchange};
 use super::input::Input;
-use super::label::Labels;
+use super::label::{self, Labels};
 use super::queue::Queue;
+use super::start::Begun;
 use super::tally::Tally;
 use super::task::{Task, never_ran};
 use super::watchers::Watchers;
@@ -33,6 +34,12 @@ pub(super) const BROKEN: Duration = Duration::from_secs(30);
 pub(super) const SILENT: Duration = Duration::from_secs(60);
 /// How long those who do not read are waited for once the step was ended by force.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long the files of tasks may take to be opened before the tasks begin.
+const OPENING: Duration = cosy_model::limits::FILES_OPENING;
+/// How long a helper may take to be ready.
+const HELPER: Duration = cosy_model::limits::PMIX_READY;
+/// How long a file may take nothing of what tasks that are over have written.
+const WRITING: Duration = cosy_model::limits::FILES_WRITING;
 /// How long watchers are waited for.
 pub(super) const WATCHERS: Duration = Duration::from_secs(2);
 /// Most that is read at once, in bytes.
@@ -64,6 +71,7 @@ pub enum Ready {
     Input,
     Line(u32),
     Helper,
+    Writer,
 }
 
 /// A step on this node.
@@ -84,6 +92,8 @@ pub struct Supervisor<'a> {
     pub(super) tasks: Vec<Task>,
     /// The tasks were forked, or never will be.
     pub(super) forked: bool,
+    /// Tasks that are forked when their files are open.
+    opening: Option<Begun>,
     pub(super) failures: Option<OwnedFd>,
     pub(super) labels: Labels,
     /// Processes of the step are left.
@@ -148,6 +158,7 @@ impl<'a> Supervisor<'a> {
             ranks,
             tasks: Vec::new(),
             forked: false,
+            opening: None,
             failures: None,
             labels: Labels::default(),
             processes: true,
@@ -173,7 +184,7 @@ impl<'a> Supervisor<'a> {
         }
         match trouble {
             Some(reason) => new.nothing_runs(&reason),
-            None if !new.exchange.must_wait() => new.fork_tasks(),
+            None if !new.exchange.must_wait() => new.begin_tasks(),
             None => {}
         }
         new
@@ -192,20 +203,100 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn fork_tasks(&mut self) {
+    /// Prepares the tasks; forks them at once where no files have to be opened before.
+    fn begin_tasks(&mut self) {
         let exchange = &mut self.exchange;
-        let started = start::start(self.task, &self.ranks, |plan, task| {
+        let begun = start::begin(self.task, &self.ranks, |plan, task| {
             exchange.equip(plan, task.rank)
         });
-        match started {
+        match begun {
+            Ok((begun, labels)) => {
+                self.labels = labels;
+                end::spare(self.labels.pid());
+                self.opening = Some(begun);
+                if !self.labels.is_opening() {
+                    self.fork_tasks();
+                }
+            }
+            Err(reason) => self.nothing_runs(&reason),
+        }
+    }
+
+    fn fork_tasks(&mut self) {
+        let Some(begun) = self.opening.take() else {
+            return;
+        };
+        match begun.fork(self.task) {
             Ok(started) => {
                 self.tasks = started.tasks;
                 self.failures = Some(started.failures);
-                self.labels = started.labels;
                 self.tell_started();
             }
             Err(reason) => self.nothing_runs(&reason),
         }
+    }
+
+    /// The process that opens and writes files has said something.
+    fn hear_writer(&mut self) {
+        let events = self.labels.hear();
+        self.act_on_files(events);
+    }
+
+    pub(super) fn act_on_files(&mut self, events: Vec<label::Event>) {
+        for event in events {
+            match event {
+                label::Event::Opened => self.fork_tasks(),
+                label::Event::CannotOpen(reason) => self.nothing_runs(&reason),
+                label::Event::Lost(rank, why) => {
+                    self.say_for(
+                        rank,
+                        &format!("cannot write the output of task {rank}: {why}\n"),
+                    );
+                }
+            }
+        }
+        end::spare(self.labels.pid());
+    }
+
+    /// A file system that hangs, or a process that its user has stopped, holds up nothing for
+    /// ever.
+    fn keep_patience(&mut self, now: Instant) {
+        if self.helper_late().is_some_and(|at| now >= at) {
+            let why = format!("the PMIx helper is not ready after {} s", HELPER.as_secs());
+            self.nothing_runs(&why);
+        }
+        if self.files_late().is_none_or(|at| now < at) {
+            return;
+        }
+        let events = match self.labels.is_opening() {
+            true => {
+                let why = self.labels.not_open_after(OPENING.as_secs());
+                vec![label::Event::CannotOpen(why)]
+            }
+            false => self.labels.give_up("its file takes nothing"),
+        };
+        self.act_on_files(events);
+    }
+
+    /// When a helper without which no task can begin is given up.
+    pub(super) fn helper_late(&self) -> Option<Instant> {
+        let waits = !self.forked && self.opening.is_none() && self.exchange.must_wait();
+        waits.then_some(self.begun + HELPER)
+    }
+
+    /// When files that are not open, or what is not written after the end of all tasks, are
+    /// given up. While tasks run those who write wait as they would for the file itself.
+    pub(super) fn files_late(&self) -> Option<Instant> {
+        let moved = self.labels.moved()?;
+        if self.labels.is_opening() {
+            return Some(moved + OPENING);
+        }
+        let over = self.nothing_left_since?;
+        let ended = self.forced || self.up_gone || self.kills > 0;
+        Some(match ended {
+            true => over + LAST_WORDS,
+            false => moved.max(over) + WRITING,
+        })
     }
 
     fn tell_started(&mut self) {
@@ -228,6 +319,9 @@ impl<'a> Supervisor<'a> {
         if self.forked {
             return;
         }
+        self.opening = None;
+        self.labels = Labels::default();
+        end::spare(None);
         self.tasks = self
             .ranks
             .iter()
@@ -241,6 +335,8 @@ impl<'a> Supervisor<'a> {
         if self.processes {
             self.exchange.finish();
         }
+        // Nothing else may tell that there is no process to wait for.
+        self.reap();
     }
 
     /// Everything that can be done without waiting.
@@ -300,6 +396,7 @@ impl<'a> Supervisor<'a> {
             Ready::Input => {}
             Ready::Line(rank) => self.exchange.hear_task(rank),
             Ready::Helper => self.exchange.hear_helper(),
+            Ready::Writer => self.hear_writer(),
         }
     }
 
@@ -398,6 +495,7 @@ impl<'a> Supervisor<'a> {
             self.force(|ending| ending.finish(EndCause::TimeLimit));
         }
         self.ending.keep_time(now, self.processes);
+        self.keep_patience(now);
         let patient = self.nothing_left_since.filter(|_| self.forced);
         if patient.is_some_and(|since| now >= since + LAST_WORDS) && !self.up_gone {
             self.drop_up();
@@ -437,7 +535,7 @@ impl<'a> Supervisor<'a> {
     fn do_exchange(&mut self) {
         for act in self.exchange.take_acts() {
             match act {
-                Act::Ready if !self.forked => self.fork_tasks(),
+                Act::Ready if !self.forked && self.opening.is_none() => self.begin_tasks(),
                 Act::Ready => {}
                 Act::Abort { rank, code, reason } => {
                     if !self.forked {

@@ -2,10 +2,11 @@
 //! many start nearly at once.
 
 use super::environment;
-use super::label::Labels;
+use super::label::{self, Labels};
 use super::plan::{Common, TaskPlan};
 use super::prepare::{self, Prepared};
 use super::task::Task;
+use super::writer::Writer;
 use crate::cgroup::Group;
 use crate::shepherd::child;
 use crate::steps::StepTask;
@@ -13,7 +14,6 @@ use crate::sys::{self, Fork};
 use cosy_proto::lines;
 use nix::fcntl::{FcntlArg, OFlag};
 use nix::unistd::Pid;
-use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -27,26 +27,33 @@ pub struct Started {
     pub tasks: Vec<Task>,
     /// Where they tell what failed before their program ran.
     pub failures: OwnedFd,
-    /// Files that the supervisor writes for them.
-    pub labels: Labels,
 }
 
-/// Prepares and forks the tasks of `ranks`. `more` adds to the plan of one task what
-/// only the caller knows.
+/// Tasks that are ready to be forked as soon as their files are open.
+#[derive(Debug)]
+pub struct Begun {
+    tasks: Vec<(TaskPlan, Task)>,
+    common: Common,
+    group: Option<File>,
+}
+
+/// Prepares the tasks of `ranks`. `more` adds to the plan of one task what only the caller
+/// knows. Gives also the streams that are written with labels; while those are opening the
+/// tasks must not be forked.
 ///
 /// # Errors
-/// In one line, why none was forked.
-pub fn start(
+/// In one line, why none can be forked.
+pub fn begin(
     task: &StepTask,
     ranks: &[u32],
     mut more: impl FnMut(&mut TaskPlan, &Task) -> Result<(), String>,
-) -> Result<Started, String> {
+) -> Result<(Begun, Labels), String> {
     let descriptors = enough_descriptors(ranks.len());
     let variables = environment::common(task);
     let unified = task.groups.iter().find(|g| g.unified).map(Group::path);
     let group = unified.as_ref().and_then(|path| File::open(path).ok());
     let born = unified.as_deref().filter(|_| group.is_some());
-    let mut common = Common::new(task, &variables, born, descriptors)?;
+    let common = Common::new(task, &variables, born, descriptors)?;
     let Prepared {
         mut tasks,
         cut,
@@ -56,30 +63,43 @@ pub fn start(
     for (plan, task) in &mut tasks {
         more(plan, task)?;
     }
-    if !cut.is_empty() {
-        cut_files(&common, &cut);
-    }
-    let width = lines::width(task.order.layout.tasks);
-    let labels = match labelled.is_empty() {
+    let orders = label::orders(&labelled, flags, cut);
+    let labels = match orders.is_empty() {
         true => Labels::default(),
-        false => Labels::open(labelled, flags, width, &common)?,
-    };
-    let (reading, writing) = child::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
-    let _ = nix::fcntl::fcntl(&reading, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
-    let mut group = group;
-    let mut forked = Vec::with_capacity(tasks.len());
-    for (plan, mut its) in tasks {
-        match fork(&plan, &mut group, &mut common, task, &writing) {
-            Ok(pid) => its.pid = Some(pid),
-            Err(reason) => its.end = Some(super::task::never_ran(reason)),
+        false => {
+            let width = lines::width(task.order.layout.tasks);
+            Labels::new(&labelled, width, Writer::start(&common, orders)?)
         }
-        forked.push(its);
+    };
+    let begun = Begun {
+        tasks,
+        common,
+        group,
+    };
+    Ok((begun, labels))
+}
+
+impl Begun {
+    /// Forks them.
+    ///
+    /// # Errors
+    /// In one line, why none was forked.
+    pub fn fork(mut self, task: &StepTask) -> Result<Started, String> {
+        let (reading, writing) = child::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+        let _ = nix::fcntl::fcntl(&reading, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
+        let mut forked = Vec::with_capacity(self.tasks.len());
+        for (plan, mut its) in self.tasks {
+            match fork(&plan, &mut self.group, &mut self.common, task, &writing) {
+                Ok(pid) => its.pid = Some(pid),
+                Err(reason) => its.end = Some(super::task::never_ran(reason)),
+            }
+            forked.push(its);
+        }
+        Ok(Started {
+            tasks: forked,
+            failures: reading.into(),
+        })
     }
-    Ok(Started {
-        tasks: forked,
-        failures: reading.into(),
-        labels,
-    })
 }
 
 /// Many tasks need many descriptors: gives the limits that tasks are to have again.
@@ -116,15 +136,5 @@ fn fork(
                 return Err(format!("cannot make a process on {node}: {e}"));
             }
         }
-    }
-}
-
-/// As the user, in a process of its own that is waited for.
-fn cut_files(common: &Common, files: &[CString]) {
-    // SAFETY: a supervisor has one thread.
-    match unsafe { sys::fork_into(None) } {
-        Ok(Fork::Child) => common.cut(files),
-        Ok(Fork::Parent(pid)) => drop(nix::sys::wait::waitpid(pid, None)),
-        Err(_) => {}
     }
 }

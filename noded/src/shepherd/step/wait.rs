@@ -56,6 +56,9 @@ impl Supervisor<'_> {
         if let Some((fd, writes)) = self.exchange.helper() {
             all.add(Ready::Helper, Some(fd), true, writes);
         }
+        if let Some((fd, writes)) = self.labels.fd() {
+            all.add(Ready::Writer, Some(fd), true, writes);
+        }
         for (rank, fd, reads, writes) in self.exchange.lines() {
             all.add(Ready::Line(rank), Some(fd), reads, writes);
         }
@@ -69,6 +72,9 @@ impl Supervisor<'_> {
             let task = &self.tasks[place];
             if room {
                 for stream in [Stream::Output, Stream::Error] {
+                    if self.labels.is_full() && self.labels.has(task.rank, stream) {
+                        continue;
+                    }
                     let fd = task.ends.of(stream).map(AsFd::as_fd);
                     all.add(Ready::Output(place, stream), fd, true, false);
                 }
@@ -94,6 +100,8 @@ impl Supervisor<'_> {
         timers.extend(silent.map(|c| c.way.broken_since + SILENT));
         let forced = self.nothing_left_since.filter(|_| self.forced);
         timers.extend(forced.filter(|_| !self.up_gone).map(|s| s + LAST_WORDS));
+        timers.extend(self.files_late());
+        timers.extend(self.helper_late());
         let watchers = self.concluded.map(|since| since + WATCHERS);
         timers.extend(watchers.filter(|at| *at > Instant::now()));
         let Some(at) = timers.into_iter().min() else {
