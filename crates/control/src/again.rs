@@ -215,6 +215,8 @@ impl Controller {
                 at_once: None,
                 fates: vec![Fate::Live],
                 live: 1,
+                failed: 0,
+                last_start: None,
                 running: 0,
                 queued: 0,
                 touched: 1,
@@ -225,10 +227,7 @@ impl Controller {
             return self.add_group(group);
         };
         let at = group.place_of(id);
-        if let Some(fate) = group.fates.get_mut(at) {
-            *fate = Fate::Live;
-            group.live += 1;
-        }
+        group.unsettle(at);
         let index = ended.row.index.unwrap_or_default();
         let member = Member {
             index,

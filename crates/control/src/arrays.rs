@@ -2,6 +2,7 @@
 
 use crate::controller::Controller;
 use crate::job::Job;
+use crate::reviews::{Again, REFILL};
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, Time};
 
@@ -84,26 +85,34 @@ impl Controller {
             } else {
                 group.queued.saturating_sub(1)
             };
+            if !more && !group.throttled.is_empty() {
+                self.reviews.push(Again::Throttled(base));
+            }
         }
     }
 
-    /// Lets as many tasks into the planner's queue as have become free.
-    pub(crate) fn refill_array(&mut self, now: Time, base: JobId) {
-        while let Some(group) = self.groups.get(&base)
-            && group
-                .at_once
-                .is_none_or(|most| group.running + group.queued < most)
-            && let Some(next) = group.throttled.first().copied()
-        {
-            let id = group.id_at(next);
-            self.review(now, id);
-            let stuck = self
-                .groups
-                .get(&base)
-                .is_some_and(|g| g.throttled.first() == Some(&next));
-            if stuck {
-                break;
+    /// Lets as many tasks into the planner's queue as have become free, the rest of many a
+    /// little later. Tells at how many it has looked.
+    pub(crate) fn refill_array(&mut self, now: Time, base: JobId) -> usize {
+        for looked in 0..REFILL {
+            let Some(next) = self.next_throttled(base) else {
+                return looked;
+            };
+            self.review(now, next);
+            if self.next_throttled(base) == Some(next) {
+                return looked; // it is stuck
             }
         }
+        self.reviews.push(Again::Throttled(base));
+        REFILL
+    }
+
+    /// The next task that waited for others of its array and need not any more.
+    fn next_throttled(&self, base: JobId) -> Option<JobId> {
+        let group = self.groups.get(&base)?;
+        let busy = group.running + group.queued;
+        let room = group.at_once.is_none_or(|most| busy < most);
+        let next = group.throttled.first().filter(|_| room)?;
+        Some(group.id_at(*next))
     }
 }

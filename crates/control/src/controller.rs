@@ -3,6 +3,7 @@
 use crate::answers::Answers;
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
+use crate::depend::Awaited;
 use crate::elsewhere::Undecided;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
 use crate::flow::{FlowPlans, Flows};
@@ -15,6 +16,7 @@ use crate::queues::Queue;
 use crate::record::{OwnQueue, Record};
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
 use crate::reserve::Reservations;
+use crate::reviews::{Reviews, Steps};
 use crate::triggers::Triggers;
 use cosy_model::api::HistoryEvent;
 use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
@@ -61,8 +63,12 @@ pub struct Controller {
     pub(crate) next_job: u64,
     pub(crate) last_event: u64,
     pub(crate) begins: BTreeSet<(Time, JobId)>,
-    /// Live jobs that wait for a job or array, by its first id.
-    pub(crate) dependents: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Who waits for a live job or array, by its first id.
+    pub(crate) dependents: BTreeMap<JobId, Awaited>,
+    /// Waiting jobs that are to be looked at again.
+    pub(crate) reviews: Reviews,
+    /// The latest start of what has ended and others wait for, by its first id.
+    pub(crate) last_starts: BTreeMap<JobId, Time>,
     /// How jobs ended that others wait for, when they are no longer in memory.
     pub(crate) facts: BTreeMap<cosy_model::api::JobRef, bool>,
     /// First ids of live submissions by user and job name.
@@ -121,6 +127,8 @@ pub struct Controller {
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
     pub(crate) out: Batch,
+    /// An [`Effect::TellDurable`] is under way.
+    told: bool,
     last_tick: Time,
     last_forgotten: Time,
 }
@@ -143,6 +151,9 @@ impl Controller {
             last_event: 0,
             begins: BTreeSet::new(),
             dependents: BTreeMap::new(),
+            reviews: Reviews::default(),
+            last_starts: BTreeMap::new(),
+            told: false,
             facts: BTreeMap::new(),
             names: BTreeMap::new(),
             jobs_of: BTreeMap::new(),
@@ -209,7 +220,10 @@ impl Controller {
             Event::Appraised { appraisal, result } => self.appraised(now, appraisal, *result),
             Event::FlowPlanned { plan, result } => self.flow_planned(now, plan, *result),
             Event::Reconfigured(config) => self.reconfigure(now, *config),
-            Event::BecameDurable => self.cancel_next(now),
+            Event::BecameDurable => {
+                self.told = false;
+                self.cancel_next(now);
+            }
             Event::Ticked => {}
         }
     }
@@ -229,7 +243,10 @@ impl Controller {
         self.resume_due(now);
         self.lonely_due(now);
         self.flows_due(now);
+        let mut steps = Steps::of_turn();
+        self.review_line(now, &mut steps);
         self.start_jobs(now);
+        self.review_line(now, &mut steps);
         self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
         self.triggers_due(now);
@@ -239,7 +256,17 @@ impl Controller {
         self.save_reservations();
         self.save_flows();
         self.save_triggers();
+        self.go_on_when_durable();
         std::mem::take(&mut self.out)
+    }
+
+    /// What is left of long work is gone on with when this turn's batch is durable.
+    fn go_on_when_durable(&mut self) {
+        let left = !self.cancelling.is_empty() || !self.reviews.is_empty();
+        if left && !self.told {
+            self.told = true;
+            self.effect(Effect::TellDurable);
+        }
     }
 
     /// When [`Controller::settle`] should be called although nothing happened.
@@ -303,6 +330,7 @@ impl Controller {
             }
             self.ended_order.pop_front();
             self.ended.remove(&id);
+            self.last_starts.remove(&id);
         }
         if now.since(self.last_forgotten) > Span::from_minutes(10) {
             self.last_forgotten = now;

@@ -2,8 +2,9 @@
 
 use crate::controller::Controller;
 use crate::event::{Caller, Facts};
-use crate::job::{Fate, Job, Phase, Place};
+use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
 use crate::request::no_job;
+use crate::reviews::Again;
 use cosy_model::api::JobRef;
 use cosy_model::job::NEVER_NOTE;
 use cosy_model::{
@@ -11,22 +12,58 @@ use cosy_model::{
     Time, WaitReason,
 };
 use cosy_sched::{OrderKey, WaitingJob};
+use std::collections::BTreeSet;
 
 /// How a dependency stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Met {
+pub(crate) enum Met {
     Yes,
     NotYet,
     Never,
 }
 
+/// Who waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Waiter {
+    /// The jobs of a submission, by its first id.
+    Group(JobId),
+    /// A job with a request of its own.
+    Job(JobId),
+}
+
+/// Who waits for a job or an array.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    /// For all of it.
+    whole: BTreeSet<Waiter>,
+    /// For tasks of it.
+    tasks: BTreeSet<Waiter>,
+}
+
+/// What has happened to a submission that others may wait for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub base: JobId,
+    /// The job that has started or ended.
+    pub id: JobId,
+    /// Its index in the array.
+    pub index: Option<u32>,
+    /// All of it has now started or ended.
+    pub whole: bool,
+}
+
 impl Controller {
     /// First id of the submission that a job belongs to.
     pub(crate) fn base_of(&self, id: JobId) -> JobId {
-        match self.jobs.get(&id) {
-            Some(job) => job.submitted.base,
-            None => self.ended.get(&id).map_or(id, |e| e.submitted.base),
+        if let Some(job) = self.jobs.get(&id) {
+            return job.submitted.base;
         }
+        if let Some((base, group)) = self.groups.range(..=id).next_back()
+            && id.0 - base.0 < group.fates.len() as u64
+        {
+            return *base; // a task that has ended
+        }
+        self.ended.get(&id).map_or(id, |e| e.submitted.base)
     }
 
     pub(crate) fn check_dependencies(
@@ -138,6 +175,15 @@ impl Controller {
         }
     }
 
+    /// The same of a job out of the store: who is given up is so in the turns that follow.
+    pub(crate) fn review_loaded(&mut self, now: Time, id: JobId) {
+        let job = self.jobs.get(&id).filter(|job| job.is_waiting());
+        match job.is_some_and(|job| self.hopeless(now, job).is_some()) {
+            true => self.reviews.push(Again::Job(id)),
+            false => self.review(now, id),
+        }
+    }
+
     fn blocker(&self, now: Time, job: &Job) -> Option<WaitReason> {
         use crate::record::HeldBy;
         match job.held {
@@ -147,7 +193,7 @@ impl Controller {
             Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
             None => {}
         }
-        match self.dependencies_met(now, job) {
+        match self.met_by(now, job) {
             Met::Yes => {}
             Met::NotYet => return Some(WaitReason::Dependency),
             Met::Never => return Some(WaitReason::DependencyNever),
@@ -214,7 +260,7 @@ impl Controller {
             return Some((EndCause::Deadline, ""));
         }
         let gives_up = job.spec().end_if_never.unwrap_or(self.config.end_if_never);
-        let never = gives_up && self.dependencies_met(now, job) == Met::Never;
+        let never = gives_up && self.met_by(now, job) == Met::Never;
         never.then_some((EndCause::Cancelled, NEVER_NOTE))
     }
 
@@ -230,16 +276,25 @@ impl Controller {
             .spec()
             .dependencies
             .iter()
-            .filter_map(|d| self.delayed_until(job, d));
+            .filter_map(|d| self.delayed_until(job.member, d));
         let fresh = self.fresh_until(job);
         let all = latest.into_iter().chain(delayed).chain(fresh);
         all.filter(|at| *at > now).min()
     }
 
-    fn dependencies_met(&self, now: Time, job: &Job) -> Met {
-        let spec = job.spec();
+    fn met_by(&self, now: Time, job: &Job) -> Met {
+        self.dependencies_met(now, &job.submitted, job.member)
+    }
+
+    pub(crate) fn dependencies_met(
+        &self,
+        now: Time,
+        job: &Submitted,
+        member: Option<Member>,
+    ) -> Met {
+        let spec = &job.spec;
         let each = spec.dependencies.iter();
-        let mut each = each.map(|dependency| self.dependency_met(now, job, dependency));
+        let mut each = each.map(|dependency| self.dependency_met(now, job, member, dependency));
         if spec.any_dependency && !spec.dependencies.is_empty() {
             // The best of them counts.
             return each.min().unwrap_or(Met::Yes);
@@ -251,19 +306,25 @@ impl Controller {
         all
     }
 
-    fn dependency_met(&self, now: Time, job: &Job, dependency: &Dependency) -> Met {
+    fn dependency_met(
+        &self,
+        now: Time,
+        job: &Submitted,
+        member: Option<Member>,
+        dependency: &Dependency,
+    ) -> Met {
         if dependency.kind == DependencyKind::Singleton {
-            let key = (job.submitted.uid, job.spec().name.clone());
+            let key = (job.uid, job.spec.name.clone());
             let earlier = self.names.get(&key).and_then(|bases| bases.first());
-            return if earlier.is_some_and(|b| *b < job.submitted.base) {
+            return if earlier.is_some_and(|b| *b < job.base) {
                 Met::NotYet
             } else {
                 Met::Yes
             };
         }
-        match self.standing(target_of(job, dependency)) {
+        match self.standing(target_of(member, dependency)) {
             Some(standing) => {
-                let until = self.delayed_until(job, dependency);
+                let until = self.delayed_until(member, dependency);
                 met(
                     dependency.kind,
                     standing,
@@ -278,7 +339,8 @@ impl Controller {
     pub(crate) fn dependency_text(&self, now: Time, job: &Job) -> String {
         let spec = job.spec();
         let open = spec.dependencies.iter().filter_map(|dependency| {
-            let word = match self.dependency_met(now, job, dependency) {
+            let met = self.dependency_met(now, &job.submitted, job.member, dependency);
+            let word = match met {
                 Met::Yes => return None,
                 Met::NotYet => "unfulfilled",
                 Met::Never => "failed",
@@ -336,9 +398,9 @@ impl Controller {
         }
         if let Some(group) = self.groups.get(&target.job) {
             return Some(Standing {
-                started: group.touched as usize == group.fates.len(),
+                started: group.all_touched(),
                 ended: group.live == 0,
-                ok: !group.fates.contains(&Fate::NotOk),
+                ok: group.failed == 0,
             });
         }
         let base = self.base_of(target.job);
@@ -367,41 +429,136 @@ impl Controller {
 
     /// The latest start of a job or of an array's tasks, as far as known.
     fn last_start(&self, target: JobRef) -> Option<Time> {
+        if target.task.is_none() {
+            let live = self.groups.get(&target.job).map(|group| group.last_start);
+            let over = || self.last_starts.get(&target.job).map(|start| Some(*start));
+            if let Some(start) = live.or_else(over) {
+                return start;
+            }
+        }
         let start = |id: JobId| {
             let run = self.jobs.get(&id).and_then(Job::run);
             let live = run.map(|run| run.started.unwrap_or(run.allocated));
             live.or_else(|| self.ended.get(&id)?.row.end.as_ref()?.start)
         };
-        self.ids_of(target).into_iter().filter_map(start).max()
+        let id = match target.task {
+            Some(_) => self.ids_of(target).first().copied()?,
+            None => target.job,
+        };
+        start(id)
     }
 
     /// When what a job waits for is long enough ago.
-    fn delayed_until(&self, job: &Job, dependency: &Dependency) -> Option<Time> {
+    fn delayed_until(&self, member: Option<Member>, dependency: &Dependency) -> Option<Time> {
         if dependency.delay <= Span::ZERO || dependency.kind != DependencyKind::After {
             return None;
         }
-        let target = target_of(job, dependency);
+        let target = target_of(member, dependency);
         self.standing(target).filter(|standing| standing.started)?;
         self.last_start(target)
             .map(|start| start + dependency.delay)
     }
 
-    /// Keeps how the jobs ended that others wait for, before they leave memory.
+    /// Keeps how a submission ended that others wait for, before it leaves memory.
     pub(crate) fn keep_facts(&mut self, base: JobId) {
-        let Some(waiting) = self.dependents.get(&base) else {
+        let Some(awaited) = self.dependents.get(&base) else {
             return;
         };
-        let jobs = waiting.iter().filter_map(|id| self.jobs.get(id));
-        let targets: Vec<JobRef> = jobs
-            .flat_map(|job| job.spec().dependencies.iter().map(move |d| (job, d)))
-            .filter(|(_, d)| d.kind != DependencyKind::Singleton && self.base_of(d.job) == base)
-            .map(|(job, d)| target_of(job, d))
-            .collect();
-        for target in targets {
-            if let Some(standing) = self.standing(target)
-                && standing.ended
-            {
-                self.facts.insert(target, standing.ok);
+        let waiters: BTreeSet<Waiter> = awaited.whole.union(&awaited.tasks).copied().collect();
+        for waiter in waiters {
+            for target in self.targets_of(waiter, base) {
+                if let Some(standing) = self.standing(target)
+                    && standing.ended
+                {
+                    self.facts.insert(target, standing.ok);
+                }
+            }
+        }
+        let start = self.groups.get(&base).and_then(|group| group.last_start);
+        self.last_starts.extend(start.map(|start| (base, start)));
+    }
+
+    /// What a waiter waits for of a submission.
+    fn targets_of(&self, waiter: Waiter, base: JobId) -> BTreeSet<JobRef> {
+        let mut targets = BTreeSet::new();
+        let Some((submitted, members)) = self.waiting(waiter) else {
+            return targets;
+        };
+        let here = submitted.spec.dependencies.iter();
+        let here = here.filter(|d| d.kind != DependencyKind::Singleton);
+        let mut each = false;
+        for dependency in here.filter(|d| self.base_of(d.job) == base) {
+            match waits_by_task(dependency) {
+                true => each = true,
+                false => drop(targets.insert(target_of(None, dependency))),
+            }
+        }
+        if each {
+            let own = |index: &u32| JobRef {
+                job: base,
+                task: Some(*index),
+            };
+            targets.extend(members.iter().map(own));
+        }
+        targets
+    }
+
+    /// What a waiter asks for, and the indices of its jobs.
+    fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, Vec<u32>)> {
+        match waiter {
+            Waiter::Job(id) => {
+                let job = self.jobs.get(&id)?;
+                let index = job.member.map(|member| member.index);
+                Some((&job.submitted, index.into_iter().collect()))
+            }
+            Waiter::Group(base) => {
+                let group = self.groups.get(&base)?;
+                Some((&group.submitted, group.indices.clone().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// From now on those who wait are looked at when something happens to what they wait for.
+    pub(crate) fn wait_for_others(&mut self, waiter: Waiter, submitted: &Submitted) {
+        for dependency in &submitted.spec.dependencies {
+            if dependency.kind == DependencyKind::Singleton {
+                continue;
+            }
+            let base = self.base_of(dependency.job);
+            if !self.groups.contains_key(&base) {
+                self.keep_fact(dependency);
+                continue; // nothing happens to it any more
+            }
+            let awaited = self.dependents.entry(base).or_default();
+            let task = dependency.task.is_some() || waits_by_task(dependency);
+            match task || dependency.job != base {
+                true => awaited.tasks.insert(waiter),
+                false => awaited.whole.insert(waiter),
+            };
+        }
+    }
+
+    /// Keeps how a job ended that has just been named, before it leaves memory.
+    fn keep_fact(&mut self, dependency: &Dependency) {
+        let target = target_of(None, dependency);
+        if waits_by_task(dependency) || self.facts.contains_key(&target) {
+            return;
+        }
+        if let Some(standing) = self.standing(target).filter(|standing| standing.ended) {
+            self.facts.insert(target, standing.ok);
+        }
+    }
+
+    /// They wait no longer.
+    pub(crate) fn wait_no_longer(&mut self, waiter: Waiter, submitted: &Submitted) {
+        for dependency in &submitted.spec.dependencies {
+            let base = self.base_of(dependency.job);
+            if let Some(awaited) = self.dependents.get_mut(&base) {
+                awaited.whole.remove(&waiter);
+                awaited.tasks.remove(&waiter);
+                if awaited.whole.is_empty() && awaited.tasks.is_empty() {
+                    self.dependents.remove(&base);
+                }
             }
         }
     }
@@ -422,13 +579,53 @@ impl Controller {
         }
     }
 
-    /// Looks again at all jobs that depend on one that has started or ended.
-    pub(crate) fn review_dependents(&mut self, now: Time, base: JobId) {
-        if let Some(waiting) = self.dependents.get(&base) {
-            for id in waiting.clone() {
-                self.review(now, id);
-            }
+    /// Has all those looked at again that depend on a job that has started or ended.
+    pub(crate) fn review_dependents(&mut self, progress: Progress) {
+        let Some(awaited) = self.dependents.get(&progress.base) else {
+            return;
+        };
+        let mut again: Vec<Again> = Vec::new();
+        if progress.whole {
+            again.extend(awaited.whole.iter().map(|waiter| waiter.again()));
         }
+        let tasks = awaited.tasks.iter();
+        again.extend(tasks.filter_map(|waiter| self.concerned(*waiter, progress)));
+        for again in again {
+            self.reviews.push(again);
+        }
+    }
+
+    /// Whom of those who wait for tasks of a submission the progress of one of them concerns.
+    fn concerned(&self, waiter: Waiter, progress: Progress) -> Option<Again> {
+        let Waiter::Group(base) = waiter else {
+            return Some(waiter.again());
+        };
+        let group = self.groups.get(&base)?;
+        let mut same_index = false;
+        for dependency in &group.submitted.spec.dependencies {
+            let task = dependency.task.filter(|_| dependency.job == progress.base);
+            let named = task.is_some() && task == progress.index;
+            if named || dependency.job == progress.id && dependency.task.is_none() {
+                return Some(waiter.again());
+            }
+            same_index |= waits_by_task(dependency) && dependency.job == progress.base;
+        }
+        let (id, _) = group.task(progress.index.filter(|_| same_index)?)?;
+        Some(Again::Job(id))
+    }
+
+    /// Has those looked at that wait for a job that has just started.
+    pub(crate) fn tell_of_start(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        let base = job.submitted.base;
+        self.review_dependents(Progress {
+            base,
+            id,
+            index: job.member.map(|member| member.index),
+            whole: self.groups.get(&base).is_some_and(Group::all_touched),
+        });
     }
 
     /// The job as the planner knows it.
@@ -482,7 +679,7 @@ impl Controller {
         }
         due.sort_unstable();
         for (_, _, id) in due {
-            self.review(now, id);
+            self.reviews.push(Again::Job(id));
         }
     }
 }
@@ -493,9 +690,23 @@ struct Standing {
     ok: bool,
 }
 
+impl Waiter {
+    fn again(self) -> Again {
+        match self {
+            Self::Group(base) => Again::Group(base),
+            Self::Job(id) => Again::Job(id),
+        }
+    }
+}
+
+/// True when each task waits for the task with its own index.
+pub(crate) fn waits_by_task(dependency: &Dependency) -> bool {
+    dependency.kind == DependencyKind::AfterCorr && dependency.task.is_none()
+}
+
 /// The job, or the task of an array that belongs to this one.
-fn target_of(job: &Job, dependency: &Dependency) -> JobRef {
-    let own = job.member.map(|member| member.index);
+fn target_of(member: Option<Member>, dependency: &Dependency) -> JobRef {
+    let own = member.map(|member| member.index);
     let own = own.filter(|_| dependency.kind == DependencyKind::AfterCorr);
     JobRef {
         job: dependency.job,

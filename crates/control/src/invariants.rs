@@ -308,27 +308,25 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
 }
 
 fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
+    let mut jobs: BTreeMap<JobId, (usize, usize, usize)> = BTreeMap::new();
+    for job in it.jobs.values() {
+        let (all, running, queued) = jobs.entry(job.submitted.base).or_default();
+        *all += 1;
+        *running += usize::from(!job.is_waiting());
+        *queued += usize::from(it.is_queued(job.id));
+    }
     for (base, group) in &it.groups {
-        let live = group.fates.iter().filter(|f| **f == Fate::Live).count();
-        let of = |job: &&crate::job::Job| job.submitted.base == *base;
-        let jobs = it.jobs.values().filter(of).count();
-        let running = it
-            .jobs
-            .values()
-            .filter(of)
-            .filter(|j| !j.is_waiting())
-            .count();
-        let queued = it
-            .jobs
-            .values()
-            .filter(of)
-            .filter(|j| it.is_queued(j.id))
-            .count();
+        let count = |fate: Fate| group.fates.iter().filter(|f| **f == fate).count();
+        let live = count(Fate::Live);
+        let (jobs, running, queued) = jobs.get(base).copied().unwrap_or_default();
         let counted = (live, group.running as usize, group.queued as usize);
         if counted != (jobs, running, queued) || group.live as usize != live {
             return Err(format!(
                 "submission {base} counts {counted:?} live, running, queued; there are {jobs}, {running}, {queued}"
             ));
+        }
+        if group.failed as usize != count(Fate::NotOk) {
+            return Err(format!("submission {base} counts {} failed", group.failed));
         }
         if group.at_once.is_some_and(|most| {
             group.running + group.queued > most && group.queued > 0 && group.running < most

@@ -475,6 +475,10 @@ pub(crate) struct Group {
     pub fates: Vec<Fate>,
     /// Tasks that have not ended.
     pub live: u32,
+    /// Tasks that have ended otherwise than with exit code 0.
+    pub failed: u32,
+    /// The latest start of a task.
+    pub last_start: Option<Time>,
     /// Tasks that hold nodes.
     pub running: u32,
     /// Tasks in the planner's queue.
@@ -495,11 +499,48 @@ impl Group {
             at_once: row.at_once,
             fates: vec![Fate::Live; ids],
             live: ids as u32,
+            failed: 0,
+            last_start: None,
             running: 0,
             queued: 0,
             touched: 0,
             throttled: BTreeSet::new(),
         }
+    }
+
+    /// All tasks have started or ended.
+    pub fn all_touched(&self) -> bool {
+        self.touched as usize == self.fates.len()
+    }
+
+    /// The task at that place has ended.
+    pub fn settle(&mut self, at: usize, ok: bool) {
+        let Some(fate) = self.fates.get_mut(at) else {
+            return;
+        };
+        if *fate == Fate::Live {
+            *fate = if ok { Fate::Ok } else { Fate::NotOk };
+            self.live -= 1;
+            self.failed += u32::from(!ok);
+        }
+    }
+
+    /// The task at that place, which has ended, waits again.
+    pub fn unsettle(&mut self, at: usize) {
+        let Some(fate) = self.fates.get_mut(at) else {
+            return;
+        };
+        match std::mem::replace(fate, Fate::Live) {
+            Fate::Live => return,
+            Fate::Ok => {}
+            Fate::NotOk => self.failed -= 1,
+        }
+        self.live += 1;
+    }
+
+    /// A task has started then.
+    pub fn note_start(&mut self, at: Time) {
+        self.last_start = self.last_start.max(Some(at));
     }
 
     /// Task id and fate for an index.

@@ -41,7 +41,7 @@ impl Controller {
             }
             // Only now: the planner holds all of them as running already.
             for id in starts {
-                self.review_dependents(now, self.base_of(id));
+                self.tell_of_start(id);
             }
             if !again {
                 return;
@@ -91,7 +91,7 @@ impl Controller {
             lost: BTreeSet::new(),
             steps: StepUse::default(),
         }));
-        self.count_start(base, id);
+        self.count_start(now, base, id);
         self.note_start(now, id);
         self.note_mailing(id);
         self.save_job(id);
@@ -118,11 +118,12 @@ impl Controller {
         false
     }
 
-    fn count_start(&mut self, base: JobId, id: JobId) {
+    fn count_start(&mut self, now: Time, base: JobId, id: JobId) {
         let touched = self.jobs.get(&id).is_some_and(|j| j.attempt.0 == 1);
         if let Some(group) = self.groups.get_mut(&base) {
             group.running += 1;
             group.touched += u32::from(touched);
+            group.note_start(now);
         }
         self.count_running(id, true);
     }

@@ -55,6 +55,7 @@ mod request;
 mod reserve;
 mod resize;
 mod restore;
+mod reviews;
 mod settings;
 mod show;
 mod steer;

@@ -8,7 +8,7 @@
 //! A large piece is cheaper for each job, a small one keeps others waiting less.
 
 use crate::controller::Controller;
-use crate::event::{ClientId, Effect};
+use crate::event::ClientId;
 use crate::steer::Recipients;
 use cosy_model::api::Reply;
 use cosy_model::{JobId, Refusal, Time, Uid};
@@ -63,9 +63,6 @@ impl Controller {
             self.cancelling.push_back(cancelling);
         } else {
             self.cancelled(now, cancelling);
-        }
-        if !self.cancelling.is_empty() {
-            self.effect(Effect::TellDurable);
         }
     }
 

@@ -5,11 +5,13 @@
 //! lost. Reports may come twice; what fits no present attempt is superseded and told so.
 
 use crate::controller::{Controller, Ended};
+use crate::depend::{Progress, Waiter};
 use crate::event::{Effect, LinkId};
-use crate::job::{Fate, Group, Job, PartStep, Phase};
+use crate::job::{Job, PartStep, Phase, Submitted};
 use crate::lost::lost_end;
 use crate::mail::{News, WHOLE};
 use crate::record::{AfterRun, HeldBy, Record};
+use crate::reviews::Again;
 use cosy_model::api::EndedJob;
 use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
@@ -210,7 +212,11 @@ impl Controller {
             if let Some(part) = run.part_mut(id) {
                 part.step = PartStep::Ready;
             }
+            let base = job.submitted.base;
             self.unsaved_starts.insert(key.job);
+            if let Some(group) = self.groups.get_mut(&base) {
+                group.note_start(at);
+            }
         }
     }
 
@@ -396,7 +402,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        let (base, member) = (job.submitted.base, job.member);
+        let (base, member, own) = (job.submitted.base, job.member, job.own);
         let submitted = job.submitted.clone();
         self.watch_end_of_job(id);
         if self.planner_of(id).dequeue(id) {
@@ -461,44 +467,59 @@ impl Controller {
         self.ended_order.push_back((now, id));
         let at = member.map_or(0, |m| m.at as usize);
         let ok = state == cosy_model::JobState::Completed;
-        self.settle_fate(now, id, base, at, ok);
-        self.drop_dependencies(id, &submitted.spec.dependencies);
+        if own {
+            self.wait_no_longer(Waiter::Job(id), &submitted);
+        }
+        self.settle_fate(id, &submitted, at, ok);
         self.tell_waiting(id);
         self.tell_attendants(id);
         self.inside_job_ended(now, id, &submitted);
         self.flow_job_ended(id, &submitted);
         if submitted.spec.attended {
-            self.refill_interactive_of(now, submitted.uid);
+            self.reviews.push_interactive(submitted.uid);
         }
     }
 
-    fn settle_fate(&mut self, now: Time, id: JobId, base: JobId, at: usize, ok: bool) {
+    fn settle_fate(&mut self, id: JobId, submitted: &Submitted, at: usize, ok: bool) {
+        let base = submitted.base;
+        let ended = self.ended.get(&id);
+        let touched = ended.is_some_and(|e| e.row.attempt.0 > 0);
+        let start = ended.and_then(|e| e.row.end.as_ref()?.start);
+        let index = ended.and_then(|e| e.row.index);
         let Some(group) = self.groups.get_mut(&base) else {
             return;
         };
-        let touched = self.ended.get(&id).is_some_and(|e| e.row.attempt.0 > 0);
-        group.fates[at] = if ok { Fate::Ok } else { Fate::NotOk };
-        group.live -= 1;
+        group.settle(at, ok);
         group.touched += u32::from(!touched);
         group.throttled.remove(&at);
+        if let Some(start) = start {
+            group.note_start(start);
+        }
         let over = group.live == 0;
+        let progress = Progress {
+            base,
+            id,
+            index,
+            whole: over || group.all_touched(),
+        };
+        if !over {
+            return self.review_dependents(progress);
+        }
         self.keep_facts(base);
-        if over {
-            self.record(Record::SubmissionDone(base));
-            self.leave_names(now, base);
-            let group = self.groups.remove(&base);
-            if group.is_some_and(|g| !g.submitted.spec.bundles.is_empty()) {
+        self.review_dependents(progress);
+        self.dependents.remove(&base);
+        self.record(Record::SubmissionDone(base));
+        self.leave_names(base);
+        if let Some(group) = self.groups.remove(&base) {
+            self.wait_no_longer(Waiter::Group(base), &group.submitted);
+            if !group.submitted.spec.bundles.is_empty() {
                 self.part_queues();
             }
-        }
-        self.review_dependents(now, base);
-        if over {
-            self.dependents.remove(&base);
         }
     }
 
     /// The last task has ended: singletons of the same name may go.
-    fn leave_names(&mut self, now: Time, base: JobId) {
+    fn leave_names(&mut self, base: JobId) {
         let Some(group) = self.groups.get(&base) else {
             return;
         };
@@ -508,30 +529,10 @@ impl Controller {
         };
         let was_first = bases.first() == Some(&base);
         bases.remove(&base);
-        let Some(next) = bases.first() else {
-            self.names.remove(&key);
-            return;
-        };
-        if !was_first {
-            return;
-        }
-        let ids: Vec<JobId> = self
-            .groups
-            .get(next)
-            .into_iter()
-            .flat_map(Group::ids)
-            .collect();
-        for id in ids {
-            self.review(now, id);
-        }
-    }
-
-    fn drop_dependencies(&mut self, id: JobId, dependencies: &[cosy_model::Dependency]) {
-        for dependency in dependencies {
-            let base = self.base_of(dependency.job);
-            if let Some(waiting) = self.dependents.get_mut(&base) {
-                waiting.remove(&id);
-            }
+        match bases.first().copied() {
+            None => drop(self.names.remove(&key)),
+            Some(next) if was_first => self.reviews.push(Again::Group(next)),
+            Some(_) => {}
         }
     }
 

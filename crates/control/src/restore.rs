@@ -4,7 +4,8 @@
 use crate::answers::to_keep;
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
-use crate::job::{Fate, Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::depend::Waiter;
+use crate::job::{Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
@@ -197,14 +198,27 @@ impl Controller {
                 self.load_job(&row, job);
             }
         }
+        self.wait_again_for_others();
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
-            self.review(now, id);
+            self.review_loaded(now, id);
         }
         let attended = self.jobs.values().filter(|job| job.spec().attended);
         let attended: Vec<JobId> = attended.map(|job| job.id).collect();
         for id in attended {
             self.expect_again(now, id);
+        }
+    }
+
+    /// To be called when all jobs are there.
+    fn wait_again_for_others(&mut self) {
+        let groups = self.groups.iter();
+        let groups = groups.map(|(base, group)| (Waiter::Group(*base), group.submitted.clone()));
+        let own = self.jobs.values().filter(|job| job.own);
+        let own = own.map(|job| (Waiter::Job(job.id), job.submitted.clone()));
+        let all: Vec<(Waiter, Arc<Submitted>)> = groups.chain(own).collect();
+        for (waiter, submitted) in all {
+            self.wait_for_others(waiter, &submitted);
         }
     }
 
@@ -230,10 +244,6 @@ impl Controller {
                 self.leave_queue(&old);
             }
             self.count_in_queue(&own, 1);
-            for dependency in &own.spec.dependencies {
-                let target = self.base_of(dependency.job);
-                self.dependents.entry(target).or_default().insert(row.id);
-            }
             if let Some(begin) = own.spec.begin {
                 self.begins.insert((begin, row.id));
             }
@@ -266,10 +276,11 @@ impl Controller {
         if let Some(group) = self.groups.get_mut(&row.base)
             && at < group.fates.len()
         {
-            let ok = row.state == cosy_model::JobState::Completed;
-            group.fates[at] = if ok { Fate::Ok } else { Fate::NotOk };
-            group.live -= 1;
+            group.settle(at, row.state == cosy_model::JobState::Completed);
             group.touched += 1;
+            if let Some(start) = row.end.as_ref().and_then(|end| end.start) {
+                group.note_start(start);
+            }
         }
     }
 
@@ -358,6 +369,7 @@ impl Controller {
         self.note_mailing(id);
         if let Some(group) = self.groups.get_mut(&base) {
             group.running += 1;
+            group.note_start(row.started.unwrap_or(row.allocated));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::check::{Judged, Outcome};
 use crate::controller::Controller;
+use crate::depend::Waiter;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase, Place, Submitted};
 use crate::many::{Cancelling, PIECE, UNDER_WAY};
@@ -440,7 +441,7 @@ impl Controller {
         }
         self.inside.remove(&id);
         self.leave_queue(old);
-        self.drop_dependencies_of(id, old);
+        self.wait_no_longer(Waiter::Job(id), old);
         if let Some(begin) = old.spec.begin {
             self.begins.remove(&(begin, id));
         }
@@ -456,10 +457,7 @@ impl Controller {
             flow: old.flow,
             only: None,
         });
-        for dependency in &new.spec.dependencies {
-            let target = self.base_of(dependency.job);
-            self.dependents.entry(target).or_default().insert(id);
-        }
+        self.wait_for_others(Waiter::Job(id), &new);
         if let Some(begin) = new.spec.begin {
             self.begins.insert((begin, id));
         }
@@ -475,15 +473,6 @@ impl Controller {
             job.own = true;
         }
         self.save_job(id);
-    }
-
-    fn drop_dependencies_of(&mut self, id: JobId, old: &Submitted) {
-        for dependency in &old.spec.dependencies {
-            let base = self.base_of(dependency.job);
-            if let Some(waiting) = self.dependents.get_mut(&base) {
-                waiting.remove(&id);
-            }
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::check::{Coming, Judged, Outcome, check_program};
 use crate::controller::Controller;
+use crate::depend::Waiter;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{HeldBy, Numbering, OfFlow, Record, SubmissionRow};
@@ -171,6 +172,7 @@ impl Controller {
         }
         let ids = group.ids();
         self.add_group(group);
+        self.wait_for_others(Waiter::Group(base), &submitted);
         for id in ids {
             self.review(now, id);
         }
@@ -219,13 +221,6 @@ impl Controller {
             mine.extend(group.ids());
         }
         self.count_in_queue(&submitted, group.fates.len() as u32);
-        for dependency in &submitted.spec.dependencies {
-            let target = self.base_of(dependency.job);
-            self.dependents
-                .entry(target)
-                .or_default()
-                .extend(group.ids());
-        }
         if let Some(begin) = submitted.spec.begin {
             self.begins.extend(group.ids().map(|id| (begin, id)));
         }

@@ -326,6 +326,10 @@ pub struct World {
     pub deaths: u32,
     /// Batches committed so far.
     pub commits: u64,
+    /// Most records of a batch so far.
+    pub largest_batch: usize,
+    /// Invariants are not checked after each turn: there are too many jobs.
+    pub unchecked: bool,
 }
 
 pub fn user(uid: u32, name: &str) -> User {
@@ -419,6 +423,8 @@ impl World {
             dies: None,
             deaths: 0,
             commits: 0,
+            largest_batch: 0,
+            unchecked: false,
         };
         for n in 0..world.nodes.len() {
             world.connect(n);
@@ -455,7 +461,9 @@ impl World {
     pub fn settle(&mut self) {
         loop {
             let batch = self.controller.settle(self.now);
-            invariants::check(&self.controller).unwrap_or_else(|e| panic!("{e}"));
+            if !self.unchecked {
+                self.check();
+            }
             if batch.is_empty() {
                 return;
             }
@@ -463,6 +471,7 @@ impl World {
             if death == Some(Death::BeforeCommit) {
                 return self.crash();
             }
+            self.largest_batch = self.largest_batch.max(batch.records.len());
             self.store.commit(batch.records);
             self.commits += 1;
             if death == Some(Death::AfterCommit) {
@@ -476,6 +485,10 @@ impl World {
                 self.controller.handle(self.now, event);
             }
         }
+    }
+
+    pub fn check(&self) {
+        invariants::check(&self.controller).unwrap_or_else(|e| panic!("{e}"));
     }
 
     /// Whether the controller dies at this batch.
