@@ -2,6 +2,7 @@
 //! Source: scontrol(1), `requeue` and `requeuehold`.
 
 use crate::check::{Judged, Outcome};
+use crate::chosen::{Chosen, Named};
 use crate::controller::{Controller, Ended};
 use crate::event::Caller;
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
@@ -12,6 +13,7 @@ use cosy_model::node::KillCause;
 use cosy_model::{
     About, Dialect, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, WaitReason,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -28,40 +30,44 @@ impl Controller {
     ) -> Result<Reply, Refusal> {
         let (live, over) = self.live_and_ended(filter);
         let who = &caller.user.name;
-        let reply = match live.ids.is_empty() && !over.is_empty() {
-            true => Reply::Done {
-                changed: 0,
-                refused: Vec::new(),
-            },
-            false => {
-                self.each_chosen(caller, &live, |it, id| it.requeue_job(now, id, who, hold))?
+        let mut chosen = match live.ids.is_empty() && !over.is_empty() {
+            true => Chosen::default(),
+            false => self.choose(caller, &live)?,
+        };
+        let mut changed = 0;
+        for id in chosen.ids {
+            match self.requeue_job(now, id, who, hold) {
+                Ok(()) => changed += 1,
+                Err(refusal) => chosen.refused.push(self.name_of(id), refusal),
             }
-        };
-        let Reply::Done {
-            mut changed,
-            mut refused,
-        } = reply
-        else {
-            return Ok(reply);
-        };
+        }
         for (target, id) in over {
             match self.revive(now, caller, target, id, hold) {
                 Ok(()) => changed += 1,
-                Err(refusal) => refused.push((target.to_string(), refusal)),
+                Err(refusal) => chosen.refused.push(target.to_string(), refusal),
             }
         }
-        Ok(Reply::Done { changed, refused })
+        Ok(Reply::Done {
+            changed,
+            refused: chosen.refused.told(),
+        })
     }
 
     /// Of jobs that are named, those that have ended, and the filter for all others.
     fn live_and_ended(&self, filter: &JobFilter) -> (JobFilter, Vec<(JobRef, JobId)>) {
         let mut live = filter.clone();
         let mut over = Vec::new();
+        let mut named = Named::new(self);
+        let (mut refs, mut seen) = (BTreeSet::new(), BTreeSet::new());
         live.ids.retain(|target| {
-            let ids = self.ids_of(*target);
+            if !refs.insert(*target) {
+                return false;
+            }
+            let ids = named.ids(*target);
             let ended = !ids.is_empty() && ids.iter().all(|id| self.ended.contains_key(id));
             if ended {
-                over.extend(ids.iter().map(|id| (*target, *id)));
+                let once = ids.into_iter().filter(|id| seen.insert(*id));
+                over.extend(once.map(|id| (*target, id)));
             }
             !ended
         });
@@ -157,7 +163,6 @@ impl Controller {
         let Some(ended) = self.ended.remove(&id) else {
             return Ok(());
         };
-        self.ended_order.retain(|(_, old)| *old != id);
         self.put_back(id, &ended, (spec, queue, place), hold);
         self.save_job(id);
         let who = &caller.user.name;

@@ -34,6 +34,8 @@ const ENDED_IN_MEMORY: usize = 100_000;
 /// A job that ended moments ago.
 #[derive(Debug, Clone)]
 pub(crate) struct Ended {
+    /// When it was over. It may have waited again since an earlier end.
+    pub at: Time,
     pub row: Box<crate::record::JobRow>,
     pub submitted: std::sync::Arc<crate::job::Submitted>,
     pub state: JobState,
@@ -329,8 +331,10 @@ impl Controller {
                 break;
             }
             self.ended_order.pop_front();
-            self.ended.remove(&id);
-            self.last_starts.remove(&id);
+            if self.ended.get(&id).is_some_and(|ended| ended.at == at) {
+                self.ended.remove(&id);
+                self.last_starts.remove(&id);
+            }
         }
         if now.since(self.last_forgotten) > Span::from_minutes(10) {
             self.last_forgotten = now;

@@ -1,5 +1,6 @@
 //! Dependencies, and everything else that keeps a job out of the planner's queue.
 
+use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, Facts};
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
@@ -12,7 +13,7 @@ use cosy_model::{
     Time, WaitReason,
 };
 use cosy_sched::{OrderKey, WaitingJob};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a dependency stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,34 +73,21 @@ impl Controller {
         dependencies: &[Dependency],
         facts: &Facts,
     ) -> Result<(), Refusal> {
+        let mut named = Named::new(self);
+        let olds: BTreeMap<JobRef, Option<bool>> =
+            facts.old_jobs.iter().map(|old| (old.job, old.ok)).collect();
         for dependency in dependencies {
             if dependency.kind == DependencyKind::Singleton {
                 continue;
             }
-            let job = JobRef {
-                job: dependency.job,
-                task: dependency.task,
-            };
-            let mut visible = self
-                .ids_of(job)
-                .into_iter()
-                .filter(|id| self.may_depend(caller, *id))
-                .peekable();
-            let old = facts.old_jobs.iter().find(|o| o.job == job);
-            if visible.peek().is_none() && old.is_none_or(|o| o.ok.is_none()) {
+            let job = target_of(None, dependency);
+            let submitted = named.submitted(job);
+            let visible = submitted.is_some_and(|job| self.may_see(caller, job));
+            if !visible && olds.get(&job).is_none_or(Option::is_none) {
                 return Err(no_job(job));
             }
         }
         Ok(())
-    }
-
-    fn may_depend(&self, caller: &Caller, id: JobId) -> bool {
-        let submitted = match (self.jobs.get(&id), self.ended.get(&id)) {
-            (Some(job), _) => &job.submitted,
-            (None, Some(ended)) => &ended.submitted,
-            (None, None) => return false,
-        };
-        self.may_see(caller, submitted)
     }
 
     /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
@@ -371,14 +359,12 @@ impl Controller {
         if spec.dialect != Dialect::Slurm {
             return;
         }
+        let mut named = Named::new(self);
         spec.dependencies.retain(|dependency| {
-            let job = JobRef {
-                job: dependency.job,
-                task: dependency.task,
-            };
+            let job = target_of(None, dependency);
             let old = facts.old_jobs.iter().find(|o| o.job == job);
             dependency.kind == DependencyKind::Singleton
-                || !self.ids_of(job).is_empty()
+                || named.submitted(job).is_some()
                 || old.is_some_and(|o| o.ok.is_some())
         });
     }
@@ -572,7 +558,7 @@ impl Controller {
             };
             let old = facts.old_jobs.iter().find(|o| o.job == target);
             if let Some(ok) = old.and_then(|o| o.ok)
-                && self.ids_of(target).is_empty()
+                && Named::new(self).submitted(target).is_none()
             {
                 self.facts.insert(target, ok);
             }

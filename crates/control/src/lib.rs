@@ -30,6 +30,7 @@ mod books;
 mod bundles;
 mod change;
 mod check;
+mod chosen;
 mod columns;
 mod controller;
 mod demand;

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::event::ClientId;
 use crate::steer::Recipients;
 use cosy_model::api::Reply;
-use cosy_model::{JobId, Refusal, Time, Uid};
+use cosy_model::{JobId, Refusals, Time, Uid};
 
 /// Jobs in one piece.
 pub(crate) const PIECE: usize = 500;
@@ -33,14 +33,14 @@ pub(crate) struct Cancelling {
     /// The next ones are at the end.
     pub left: Vec<JobId>,
     pub changed: u64,
-    pub refused: Vec<(String, Refusal)>,
+    pub refused: Refusals,
 }
 
 impl Cancelling {
     pub fn answer(self) -> Reply {
         Reply::Done {
             changed: self.changed,
-            refused: self.refused,
+            refused: self.refused.told(),
         }
     }
 }
@@ -81,7 +81,7 @@ impl Controller {
             match done {
                 Ok(()) => cancelling.changed += 1,
                 Err(_) if !cancelling.named => {}
-                Err(refusal) => cancelling.refused.push((self.name_of(id), refusal)),
+                Err(refusal) => cancelling.refused.push(self.name_of(id), refusal),
             }
         }
     }

@@ -457,6 +457,7 @@ impl Controller {
         self.ended.insert(
             id,
             Ended {
+                at: now,
                 row: Box::new(row),
                 submitted: submitted.clone(),
                 state,

@@ -1,6 +1,7 @@
 //! Requests of commands: who may, what of it, and answers that come later.
 
 use crate::answers::to_keep;
+use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
 use crate::record::{HeldBy, Record};
@@ -8,7 +9,7 @@ use crate::steer::Recipients;
 use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
 use cosy_sched::Prediction;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A user as last looked up.
 #[derive(Debug, Clone)]
@@ -23,7 +24,7 @@ pub(crate) struct KnownUser {
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub client: ClientId,
-    pub open: Vec<JobId>,
+    pub open: BTreeSet<JobId>,
     pub done: Vec<EndedJob>,
 }
 
@@ -327,56 +328,42 @@ impl Controller {
         }
         let mut wait = Wait {
             client,
-            open: Vec::new(),
+            open: BTreeSet::new(),
             done: Vec::new(),
         };
-        for job in refs {
-            self.wait_for(caller, *job, facts, &mut wait)?;
+        let olds: BTreeMap<JobRef, bool> = facts
+            .old_jobs
+            .iter()
+            .filter_map(|old| Some((old.job, old.ok?)))
+            .collect();
+        let mut named = Named::new(self);
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        for job in refs.iter().filter(|job| seen.insert(**job)) {
+            let mut known = false;
+            for id in named.ids(*job) {
+                if let Some(live) = self.jobs.get(&id) {
+                    if !self.may_see(caller, &live.submitted) {
+                        continue;
+                    }
+                    known = true;
+                    wait.open.insert(id);
+                } else if let Some(ended) = self.ended.get(&id) {
+                    known = true;
+                    let first = told.insert(id);
+                    wait.done.extend(first.then(|| self.ended_job(id, ended)));
+                }
+            }
+            match (known, olds.get(job)) {
+                (true, _) => {}
+                (false, Some(ok)) => wait.done.push(ended_long_ago(*job, *ok)),
+                (false, None) => return Err(no_job(*job)),
+            }
         }
         if wait.open.is_empty() {
             return Ok(Some(Reply::Ended(wait.done)));
         }
         self.waits.push(wait);
         Ok(None)
-    }
-
-    fn wait_for(
-        &self,
-        caller: &Caller,
-        job: JobRef,
-        facts: &Facts,
-        wait: &mut Wait,
-    ) -> Result<(), Refusal> {
-        let ids = self.ids_of(job);
-        let mut known = false;
-        for id in ids {
-            if let Some(live) = self.jobs.get(&id) {
-                if !self.may_see(caller, &live.submitted) {
-                    continue;
-                }
-                known = true;
-                wait.open.push(id);
-            } else if let Some(ended) = self.ended.get(&id) {
-                known = true;
-                wait.done.push(self.ended_job(id, ended));
-            }
-        }
-        let old = facts.old_jobs.iter().find(|o| o.job == job);
-        match (known, old.and_then(|o| o.ok)) {
-            (true, _) => Ok(()),
-            (false, Some(ok)) => {
-                use cosy_model::JobState::{Completed, Failed};
-                wait.done.push(EndedJob {
-                    job,
-                    state: if ok { Completed } else { Failed },
-                    exit_code: i32::from(!ok),
-                    signal: 0,
-                    note: String::new(),
-                });
-                Ok(())
-            }
-            (false, None) => Err(no_job(job)),
-        }
     }
 
     /// Tells those who wait that a job has ended.
@@ -390,8 +377,7 @@ impl Controller {
         let news = self.ended_job(id, ended);
         let mut answers = Vec::new();
         for wait in &mut self.waits {
-            if let Some(at) = wait.open.iter().position(|open| *open == id) {
-                wait.open.swap_remove(at);
+            if wait.open.remove(&id) {
                 wait.done.push(news.clone());
                 if wait.open.is_empty() {
                     answers.push((wait.client, std::mem::take(&mut wait.done)));
@@ -571,6 +557,18 @@ impl Controller {
                 self.reply(client, reply);
             }
         }
+    }
+}
+
+/// The end of a job of which only the store knows.
+fn ended_long_ago(job: JobRef, ok: bool) -> EndedJob {
+    use cosy_model::JobState::{Completed, Failed};
+    EndedJob {
+        job,
+        state: if ok { Completed } else { Failed },
+        exit_code: i32::from(!ok),
+        signal: 0,
+        note: String::new(),
     }
 }
 

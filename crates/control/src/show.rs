@@ -1,6 +1,7 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
 use crate::bundles::rows_by_bundle;
+use crate::chosen::Named;
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::config::Visibility;
 use crate::controller::{Controller, Ended};
@@ -28,20 +29,6 @@ enum Row<'a> {
 impl Controller {
     pub(crate) fn may_see(&self, caller: &Caller, job: &Submitted) -> bool {
         self.config.policy.visibility == Visibility::All || self.may_touch(caller, job)
-    }
-
-    /// Whether a live job is one that a filter means (its ids aside).
-    pub(crate) fn passes(&self, filter: &JobFilter, job: &Job) -> bool {
-        let on_node = |names: &[String]| {
-            job.run().is_some_and(|r| {
-                r.parts
-                    .iter()
-                    .any(|p| names.contains(&self.nodes[p.node.index()].spec.name))
-            })
-        };
-        passes_common(filter, &job.submitted)
-            && (filter.states.is_empty() || filter.states.contains(&job.state()))
-            && (filter.nodes.is_empty() || on_node(&filter.nodes))
     }
 
     pub(crate) fn jobs_or_plan(
@@ -111,16 +98,17 @@ impl Controller {
 
     /// Each job once, however often it is named. The id of a part stands for its job.
     fn ids_of_all(&self, refs: &[JobRef]) -> Vec<JobId> {
-        let mut seen = BTreeSet::new();
-        let named = |r: &JobRef| {
-            let ids = self.ids_of(*r);
-            match self.whole_of(r.job).filter(|_| ids.is_empty()) {
-                Some(whole) => vec![whole],
-                None => ids,
+        let (mut refs_seen, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut named = Named::new(self);
+        let mut all = Vec::new();
+        for target in refs.iter().filter(|target| refs_seen.insert(**target)) {
+            let mut ids = named.ids(*target);
+            if ids.is_empty() {
+                ids.extend(self.whole_of(target.job));
             }
-        };
-        let all = refs.iter().flat_map(named);
-        all.filter(|id| seen.insert(*id)).collect()
+            all.extend(ids.into_iter().filter(|id| seen.insert(*id)));
+        }
+        all
     }
 
     /// Jobs of several parts, part by part.
@@ -138,7 +126,8 @@ impl Controller {
     }
 
     fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
-        let good = |j: &&Job| self.may_see(caller, &j.submitted) && self.passes(filter, j);
+        let sieve = self.sieve(filter);
+        let good = |j: &&Job| self.may_see(caller, &j.submitted) && sieve.passes(j);
         let mut chosen: Vec<&Job> = match ids {
             Some(ids) => ids
                 .iter()
@@ -157,20 +146,18 @@ impl Controller {
         filter: &JobFilter,
         ids: Option<&[JobId]>,
     ) -> Vec<&Ended> {
+        let sieve = self.sieve(filter);
         let wanted = |e: &&Ended| {
             self.may_see(caller, &e.submitted)
-                && passes_common(filter, &e.submitted)
+                && sieve.passes_submitted(&e.submitted)
                 && filter.nodes.is_empty()
-                && (filter.states.is_empty() || filter.states.contains(&e.state))
+                && sieve.passes_state(e.state)
         };
         match ids {
             Some(ids) => ids
                 .iter()
                 .filter_map(|id| self.ended.get(id))
-                .filter(|e| {
-                    self.may_see(caller, &e.submitted)
-                        && (filter.states.is_empty() || filter.states.contains(&e.state))
-                })
+                .filter(|e| self.may_see(caller, &e.submitted) && sieve.passes_state(e.state))
                 .collect(),
             None => self.ended.values().filter(wanted).collect(),
         }
@@ -709,18 +696,6 @@ fn time_limit(row: &Row<'_>, submitted: &Submitted) -> cosy_model::Span {
         }
         Row::Live(_) | Row::Fold(..) | Row::Ended(..) => asked,
     }
-}
-
-fn passes_common(filter: &JobFilter, job: &Submitted) -> bool {
-    let has = |list: &[String], what: &str| list.is_empty() || list.iter().any(|x| x == what);
-    let user = filter.users.is_empty()
-        || filter
-            .users
-            .iter()
-            .any(|u| *u == job.user || *u == job.uid.to_string());
-    user && has(&filter.queues, &job.queue)
-        && has(&filter.names, &job.spec.name)
-        && has(&filter.accounts, job.spec.account.as_deref().unwrap_or(""))
 }
 
 /// How often a job was begun anew; one that waits to be is counted as begun.

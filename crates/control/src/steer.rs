@@ -1,6 +1,7 @@
 //! Cancel, hold, release, requeue, change.
 
 use crate::check::{Judged, Outcome};
+use crate::chosen::Chosen;
 use crate::controller::Controller;
 use crate::depend::Waiter;
 use crate::event::{Caller, ClientId, Facts};
@@ -11,8 +12,9 @@ use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::job::CancelNote;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::{
-    About, Dialect, End, EndCause, JobId, JobSpec, NodeId, Refusal, RefusalCode, Time, User, limits,
+    About, Dialect, End, EndCause, JobId, JobSpec, NodeId, Refusal, RefusalCode, Time, User,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Whom a signal is for.
@@ -39,72 +41,7 @@ impl Recipients {
     }
 }
 
-/// Which jobs a filter names, and what was named but cannot be touched.
-pub(crate) struct Chosen {
-    pub ids: Vec<JobId>,
-    pub refused: Vec<(String, Refusal)>,
-}
-
 impl Controller {
-    pub(crate) fn choose(&self, caller: &Caller, filter: &JobFilter) -> Result<Chosen, Refusal> {
-        if filter.is_empty() {
-            return Err(Refusal::invalid(
-                "no job is named: give ids, or a user, queue, name or state",
-            ));
-        }
-        if filter.ids.len() > limits::IDS_IN_REQUEST {
-            return Err(Refusal::invalid("too many ids in one request"));
-        }
-        let mut chosen = Chosen {
-            ids: Vec::new(),
-            refused: Vec::new(),
-        };
-        if filter.ids.is_empty() {
-            let passes = |j: &&Job| self.passes(filter, j) && self.may_touch(caller, &j.submitted);
-            chosen.ids = self.jobs.values().filter(passes).map(|j| j.id).collect();
-            return Ok(chosen);
-        }
-        for target in &filter.ids {
-            let ids = self.ids_of(*target);
-            let mut live = Vec::new();
-            let mut why = None;
-            for id in &ids {
-                match self.touch(caller, *id) {
-                    Ok(job) if self.passes(filter, job) => live.push(*id),
-                    Ok(_) => {}
-                    Err(refusal) => why = Some(refusal),
-                }
-            }
-            if ids.is_empty() {
-                why = Some(crate::request::no_job(*target));
-            }
-            if live.is_empty()
-                && let Some(refusal) = why
-            {
-                chosen.refused.push((target.to_string(), refusal));
-            }
-            chosen.ids.extend(live);
-        }
-        Ok(chosen)
-    }
-
-    fn touch(&self, caller: &Caller, id: JobId) -> Result<&Job, Refusal> {
-        let Some(job) = self.jobs.get(&id) else {
-            return Err(Refusal::new(
-                RefusalCode::WrongState,
-                format!("job {} has already ended", self.name_of(id)),
-            )
-            .about(About::Ended));
-        };
-        if !self.may_touch(caller, &job.submitted) {
-            return Err(Refusal::new(
-                RefusalCode::Forbidden,
-                format!("job {} belongs to somebody else", self.name_of(id)),
-            ));
-        }
-        Ok(job)
-    }
-
     /// The answer, `None` when it comes later: see [`crate::many`].
     pub(crate) fn cancel(
         &mut self,
@@ -306,7 +243,7 @@ impl Controller {
                 Err(runs_already(&name))
             };
             if let Err(refusal) = done {
-                refused.push((self.name_of(id), refusal));
+                refused.push(name, refusal);
                 continue;
             }
             changed += 1;
@@ -320,7 +257,10 @@ impl Controller {
             );
             self.review(now, id);
         }
-        Ok(Reply::Done { changed, refused })
+        Ok(Reply::Done {
+            changed,
+            refused: refused.told(),
+        })
     }
 
     pub(crate) fn change(
@@ -349,10 +289,13 @@ impl Controller {
         for id in ids {
             match self.change_one(now, caller, id, change) {
                 Ok(()) => changed += 1,
-                Err(refusal) => refused.push((self.name_of(id), refusal)),
+                Err(refusal) => refused.push(self.name_of(id), refusal),
             }
         }
-        Ok(Reply::Done { changed, refused })
+        Ok(Reply::Done {
+            changed,
+            refused: refused.told(),
+        })
     }
 
     /// `at_once` belongs to the array as a whole.
@@ -360,8 +303,7 @@ impl Controller {
         let Some(at_once) = change.at_once else {
             return;
         };
-        let mut bases: Vec<JobId> = ids.iter().map(|id| self.base_of(*id)).collect();
-        bases.dedup();
+        let bases: BTreeSet<JobId> = ids.iter().map(|id| self.base_of(*id)).collect();
         for base in bases {
             let Some(group) = self.groups.get_mut(&base) else {
                 continue;

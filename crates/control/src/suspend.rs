@@ -9,10 +9,10 @@
 //! A node is told again when it registers: an order that was lost on the way is made good.
 //! Source: scontrol(1), `suspend` and `resume`.
 
+use crate::chosen::Chosen;
 use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::{Job, Part, PartStep};
-use crate::steer::Chosen;
 use cosy_model::api::{JobFilter, Reply};
 use cosy_model::node::NodeOrder;
 use cosy_model::{About, Amounts, JobId, MiB, NodeId, Refusal, RefusalCode, Span, Time};
@@ -55,10 +55,13 @@ impl Controller {
         for id in ids {
             match act(self, id) {
                 Ok(()) => changed += 1,
-                Err(refusal) => refused.push((self.name_of(id), refusal)),
+                Err(refusal) => refused.push(self.name_of(id), refusal),
             }
         }
-        Ok(Reply::Done { changed, refused })
+        Ok(Reply::Done {
+            changed,
+            refused: refused.told(),
+        })
     }
 
     fn suspend_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {

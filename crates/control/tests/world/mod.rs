@@ -326,6 +326,8 @@ pub struct World {
     pub deaths: u32,
     /// Batches committed so far.
     pub commits: u64,
+    /// Records committed so far.
+    pub records: usize,
     /// Most records of a batch so far.
     pub largest_batch: usize,
     /// Invariants are not checked after each turn: there are too many jobs.
@@ -423,6 +425,7 @@ impl World {
             dies: None,
             deaths: 0,
             commits: 0,
+            records: 0,
             largest_batch: 0,
             unchecked: false,
         };
@@ -471,6 +474,7 @@ impl World {
             if death == Some(Death::BeforeCommit) {
                 return self.crash();
             }
+            self.records += batch.records.len();
             self.largest_batch = self.largest_batch.max(batch.records.len());
             self.store.commit(batch.records);
             self.commits += 1;
