@@ -1,6 +1,8 @@
 //! Long chains of jobs that wait for each other, and arrays that wait for arrays: neither the
 //! stack nor a turn has to hold what a user makes long.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 mod world;
 
 use cosy_control::{Caller, ClientId, Event, Facts};

@@ -1,6 +1,8 @@
 //! Jobs that a request names: each is touched once, however often and in whatever way it is
 //! named, and an answer holds only so many refusals.
 
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
 mod world;
 
 use cosy_model::api::{JobFilter, JobRef, Reply, Request};
