@@ -2,7 +2,7 @@
 
 use crate::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::submit::options::{comment, hosts};
-use crate::{Context, account, change, exit, import, output, stat, when};
+use crate::{Context, account, change, exit, import, meter, output, stat, when};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
@@ -26,6 +26,13 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("ping")
                 .about("Is the controller there?")
+                .arg(
+                    flag(
+                        "verbose",
+                        "How long requests hold it up, by kind, and how much of what is limited is in use",
+                    )
+                    .short('v'),
+                )
                 .arg(json()),
         )
         .subcommand(
@@ -131,7 +138,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("import-slurm", m) => import::run(context, m),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
         ("reload", m) => done(context, Request::Reload, m),
-        ("ping", m) => ping(context, m.get_flag("json")),
+        ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
         ("events", m) => events(context, m),
         _ => Err(nothing()),
     }
@@ -199,25 +206,6 @@ fn queue(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8
         _ => QueueState::Open,
     };
     done(context, Request::QueueControl { queue, state }, m)
-}
-
-fn ping(context: &Context, as_json: bool) -> anyhow::Result<u8> {
-    let reply = context.ask(Request::Ping)?;
-    let Reply::Pong {
-        cluster,
-        version,
-        now,
-    } = reply
-    else {
-        return Err(crate::call::CallError::Unexpected.into());
-    };
-    output::print(&if as_json {
-        let now = crate::jobs::json_time(Some(now));
-        stat::lines(&json!({ "cluster": cluster, "version": version, "now": now }))
-    } else {
-        format!("cosyd {version} of cluster {cluster} is there\n")
-    });
-    Ok(exit::OK)
 }
 
 /// Events that are asked for at once.

@@ -113,6 +113,8 @@ pub struct Caller {
     path: PathBuf,
     patience: Patience,
     stream: Option<UnixStream>,
+    /// The connection has carried an answer, and nothing was asked since.
+    kept: bool,
     /// Told once that the connection was lost.
     notice: Box<dyn FnMut(&str)>,
     told: bool,
@@ -132,6 +134,7 @@ impl Caller {
             path: path.to_owned(),
             patience,
             stream: None,
+            kept: false,
             notice: Box::new(notice),
             told: false,
         }
@@ -167,8 +170,13 @@ impl Caller {
         let mut lost: Option<Instant> = None;
         loop {
             let started = Instant::now();
+            // One that was silent for long may have been closed: that is no trouble.
+            let kept = std::mem::take(&mut self.kept);
             let why = match self.attempt(&frame, endless) {
-                Ok(answer) => return self.judge(answer),
+                Ok(answer) => {
+                    self.kept = true;
+                    return self.judge(answer);
+                }
                 Err(Trouble::Final(e)) => return Err(e),
                 Err(Trouble::Connect(cause)) if lost.is_none() => {
                     return Err(CallError::Unreachable {
@@ -177,6 +185,10 @@ impl Caller {
                     });
                 }
                 Err(Trouble::Connect(e)) => e.to_string(),
+                Err(Trouble::Lost(_)) if kept => {
+                    self.stream = None;
+                    continue;
+                }
                 Err(Trouble::Lost(why)) => why,
             };
             self.stream = None;
@@ -369,6 +381,32 @@ mod tests {
         });
         assert_eq!(answer.unwrap(), pong().reply);
         assert_eq!(told.len(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_connection_that_was_closed_between_two_questions_is_no_trouble() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let (closed, wait) = mpsc::channel();
+        let controller = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                hear(&mut stream);
+                say(&mut stream, &pong());
+                drop(stream);
+                closed.send(()).unwrap();
+            }
+        });
+        let (tx, told) = mpsc::channel();
+        let mut caller = Caller::new(&path, QUICK, move |t| tx.send(t.to_owned()).unwrap());
+        for _ in 0..2 {
+            assert_eq!(caller.ask(Request::Ping).unwrap(), pong().reply);
+            wait.recv().unwrap();
+        }
+        drop(caller);
+        controller.join().unwrap();
+        assert_eq!(told.iter().count(), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::arg::{self, flag, json, number, parse_state, value, values};
 use crate::jobs::{self, Shown};
-use crate::{Context, cost, exit, output, reservations, stat, steps, when};
+use crate::{Context, cost, exit, lists, output, reservations, stat, steps, when};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
@@ -84,7 +84,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         None => jobs::fields_of(&shown),
     };
     let named = !filter.ids.is_empty();
-    let table = stat::table_of(context.ask(Request::History { filter, fields })?)?;
+    let table = lists::fetch(context, Request::History { filter, fields })?;
     output::print(&if as_json {
         stat::lines(&json!({ "jobs": jobs::json(&table) }))
     } else {

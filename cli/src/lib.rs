@@ -27,6 +27,8 @@ pub mod generate;
 pub mod history;
 pub mod import;
 pub mod jobs;
+pub mod lists;
+pub mod meter;
 pub mod mpi;
 pub mod output;
 pub mod plan;

@@ -6,7 +6,7 @@
 use crate::arg::{self, flag, json, number, parse_state, values};
 use crate::jobs::{self, Shown};
 use crate::table::{Cell, Head, Look, Paint, render};
-use crate::{Context, exit, output, plan, refs, reservations, when};
+use crate::{Context, exit, lists, output, plan, refs, reservations, when};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
@@ -221,7 +221,7 @@ fn list(
         fields,
         fold_arrays: !matches.get_flag("array"),
     };
-    let table = table_of(context.ask(request)?)?;
+    let table = lists::fetch(context, request)?;
     let reserved = live_reservations(context, matches)?;
     if as_json {
         let mut all = json!({ "jobs": jobs::json(&table) });
@@ -289,17 +289,6 @@ fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Resul
         json,
     };
     plan::show(context, &wanted)
-}
-
-/// The table in a reply, checked: it came from outside.
-///
-/// # Errors
-/// Another reply, or a table with columns of different lengths.
-pub fn table_of(reply: Reply) -> Result<Table, crate::call::CallError> {
-    match reply {
-        Reply::Jobs(table) if table.is_sound() => Ok(table),
-        _ => Err(crate::call::CallError::Unexpected),
-    }
 }
 
 fn default_columns(with_user: bool) -> Vec<Shown> {

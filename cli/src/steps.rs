@@ -4,7 +4,7 @@
 
 use crate::jobs::{self, json_span, json_time};
 use crate::table::{Cell, Head, Look, render};
-use crate::{Context, signals, stat, when};
+use crate::{Context, lists, signals, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow};
 use cosy_model::{EndCause, Span};
 use jiff::Zoned;
@@ -36,7 +36,7 @@ pub fn fetch(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<StepRow
 
 fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> {
     let fields = vec![JobField::Ref];
-    let table = stat::table_of(context.ask(Request::History { filter, fields })?)?;
+    let table = lists::fetch(context, Request::History { filter, fields })?;
     let name = |row| table.text(row, JobField::Ref).parse().ok();
     Ok((0..table.rows).filter_map(name).collect())
 }

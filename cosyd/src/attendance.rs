@@ -68,6 +68,11 @@ impl Conversation {
         }
     }
 
+    /// Whether the connection stays with a job.
+    pub fn stays_with_jobs(&self) -> bool {
+        !self.stays().is_empty()
+    }
+
     fn stays(&self) -> MutexGuard<'_, BTreeMap<JobId, Presence>> {
         self.stays.lock().unwrap_or_else(PoisonError::into_inner)
     }

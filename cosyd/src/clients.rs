@@ -1,18 +1,23 @@
 //! Commands: the local socket, who is there, one question after another.
 //!
-//! Who asks is what the kernel says of the peer. Everything is bounded: frames, time
-//! without a byte in the middle of a frame, connections of one user.
+//! Who asks is what the kernel says of the peer. Everything is bounded: connections, frames,
+//! bytes of requests and of answers that are under way ([`Desk::budgets`]), time without a
+//! byte in the middle of a frame, before the first one and between two requests, time in
+//! which an answer is not taken. What takes long runs on threads of its own ([`Pools`]).
 
 use crate::attendance::{Conversation, attends};
+use crate::budget::{self, Budget, Share, Who};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
 use crate::ledger;
-use crate::store::Store;
+use crate::meter::Meter;
+use crate::pool::{Bounds, Pool};
+use crate::reads;
 use crate::store::bookings::LedgerQuery;
+use crate::store::{Store, StoreError};
 use cosy_control::{
-    Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, history_table,
-    is_admin,
+    Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, is_admin,
 };
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
@@ -23,20 +28,129 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
 /// A frame that has begun must be whole after so long.
 const FRAME_TIME: Duration = Duration::from_secs(20);
-/// Connections of one user at once.
-const CONNECTIONS_PER_USER: usize = 2000;
-/// Bytes of requests of one user that are not whole yet.
-const UNFINISHED_PER_USER: usize = 64 << 20;
-/// Most jobs whose steps are asked for at once.
-const STEP_JOBS: usize = 1000;
+/// The first byte of a connection must come within so long.
+const FIRST_TIME: Duration = Duration::from_secs(30);
+/// A connection that asks nothing any more, and stays with no job, ends after so long.
+const IDLE_TIME: Duration = Duration::from_secs(600);
+/// An answer of which nothing is taken for so long is not waited for any more.
+const TAKE_TIME: Duration = Duration::from_secs(30);
+/// An answer must be taken at this rate at least, in bytes in a second.
+const TAKE_RATE: usize = 64 << 10;
+/// Who passes the limit of bytes waits for so long before it is refused.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A frame of so many bytes is read before anything is counted for it.
+const SMALL_FRAME: usize = 16 << 10;
+/// Beyond so many bytes or values a request is decoded on a thread of its own.
+const LARGE_BYTES: usize = 256 << 10;
+/// See [`LARGE_BYTES`].
+const LARGE_VALUES: usize = 10_000;
 /// A look-up is good for so long.
 const USER_TTL: Duration = Duration::from_secs(60);
+/// Connections beside those of commands that the daemon itself needs, in file descriptors:
+/// nodes, the store, standard streams.
+const OTHER_FILES: u64 = 1024;
+/// Most connections of commands, whatever the system allows.
+const CONNECTIONS: u64 = 4096;
+/// Commands on other hosts that talk with the controller at once.
+const RELAYED: u64 = 10_000;
+
+const MIB: u64 = 1 << 20;
+
+/// What users may hold of the controller at once.
+pub struct Budgets {
+    /// Connections to the local socket.
+    pub connections: Arc<Budget>,
+    /// Commands on other hosts.
+    pub relayed: Arc<Budget>,
+    /// Bytes of requests that are not whole yet.
+    pub unfinished: Arc<Budget>,
+    /// Bytes of requests that are not answered yet, as they are in memory.
+    pub requests: Arc<Budget>,
+    /// Bytes of answers that are being made, or not taken yet.
+    pub answers: Arc<Budget>,
+}
+
+impl Budgets {
+    /// `per_user`: connections of one user; `files`: file descriptors that the daemon may have.
+    pub fn new(per_user: u64, files: u64) -> Self {
+        let limits = |per_user, in_all, reserve| budget::Limits {
+            per_user,
+            in_all,
+            reserve,
+        };
+        let all = files
+            .saturating_sub(OTHER_FILES)
+            .max(files / 2)
+            .min(CONNECTIONS);
+        let reserve = (all / 16).max(4);
+        let connections = limits(per_user, all - reserve, reserve);
+        Self {
+            connections: Budget::new("connections", connections),
+            relayed: Budget::new("connections over nodes", limits(per_user, RELAYED, 0)),
+            unfinished: Budget::new(
+                "bytes of unfinished requests",
+                limits(32 * MIB, 80 * MIB, 32 * MIB),
+            ),
+            requests: Budget::new(
+                "bytes of requests under way",
+                limits(48 * MIB, 96 * MIB, 48 * MIB),
+            ),
+            answers: Budget::new(
+                "bytes of answers under way",
+                limits(48 * MIB, 96 * MIB, 48 * MIB),
+            ),
+        }
+    }
+
+    fn all(&self) -> [&Arc<Budget>; 5] {
+        [
+            &self.connections,
+            &self.relayed,
+            &self.unfinished,
+            &self.requests,
+            &self.answers,
+        ]
+    }
+}
+
+/// Threads for what may block. None of them waits for another.
+pub struct Pools {
+    /// Questions that are answered out of the store.
+    pub history: Pool<Option<Store>>,
+    /// What submissions need to know out of the store.
+    pub facts: Pool<Option<Store>>,
+    /// Who a user is.
+    pub directory: Pool<()>,
+    /// Decodes large requests and encodes answers.
+    pub codes: Pool<()>,
+}
+
+impl Pools {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start() -> std::io::Result<Self> {
+        let bounds = |threads, per_user, waiting_per_user| Bounds {
+            threads,
+            per_user,
+            waiting_per_user,
+            waiting: 4096,
+        };
+        Ok(Self {
+            history: Pool::start("reads of history", bounds(3, 1, 64))?,
+            facts: Pool::start("look-ups of jobs", bounds(3, 1, 1024))?,
+            directory: Pool::start("look-ups of users", bounds(4, 1, 1024))?,
+            codes: Pool::start("large messages", bounds(2, 1, 1024))?,
+        })
+    }
+}
 
 /// What answering needs.
 pub struct Desk {
@@ -53,19 +167,22 @@ pub struct Desk {
     /// Goes into join tokens.
     pub public_key: PublicKey,
     /// Users looked up lately.
-    pub users: Mutex<BTreeMap<Uid, (Instant, User)>>,
-    /// What users hold here now.
-    pub connections: Mutex<BTreeMap<Uid, Held>>,
-    /// The reading connections to the store that are not in use.
-    pub readers: Mutex<Vec<Store>>,
+    pub users: Arc<Mutex<BTreeMap<Uid, (Instant, User)>>>,
+    /// What users may hold at once.
+    pub budgets: Budgets,
+    /// Threads.
+    pub pools: Pools,
+    /// How long things take.
+    pub meter: Arc<Meter>,
 }
 
-/// What one user holds.
-#[derive(Default, Debug)]
-pub struct Held {
-    connections: usize,
-    /// Bytes of requests that are not whole yet.
-    unfinished: usize,
+/// A whole frame of an answer, counted until it is taken.
+#[derive(Debug)]
+pub struct Encoded {
+    /// The frame.
+    pub bytes: Vec<u8>,
+    /// What it is counted as; dropped with it.
+    pub share: Option<Share>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -88,114 +205,112 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>) {
     }
 }
 
+/// What may be read next.
+enum Read {
+    /// So many bytes.
+    Some(usize),
+    /// The peer has closed its end, or was silent for too long between two requests.
+    Over,
+}
+
 impl Desk {
     async fn talk(self: Arc<Self>, mut stream: UnixStream) {
         let Ok(peer) = stream.peer_cred() else { return };
         let (uid, gid) = (Uid(peer.uid()), Gid(peer.gid()));
-        if !self.admit(uid) {
-            let refusal = Refusal::new(
-                RefusalCode::TooMany,
-                format!("user {uid} has {CONNECTIONS_PER_USER} connections open already"),
-            );
-            let _ = send(&mut stream, Reply::Refused(refusal)).await;
-            return;
-        }
-        if let Err(refusal) = self.questions(&mut stream, uid, gid).await {
-            let _ = send(&mut stream, Reply::Refused(refusal)).await;
-        }
-        self.leave(uid);
-    }
-
-    fn admit(&self, uid: Uid) -> bool {
-        let mut connections = lock(&self.connections);
-        let mine = connections.entry(uid).or_default();
-        if mine.connections >= CONNECTIONS_PER_USER {
-            return false;
-        }
-        mine.connections += 1;
-        true
-    }
-
-    fn leave(&self, uid: Uid) {
-        let mut connections = lock(&self.connections);
-        if let Some(mine) = connections.get_mut(&uid) {
-            mine.connections -= 1;
-            if mine.connections == 0 {
-                connections.remove(&uid);
-            }
-        }
-    }
-
-    /// Counts what a connection holds of requests that are not whole yet.
-    fn hold(&self, uid: Uid, before: usize, now: usize) -> Result<(), Refusal> {
-        let mut connections = lock(&self.connections);
-        let Some(mine) = connections.get_mut(&uid) else {
-            return Ok(());
+        let who = self.who(uid);
+        let result = match self.budgets.connections.try_take(who, 1) {
+            Ok(_connection) => self.questions(&mut stream, who, gid).await,
+            Err(refusal) => Err(refusal),
         };
-        mine.unfinished = mine.unfinished.saturating_sub(before) + now;
-        if mine.unfinished > UNFINISHED_PER_USER && now > before {
-            return Err(Refusal::new(
-                RefusalCode::TooMany,
-                format!(
-                    "user {uid} has {UNFINISHED_PER_USER} bytes of unfinished requests here already"
-                ),
-            ));
+        if let Err(refusal) = result {
+            let bytes = encode(Reply::Refused(refusal));
+            let _ = send(&mut stream, &bytes, Duration::from_secs(1)).await;
         }
-        Ok(())
     }
 
-    async fn questions(&self, stream: &mut UnixStream, uid: Uid, gid: Gid) -> Result<(), Refusal> {
+    /// The user and whether the reserves are there for it.
+    fn who(&self, uid: Uid) -> Who {
+        let user = lock(&self.users).get(&uid).map(|(_, user)| user.clone());
+        let resolved = user.is_some();
+        let user = user.unwrap_or_else(|| User {
+            uid,
+            ..User::default()
+        });
+        let caller = Caller {
+            user,
+            resolved,
+            via: None,
+        };
+        Who {
+            uid,
+            trusted: is_admin(&lock(&self.cluster), &caller),
+        }
+    }
+
+    async fn questions(&self, stream: &mut UnixStream, who: Who, gid: Gid) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
-        let result = self.each_question(stream, uid, gid, &mut decoder).await;
-        let _ = self.hold(uid, decoder.buffered(), 0);
-        result
-    }
-
-    async fn each_question(
-        &self,
-        stream: &mut UnixStream,
-        uid: Uid,
-        gid: Gid,
-        decoder: &mut Decoder,
-    ) -> Result<(), Refusal> {
         let mut chunk = vec![0u8; 16 << 10];
         let talk = Conversation::default();
+        // Bytes of the frame that is being read.
+        let mut unfinished: Option<Share> = None;
+        let mut asked = false;
         loop {
-            let before = decoder.buffered();
             let body = match decoder.next_frame() {
                 Ok(Some(body)) => body,
                 Ok(None) => {
-                    let read = stream.read(&mut chunk);
-                    let n = if decoder.is_empty() {
-                        read.await
-                    } else {
-                        match tokio::time::timeout(FRAME_TIME, read).await {
-                            Ok(n) => n,
-                            Err(_) => {
-                                return Err(Refusal::invalid(
-                                    "the request did not come to its end",
-                                ));
-                            }
-                        }
-                    };
-                    match n {
-                        Ok(0) | Err(_) => return Ok(()),
-                        Ok(n) => decoder.push(&chunk[..n]),
+                    if unfinished.is_none()
+                        && let Some(length) = decoder.promised().filter(|n| *n > SMALL_FRAME)
+                    {
+                        let budget = &self.budgets.unfinished;
+                        unfinished = Some(budget.take(who, length as u64, PATIENCE).await?);
                     }
-                    self.hold(uid, before, decoder.buffered())?;
+                    let wait = if decoder.is_empty() {
+                        silence(&talk, asked)
+                    } else {
+                        Some(FRAME_TIME)
+                    };
+                    match read(stream, &mut chunk, wait, decoder.is_empty()).await? {
+                        Read::Some(n) => decoder.push(&chunk[..n]),
+                        Read::Over => return Ok(()),
+                    }
                     continue;
                 }
                 Err(e) => return Err(Refusal::invalid(e.to_string())),
             };
-            let ask: Ask = frame::decode(body).map_err(|e| Refusal::invalid(e.to_string()))?;
-            let _ = self.hold(uid, before, decoder.buffered());
+            asked = true;
+            let (ask, request) = self.decode(who, body).await?;
+            unfinished = None;
             decoder.shrink();
-            let reply = self.ask(&talk, stream, uid, gid, ask).await;
-            let Some(reply) = reply else { return Ok(()) };
-            if send(stream, reply).await.is_err() {
+            let answer = self.ask(&talk, stream, who, gid, ask).await;
+            drop(request);
+            let Some(answer) = answer else { return Ok(()) };
+            if send(stream, &answer.bytes, TAKE_TIME).await.is_err() {
                 return Ok(());
             }
         }
+    }
+
+    /// The request in a frame's body, and what it is counted as until it is answered.
+    ///
+    /// # Errors
+    /// It is none, or there are too many bytes of requests under way.
+    pub async fn decode(&self, who: Who, body: &[u8]) -> Result<(Ask, Share), Refusal> {
+        let values = frame::values(body);
+        let weight = body.len() + limits::VALUE_BYTES * values;
+        let share = self
+            .budgets
+            .requests
+            .take(who, weight as u64, PATIENCE)
+            .await?;
+        let invalid = |e: frame::FrameError| Refusal::invalid(e.to_string());
+        let ask = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
+            let body = body.to_vec();
+            let decode = move |(): &mut ()| frame::decode::<Ask>(&body);
+            self.pools.codes.run(who, decode).await?.map_err(invalid)?
+        } else {
+            frame::decode(body).map_err(invalid)?
+        };
+        Ok((ask, share))
     }
 
     /// The answer; `None` when the command has gone meanwhile.
@@ -203,19 +318,64 @@ impl Desk {
         &self,
         talk: &Conversation,
         stream: &UnixStream,
-        uid: Uid,
+        who: Who,
         gid: Gid,
         ask: Ask,
-    ) -> Option<Reply> {
-        let caller = self.caller(uid, gid, None).await;
+    ) -> Option<Encoded> {
+        let answer = async {
+            let caller = self.caller(who.uid, gid, None).await;
+            self.answer_whole(talk, caller, ask).await
+        };
         tokio::select! {
-            reply = self.answer(talk, caller, ask) => Some(reply),
+            answer = answer => Some(answer),
             () = hung_up(stream) => None,
         }
     }
 
+    /// Answers a question, also one that a node's daemon has passed on: as a frame, which is
+    /// counted until it is taken.
+    pub async fn answer_whole(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Encoded {
+        let who = Who {
+            uid: caller.user.uid,
+            trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), &caller),
+        };
+        let room = room_for(&ask.request);
+        let large = room > 0;
+        let answers = &self.budgets.answers;
+        let share = match answers.take(who, room, PATIENCE).await {
+            Ok(share) => share,
+            Err(refusal) => return Encoded::refused(refusal),
+        };
+        let reply = self.answer(talk, caller, ask).await;
+        let bytes = if large && !matches!(reply, Reply::Refused(_)) {
+            match self
+                .pools
+                .codes
+                .run(who, move |(): &mut ()| encode(reply))
+                .await
+            {
+                Ok(bytes) => bytes,
+                Err(refusal) => return Encoded::refused(refusal),
+            }
+        } else {
+            encode(reply)
+        };
+        let mut share = share;
+        let share = match share.resize(bytes.len() as u64) {
+            Ok(()) => share,
+            Err(_) => match answers.take(who, bytes.len() as u64, PATIENCE).await {
+                Ok(more) => more,
+                Err(refusal) => return Encoded::refused(refusal),
+            },
+        };
+        Encoded {
+            bytes,
+            share: Some(share),
+        }
+    }
+
     /// Answers a question, also one that a node's daemon has passed on.
-    pub async fn answer(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Reply {
+    async fn answer(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Reply {
         if !cosy_proto::understands(ask.version) {
             return Reply::Refused(Refusal::new(
                 RefusalCode::Version,
@@ -226,7 +386,14 @@ impl Desk {
                 ),
             ));
         }
+        if let Err(refusal) = ask.request.check_bounds() {
+            return Reply::Refused(refusal);
+        }
         match ask.request {
+            Request::Meter => match self.may_ask(talk, &caller).await {
+                Ok(()) => self.metered(&caller),
+                Err(refusal) => Reply::Refused(refusal),
+            },
             Request::History { .. }
             | Request::Script { .. }
             | Request::Events { .. }
@@ -244,6 +411,14 @@ impl Desk {
                 Decided::Reply(reply) => reply,
                 Decided::NotThere(job) => self.explain_old(caller, job).await,
             },
+        }
+    }
+
+    fn metered(&self, caller: &Caller) -> Reply {
+        let admin = is_admin(&lock(&self.cluster), caller);
+        Reply::Meter {
+            kinds: self.meter.rows(admin),
+            budgets: self.budgets.all().map(|budget| budget.row()).into(),
         }
     }
 
@@ -275,7 +450,10 @@ impl Desk {
             Request::Explain { job } => Some(*job),
             _ => None,
         };
-        let facts = self.facts(&request).await;
+        let facts = match self.facts(&caller, &request).await {
+            Ok(facts) => facts,
+            Err(refusal) => return Decided::Reply(Reply::Refused(refusal)),
+        };
         let (client, answer) = self.hub.expect_answer();
         let presence = talk.presence(client, self.core.clone(), self.hub.clone());
         let event = Event::Asked {
@@ -299,7 +477,7 @@ impl Desk {
     }
 
     /// What the controller needs to know out of the store, or of randomness.
-    async fn facts(&self, request: &Request) -> Facts {
+    async fn facts(&self, caller: &Caller, request: &Request) -> Result<Facts, Refusal> {
         let refs: Vec<JobRef> = match request {
             Request::Submit(s) | Request::Allocate(s) => targets(&s.spec.dependencies),
             Request::Attend { job, .. } => vec![JobRef {
@@ -310,29 +488,28 @@ impl Desk {
                 targets(change.dependencies.as_deref().unwrap_or(&[]))
             }
             Request::Wait { jobs } => jobs.iter().take(limits::IDS_IN_REQUEST).copied().collect(),
-            Request::JoinToken { .. } => return self.token_facts(),
+            Request::JoinToken { .. } => return Ok(self.token_facts()),
             _ => Vec::new(),
         };
         if refs.is_empty() {
-            return Facts::default();
+            return Ok(Facts::default());
         }
-        let old_jobs = self
-            .read(move |store| {
-                refs.into_iter()
-                    .map(|job| {
-                        Ok(OldJob {
-                            job,
-                            ok: store.outcome(job)?,
-                        })
-                    })
-                    .collect::<Result<Vec<_>, _>>()
-            })
-            .await
-            .unwrap_or_default();
-        Facts {
+        let outcomes = move |store: &Store| {
+            let once: std::collections::BTreeSet<JobRef> = refs.into_iter().collect();
+            let one = |job| {
+                let ok = store.outcome(job)?;
+                Ok(OldJob { job, ok })
+            };
+            once.into_iter()
+                .map(one)
+                .collect::<Result<Vec<_>, StoreError>>()
+        };
+        let facts = &self.pools.facts;
+        let old_jobs = self.read(facts, caller, request.kind(), outcomes).await?;
+        Ok(Facts {
             old_jobs,
             token: None,
-        }
+        })
     }
 
     fn token_facts(&self) -> Facts {
@@ -350,72 +527,60 @@ impl Desk {
         }
     }
 
-    /// Runs a query on a reading connection, on a thread where it may block.
+    /// Runs a query in the user's turn on a reading thread.
     async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+        pool: &Pool<Option<Store>>,
+        caller: &Caller,
+        kind: &'static str,
+        query: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let reader = lock(&self.readers).pop();
-        let database = self.database.clone();
-        let done = tokio::task::spawn_blocking(move || {
-            let store = match reader {
+        let who = Who {
+            uid: caller.user.uid,
+            trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), caller),
+        };
+        let (database, meter) = (self.database.clone(), self.meter.clone());
+        let read = move |kept: &mut Option<Store>| {
+            let begun = Instant::now();
+            let store = match kept.take() {
                 Some(store) => store,
                 None => Store::open_reader(&database)?,
             };
-            let result = query(&store);
-            Ok::<_, crate::store::StoreError>((store, result))
-        })
-        .await;
-        let unreadable = |why: String| {
+            let result = query(kept.insert(store));
+            meter.read(kind, who.uid, begun.elapsed());
+            result
+        };
+        pool.run(who, read).await?.map_err(|e: StoreError| {
             Refusal::new(
                 RefusalCode::Unavailable,
-                format!("the store cannot be read: {why}"),
+                format!("the store cannot be read: {e}"),
             )
-        };
-        match done {
-            Ok(Ok((store, result))) => {
-                let mut readers = lock(&self.readers);
-                if readers.len() < 4 {
-                    readers.push(store);
-                }
-                result.map_err(|e| unreadable(e.to_string()))
-            }
-            Ok(Err(e)) => Err(unreadable(e.to_string())),
-            Err(e) => Err(unreadable(e.to_string())),
-        }
+        })
     }
 
     async fn out_of_store(&self, caller: Caller, request: Request) -> Reply {
         let admin = is_admin(&lock(&self.cluster), &caller);
         let uid = caller.user.uid;
         let only = (!admin).then_some(uid);
-        let result = match request {
-            Request::History { filter, fields } => self
-                .read(move |store| store.history(&filter, only))
-                .await
-                .map(|rows| Reply::Jobs(history_table(&fields, &rows))),
-            Request::Script { job } => self.script(job, admin, uid).await,
-            Request::Steps { jobs } => match jobs.len() {
-                1..=STEP_JOBS => self
-                    .read(move |store| store.steps(&jobs, only))
-                    .await
-                    .map(Reply::Steps),
-                n => Err(Refusal::invalid(format!(
-                    "steps of {n} jobs are asked for: name between 1 and {STEP_JOBS}"
-                ))),
-            },
-            Request::Events { after, most } => {
-                if admin {
-                    self.read(move |store| store.events(after, most))
-                        .await
-                        .map(Reply::Events)
-                } else {
-                    Err(Refusal::new(
-                        RefusalCode::Forbidden,
-                        "only administrators may read the history of everyone",
-                    ))
-                }
-            }
+        if !admin && matches!(request, Request::Events { .. }) {
+            return Reply::Refused(Refusal::new(
+                RefusalCode::Forbidden,
+                "only administrators may read the history of everyone",
+            ));
+        }
+        let kind = request.kind();
+        let asking = caller.clone();
+        let query = move |store: &Store| match request {
+            Request::History { filter, fields } => reads::history(store, &filter, &fields, only),
+            Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
+            Request::Steps { jobs } => Ok(match store.steps(&jobs, only)? {
+                Some(steps) => Reply::Steps(steps),
+                None => Reply::Refused(Refusal::new(
+                    RefusalCode::TooMany,
+                    "these jobs have more steps than one answer holds: name fewer jobs",
+                )),
+            }),
+            Request::Events { after, most } => store.events(after, most).map(Reply::Events),
             Request::Ledger {
                 account,
                 reservation,
@@ -429,56 +594,30 @@ impl Desk {
                     most,
                     reader: None,
                 };
-                let asking = (!admin).then_some(caller);
-                self.read(move |store| ledger::read(store, query, asking.as_ref()))
-                    .await
-                    .and_then(|answer| answer)
+                let read = ledger::read(store, query, (!admin).then_some(&asking))?;
+                Ok(read.unwrap_or_else(Reply::Refused))
             }
-            _ => Err(Refusal::invalid("this is not answered out of the store")),
+            _ => Ok(Reply::Refused(Refusal::invalid(
+                "this is not answered out of the store",
+            ))),
         };
-        result.unwrap_or_else(Reply::Refused)
-    }
-
-    async fn script(&self, job: JobRef, admin: bool, uid: Uid) -> Result<Reply, Refusal> {
-        let found = self.read(move |store| store.script(job.job)).await?;
-        match found {
-            Some((owner, script)) if admin || owner == uid => Ok(Reply::Script(script)),
-            Some(_) | None => Err(Refusal::new(
-                RefusalCode::NotFound,
-                format!("there is no job {job}"),
-            )),
-        }
+        let read = self.read(&self.pools.history, &caller, kind, query);
+        read.await.unwrap_or_else(Reply::Refused)
     }
 
     /// A job that the controller no longer has in memory.
     async fn explain_old(&self, caller: Caller, job: JobRef) -> Reply {
         let admin = is_admin(&lock(&self.cluster), &caller);
         let only = (!admin).then_some(caller.user.uid);
-        let filter = cosy_model::api::JobFilter {
-            ids: vec![job],
-            ..Default::default()
-        };
-        match self.read(move |store| store.history(&filter, only)).await {
-            Ok(rows) if !rows.is_empty() => Reply::Explained {
-                table: history_table(cosy_model::api::JobField::ALL, &rows),
-                lines: Vec::new(),
-            },
-            Ok(_) => Reply::Refused(Refusal::new(
-                RefusalCode::NotFound,
-                format!("there is no job {job}"),
-            )),
-            Err(refusal) => Reply::Refused(refusal),
-        }
+        let query = move |store: &Store| reads::explain(store, job, only);
+        let read = self.read(&self.pools.history, &caller, "explain", query);
+        read.await.unwrap_or_else(Reply::Refused)
     }
 
     /// Who a uid is. Look-ups run on a thread of their own; a directory that does not
     /// answer leaves the caller unresolved.
     pub async fn caller(&self, uid: Uid, gid: Gid, via: Option<Via>) -> Caller {
-        let known = lock(&self.users)
-            .get(&uid)
-            .filter(|(at, _)| at.elapsed() < USER_TTL)
-            .map(|(_, user)| user.clone());
-        let found = match known {
+        let found = match known_user(&self.users, uid) {
             Some(user) => Ok(user),
             None => self.look_up(uid).await,
         };
@@ -506,13 +645,151 @@ impl Desk {
 
     async fn look_up(&self, uid: Uid) -> Result<User, LookupFailure> {
         let command = self.lookup_command.clone();
-        let work = tokio::task::spawn_blocking(move || directory::look_up(uid, command.as_deref()));
-        let user = tokio::time::timeout(Duration::from_secs(10), work)
+        let users = self.users.clone();
+        let work = move |(): &mut ()| {
+            // Another request of the same user may have found out meanwhile.
+            let known = known_user(&users, uid);
+            known.map_or_else(
+                || {
+                    let user = directory::look_up(uid, command.as_deref())?;
+                    lock(&users).insert(uid, (Instant::now(), user.clone()));
+                    Ok(user)
+                },
+                Ok,
+            )
+        };
+        let who = Who {
+            uid,
+            trusted: uid == Uid(0),
+        };
+        let work = self.pools.directory.run(who, work);
+        tokio::time::timeout(Duration::from_secs(10), work)
             .await
             .map_err(|_| LookupFailure::Down)?
-            .map_err(|_| LookupFailure::Down)??;
-        lock(&self.users).insert(uid, (Instant::now(), user.clone()));
-        Ok(user)
+            .map_err(|_| LookupFailure::Down)?
+    }
+}
+
+/// A user that was looked up lately.
+fn known_user(users: &Mutex<BTreeMap<Uid, (Instant, User)>>, uid: Uid) -> Option<User> {
+    let users = lock(users);
+    let (at, user) = users.get(&uid)?;
+    (at.elapsed() < USER_TTL).then(|| user.clone())
+}
+
+fn script_of(job: JobRef, found: Option<(Uid, cosy_model::OsText)>, only: Option<Uid>) -> Reply {
+    match found {
+        Some((owner, script)) if only.is_none_or(|uid| uid == owner) => Reply::Script(script),
+        Some(_) | None => Reply::Refused(Refusal::new(
+            RefusalCode::NotFound,
+            format!("there is no job {job}"),
+        )),
+    }
+}
+
+/// How long a connection may be silent between two requests; one that stays with a job as long
+/// as it wants.
+fn silence(talk: &Conversation, asked: bool) -> Option<Duration> {
+    match (talk.stays_with_jobs(), asked) {
+        (true, _) => None,
+        (false, true) => Some(IDLE_TIME),
+        (false, false) => Some(FIRST_TIME),
+    }
+}
+
+/// Reads what is there. `between`: no frame has begun.
+async fn read(
+    stream: &mut UnixStream,
+    chunk: &mut [u8],
+    wait: Option<Duration>,
+    between: bool,
+) -> Result<Read, Refusal> {
+    let read = stream.read(chunk);
+    let read = match wait {
+        Some(wait) => tokio::time::timeout(wait, read).await,
+        None => Ok(read.await),
+    };
+    match read {
+        Ok(Ok(0) | Err(_)) => Ok(Read::Over),
+        Ok(Ok(n)) => Ok(Read::Some(n)),
+        Err(_) if between => Ok(Read::Over),
+        Err(_) => Err(Refusal::invalid("the request did not come to its end")),
+    }
+}
+
+/// Bytes that are kept free for an answer of that kind while it is made: as rows and as a
+/// frame. 0 for those that are short.
+fn room_for(request: &Request) -> u64 {
+    let page = 2 * limits::PAGE_BYTES as u64;
+    let whole = 2 * limits::REPLY_BYTES as u64;
+    match request {
+        Request::Jobs { filter, .. } | Request::History { filter, .. } => {
+            if filter.pages {
+                page
+            } else {
+                whole
+            }
+        }
+        Request::Steps { .. } => whole,
+        Request::Explain { .. }
+        | Request::Script { .. }
+        | Request::Queues
+        | Request::Nodes
+        | Request::Triggers
+        | Request::Events { .. }
+        | Request::Ledger { .. }
+        | Request::Quote { .. }
+        | Request::Reservations { .. }
+        | Request::PlanFlow { .. }
+        | Request::Flows { .. }
+        | Request::PlanChart { .. }
+        | Request::Accounts { .. } => page,
+        Request::Ping
+        | Request::Meter
+        | Request::Settings
+        | Request::Submit(_)
+        | Request::Allocate(_)
+        | Request::Attend { .. }
+        | Request::Finish { .. }
+        | Request::Entry { .. }
+        | Request::Cancel { .. }
+        | Request::Hold { .. }
+        | Request::Release { .. }
+        | Request::Requeue { .. }
+        | Request::Suspend { .. }
+        | Request::Resume { .. }
+        | Request::Notify { .. }
+        | Request::Top { .. }
+        | Request::Change { .. }
+        | Request::Wait { .. }
+        | Request::SetTrigger(_)
+        | Request::ClearTriggers { .. }
+        | Request::NodeControl { .. }
+        | Request::QueueControl { .. }
+        | Request::SetQueue { .. }
+        | Request::DeleteQueue { .. }
+        | Request::Reload
+        | Request::JoinToken { .. }
+        | Request::Reserve { .. }
+        | Request::Confirm { .. }
+        | Request::CancelReservation { .. }
+        | Request::ExtendReservation { .. }
+        | Request::ShortenReservation { .. }
+        | Request::ShareReservation { .. }
+        | Request::SubmitFlow { .. }
+        | Request::ConfirmFlow { .. }
+        | Request::CancelFlow { .. }
+        | Request::AccountControl { .. } => 0,
+    }
+}
+
+impl Encoded {
+    /// A refusal, which is short.
+    pub fn refused(refusal: Refusal) -> Self {
+        Self {
+            bytes: encode(Reply::Refused(refusal)),
+            share: None,
+        }
     }
 }
 
@@ -541,23 +818,45 @@ fn stopping() -> Reply {
     ))
 }
 
-async fn send(stream: &mut UnixStream, reply: Reply) -> std::io::Result<()> {
-    let bytes = encode(reply);
-    stream.write_all(&bytes).await
+/// Writes bytes to a peer that takes some of them at least every `patience`, and all of them at
+/// [`TAKE_RATE`].
+///
+/// # Errors
+/// The connection broke, or the peer is too slow.
+pub async fn send(
+    stream: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    patience: Duration,
+) -> std::io::Result<()> {
+    let slow = || std::io::Error::from(std::io::ErrorKind::TimedOut);
+    let seconds = u64::try_from(bytes.len() / TAKE_RATE).unwrap_or(0);
+    let until = tokio::time::Instant::now() + patience + Duration::from_secs(seconds);
+    let mut left = bytes;
+    while !left.is_empty() {
+        let next = until.min(tokio::time::Instant::now() + patience);
+        let written = tokio::time::timeout_at(next, stream.write(left)).await;
+        match written.map_err(|_| slow())?? {
+            0 => return Err(std::io::ErrorKind::WriteZero.into()),
+            n => left = &left[n..],
+        }
+    }
+    let next = tokio::time::Instant::now() + patience;
+    tokio::time::timeout_at(next, stream.flush())
+        .await
+        .map_err(|_| slow())?
 }
 
 /// The frame of an answer; an answer that is too large becomes a refusal.
 pub fn encode(reply: Reply) -> Vec<u8> {
-    /// Lists of millions of jobs are large; the peer is the user's own command.
-    const ANSWER_BYTES: usize = 1 << 30;
-    match frame::encode(&Answer::new(reply), ANSWER_BYTES) {
+    match frame::encode(&Answer::new(reply), limits::REPLY_BYTES) {
         Ok(bytes) => bytes,
         Err(e) => {
             let refusal = Refusal::new(
                 RefusalCode::TooMany,
-                format!("the answer is too large: {e}"),
+                format!("the answer is too large ({e}): ask for less at once"),
             );
-            frame::encode(&Answer::new(Reply::Refused(refusal)), ANSWER_BYTES).unwrap_or_default()
+            let answer = Answer::new(Reply::Refused(refusal));
+            frame::encode(&answer, limits::REPLY_BYTES).unwrap_or_default()
         }
     }
 }

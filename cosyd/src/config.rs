@@ -38,6 +38,8 @@ pub struct DaemonConfig {
     pub lookup_command: Option<Vec<String>>,
     /// Program that sends mail: called with recipient and subject.
     pub mail_command: Option<Vec<String>>,
+    /// Most connections of one user to the local socket.
+    pub connections_per_user: u64,
 }
 
 /// Everything in the file.
@@ -94,6 +96,7 @@ struct Controller {
     listen: Option<Spanned<String>>,
     key: Option<PathBuf>,
     log: Option<String>,
+    connections_per_user: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -775,7 +778,18 @@ fn daemon(check: &mut Check<'_>, table: Controller, policy: Policy, users: Users
             check.fault(0, format!("{name} must start with a whole path"));
         }
     }
+    let connections_per_user = match &table.connections_per_user {
+        Some(n) if !(1..=limits::CONNECTIONS_PER_USER).contains(n.get_ref()) => {
+            let most = limits::CONNECTIONS_PER_USER;
+            let what = format!("connections_per_user must be between 1 and {most}");
+            check.fault(n.span().start, what);
+            1
+        }
+        Some(n) => *n.get_ref(),
+        None => 256,
+    };
     DaemonConfig {
+        connections_per_user,
         key: table
             .key
             .unwrap_or_else(|| table.state_dir.join("cosyd.key")),

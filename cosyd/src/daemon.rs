@@ -1,12 +1,13 @@
 //! Putting the daemon together, and taking it apart again.
 
-use crate::clients::{self, Desk};
+use crate::clients::{self, Budgets, Desk, Pools};
 use crate::clock;
 use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
 use crate::links::{self, Switchboard};
-use crate::outside::{Outside, Workers};
+use crate::meter::Meter;
+use crate::outside::{self, Outside, Workers};
 use crate::store::Store;
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Controller, Event};
@@ -14,6 +15,7 @@ use cosy_model::Time;
 use cosy_proto::keys::KeyPair;
 use cosy_proto::tls;
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -28,10 +30,12 @@ use tokio_rustls::TlsAcceptor;
 
 /// Events that may wait for the core thread.
 const MAILBOX: usize = 4096;
+/// File descriptors that are asked for: for nodes, commands and files.
+const FILES: u64 = 65_536;
 /// A predecessor that is on its way out is waited for.
 const LOCK_TIME: Duration = Duration::from_secs(3);
-/// Threads for look-ups, plans and queries of history.
-const BLOCKING_THREADS: usize = 16;
+/// Threads of the event loop's own for what may block; whatever does has threads of its own.
+const BLOCKING_THREADS: usize = 2;
 
 /// The command line.
 #[derive(Clone, Debug)]
@@ -120,7 +124,10 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         cluster: cluster.clone(),
         workers: Workers::start(&core)?,
         runtime: tokio::runtime::Handle::current(),
+        resolver: outside::start_resolver()?,
+        post: outside::start_post()?,
     };
+    let meter = Arc::new(Meter::default());
     let engine = engine::start(Parts {
         store,
         database: database.clone(),
@@ -131,6 +138,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         key: KeyPair::from_pkcs8(key.pkcs8())?,
         inputs,
         wakeup,
+        meter: meter.clone(),
     })?;
     let desk = Arc::new(Desk {
         core: core.clone(),
@@ -139,9 +147,10 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         lookup_command: daemon.lookup_command.clone(),
         database,
         public_key: key.public(),
-        users: Mutex::default(),
-        connections: Mutex::default(),
-        readers: Mutex::default(),
+        users: Arc::default(),
+        budgets: Budgets::new(daemon.connections_per_user, allowed_files()),
+        pools: Pools::start()?,
+        meter,
     });
     let listener = listen_for_nodes(&daemon).await?;
     write_address(&daemon.state_dir, &listener)?;
@@ -282,6 +291,16 @@ async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<Time>) {
                 }
             }
         }
+    }
+}
+
+/// File descriptors that this process may have: all that the system allows it.
+fn allowed_files() -> u64 {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    let wanted = hard.clamp(soft, FILES.max(soft));
+    match setrlimit(Resource::RLIMIT_NOFILE, wanted, hard) {
+        Ok(()) => wanted,
+        Err(_) => soft,
     }
 }
 

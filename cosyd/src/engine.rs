@@ -15,19 +15,21 @@
 
 use crate::clock;
 use crate::hub::Hub;
+use crate::meter::Meter;
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder};
-use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
+use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time, Uid};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
 
 /// Most events in one turn.
@@ -137,6 +139,8 @@ pub struct Parts {
     pub inputs: (mpsc::Sender<Input>, mpsc::Receiver<Input>),
     /// Tells when the controller wants to be woken.
     pub wakeup: watch::Sender<Time>,
+    /// How long things take.
+    pub meter: Arc<Meter>,
 }
 
 /// Starts the two threads.
@@ -166,6 +170,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         failure,
         writer: to_writer,
         wakeup: parts.wakeup,
+        meter: parts.meter,
     };
     let writer = std::thread::Builder::new()
         .name("writer".into())
@@ -188,12 +193,46 @@ struct Core {
     failure: Failure,
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Time>,
+    meter: Arc<Meter>,
+}
+
+/// What the core does next.
+enum Next {
+    /// Something has happened.
+    Input(Input),
+    /// Nothing has, but there is a piece of something longer to do.
+    Piece,
+    /// There is nobody any more who could tell.
+    Over,
 }
 
 impl Core {
+    fn next(&mut self) -> Next {
+        if !self.controller.is_listing() {
+            return self.inbox.blocking_recv().map_or(Next::Over, Next::Input);
+        }
+        match self.inbox.try_recv() {
+            Ok(input) => Next::Input(input),
+            Err(TryRecvError::Empty) => Next::Piece,
+            Err(TryRecvError::Disconnected) => Next::Over,
+        }
+    }
+
+    /// Has the controller take an event, and says how long it took.
+    fn take(&mut self, now: Time, event: Event) {
+        let (kind, uid) = kind_of(&event);
+        let begun = Instant::now();
+        self.controller.handle(now, event);
+        self.meter.turn(kind, uid, begun.elapsed());
+    }
+
     fn run(mut self) {
-        while let Some(first) = self.inbox.blocking_recv() {
-            let mut next = Some(first);
+        loop {
+            let mut next = match self.next() {
+                Next::Input(input) => Some(input),
+                Next::Piece => None,
+                Next::Over => return,
+            };
             let mut stop = false;
             let mut taken = 0;
             if let Some(why) = self.failure.of(self.generation) {
@@ -202,7 +241,7 @@ impl Core {
             let now = clock::now();
             while let Some(input) = next {
                 match input {
-                    Input::Event(event) => self.controller.handle(now, *event),
+                    Input::Event(event) => self.take(now, *event),
                     Input::Wake => {}
                     Input::Stop => stop = true,
                 }
@@ -222,7 +261,9 @@ impl Core {
 
     fn hand_out(&mut self) {
         let now = clock::now();
+        let begun = Instant::now();
         let batch = self.controller.settle(now);
+        self.meter.turn("end of turn", None, begun.elapsed());
         let _ = self.wakeup.send(self.controller.next_wakeup(now));
         if !batch.is_empty() {
             let generation = self.generation;
@@ -282,6 +323,26 @@ impl Core {
         if dropped > 0 {
             tracing::debug!("{dropped} inputs refused while nothing can be made durable");
         }
+    }
+}
+
+/// What an event is counted as, and whose it is.
+fn kind_of(event: &Event) -> (&'static str, Option<Uid>) {
+    match event {
+        Event::Asked {
+            caller, request, ..
+        } => (request.kind(), Some(caller.user.uid)),
+        Event::ClientGone(_) | Event::ClientLost(_) => ("end of a command", None),
+        Event::LinkOpened { .. } => ("node connected", None),
+        Event::LinkReported { .. } => ("report of a node", None),
+        Event::LinkClosed(_) => ("node disconnected", None),
+        Event::UserResolved { .. } => ("user looked up", None),
+        Event::Planned { .. } => ("plan", None),
+        Event::Appraised { .. } => ("appraisal", None),
+        Event::FlowPlanned { .. } => ("plan of a workflow", None),
+        Event::Reconfigured(_) => ("configuration", None),
+        Event::BecameDurable => ("piece of a cancellation", None),
+        Event::Ticked => ("tick", None),
     }
 }
 

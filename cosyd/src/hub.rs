@@ -1,26 +1,59 @@
 //! Where answers and orders go: the connections that are open now, by number.
 //!
+//! What goes to a node daemon and is not taken yet is counted; one that takes nothing is hung
+//! up on.
+//!
 //! Filled by the tasks that hold the connections, used by the writer thread once a
 //! batch is durable. Locks are held for a look-up only.
 
+use crate::budget::Share;
 use cosy_control::{ClientId, LinkAnswer, LinkId};
 use cosy_model::api::Reply;
 use cosy_model::node::NodeOrder;
 use cosy_proto::frame;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::{mpsc, oneshot};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Bytes for one node daemon that it has not taken yet.
+const LINK_BYTES: usize = 256 << 20;
 
 /// What goes to the task that holds a node daemon's connection.
 #[derive(Debug)]
 pub enum ToLink {
     /// The answer to its first word.
     Answer(LinkAnswer),
-    /// A whole frame.
-    Frame(Vec<u8>),
+    /// A whole frame, and what it is counted as until it is taken.
+    Frame(Vec<u8>, Option<Share>),
     /// Hang up.
     Close,
+}
+
+/// The way to the task that holds a node daemon's connection.
+#[derive(Debug)]
+struct Line {
+    sender: mpsc::UnboundedSender<ToLink>,
+    backlog: Arc<Backlog>,
+}
+
+/// What waits on that way.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    bytes: AtomicUsize,
+    cut: Notify,
+}
+
+impl Backlog {
+    /// So many bytes were taken.
+    pub fn taken(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns when too much waits.
+    pub async fn cut(&self) {
+        self.cut.notified().await;
+    }
 }
 
 /// Open connections.
@@ -28,7 +61,7 @@ pub enum ToLink {
 pub struct Hub {
     next: AtomicU64,
     clients: Mutex<BTreeMap<ClientId, oneshot::Sender<Reply>>>,
-    links: Mutex<BTreeMap<LinkId, mpsc::UnboundedSender<ToLink>>>,
+    links: Mutex<BTreeMap<LinkId, Line>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -69,25 +102,30 @@ impl Hub {
     }
 
     /// A new node connection.
-    pub fn open_link(&self) -> (LinkId, mpsc::UnboundedReceiver<ToLink>) {
+    pub fn open_link(&self) -> (LinkId, mpsc::UnboundedReceiver<ToLink>, Arc<Backlog>) {
         let id = LinkId(self.number());
         let (sender, receiver) = mpsc::unbounded_channel();
-        lock(&self.links).insert(id, sender);
-        (id, receiver)
+        let backlog = Arc::new(Backlog::default());
+        let line = Line {
+            sender,
+            backlog: backlog.clone(),
+        };
+        lock(&self.links).insert(id, line);
+        (id, receiver, backlog)
     }
 
     /// The connection has ended.
     pub fn close_link(&self, link: LinkId) {
-        let sender = lock(&self.links).remove(&link);
-        if let Some(sender) = sender {
-            let _ = sender.send(ToLink::Close);
+        let line = lock(&self.links).remove(&link);
+        if let Some(line) = line {
+            let _ = line.sender.send(ToLink::Close);
         }
     }
 
     /// Hangs up on every node; they come again.
     pub fn close_all_links(&self) {
-        for (_, sender) in std::mem::take(&mut *lock(&self.links)) {
-            let _ = sender.send(ToLink::Close);
+        for (_, line) in std::mem::take(&mut *lock(&self.links)) {
+            let _ = line.sender.send(ToLink::Close);
         }
     }
 
@@ -98,15 +136,64 @@ impl Hub {
 
     /// Sends an order.
     pub fn order(&self, link: LinkId, order: &NodeOrder) {
+        self.order_counted(link, order, None);
+    }
+
+    /// Sends an order that is counted as something until the node daemon has taken it.
+    pub fn order_counted(&self, link: LinkId, order: &NodeOrder, share: Option<Share>) {
         match frame::encode(order, cosy_model::limits::FRAME_BYTES) {
-            Ok(bytes) => self.to_link(link, ToLink::Frame(bytes)),
+            Ok(bytes) => self.to_link(link, ToLink::Frame(bytes, share)),
             Err(e) => tracing::error!("an order is too large to send: {e}"),
         }
     }
 
     fn to_link(&self, link: LinkId, message: ToLink) {
-        if let Some(sender) = lock(&self.links).get(&link) {
-            let _ = sender.send(message);
+        let mut links = lock(&self.links);
+        let Some(line) = links.get(&link) else { return };
+        let bytes = match &message {
+            ToLink::Frame(frame, _) => frame.len(),
+            ToLink::Answer(_) | ToLink::Close => 0,
+        };
+        let waiting = line.backlog.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let _ = line.sender.send(message);
+        if waiting > LINK_BYTES {
+            tracing::warn!("a node does not take {waiting} bytes of orders: it is hung up on");
+            line.backlog.cut.notify_one();
+            links.remove(&link);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::OsText;
+
+    #[test]
+    fn a_node_that_takes_nothing_is_hung_up_on() {
+        let hub = Hub::default();
+        let (link, mut orders, backlog) = hub.open_link();
+        let order = NodeOrder::RelayReply {
+            connection: 1,
+            frame: OsText(vec![0; 15 << 20]),
+        };
+        for _ in 0..17 {
+            hub.order(link, &order);
+        }
+        // It takes some: more may follow.
+        for _ in 0..2 {
+            let Ok(ToLink::Frame(frame, _)) = orders.try_recv() else {
+                panic!("an order");
+            };
+            backlog.taken(frame.len());
+        }
+        hub.order(link, &order);
+        let mut sent = 16;
+        while lock(&hub.links).contains_key(&link) {
+            hub.order(link, &order);
+            sent += 1;
+            assert!(sent < 20);
+        }
+        assert_eq!(sent, 18);
     }
 }

@@ -5,14 +5,19 @@
 //! batches the writer thread makes durable ([`store`]) before their effects leave.
 
 pub mod attendance;
+pub mod budget;
 pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod directory;
 pub mod engine;
+pub mod gate;
 pub mod hub;
 pub mod ledger;
 pub mod links;
+pub mod meter;
 pub mod outside;
+pub mod pool;
+pub mod reads;
 pub mod store;

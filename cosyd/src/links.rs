@@ -1,34 +1,40 @@
 //! Node daemons: TLS with pinned raw keys, first words, reports and orders.
+//!
+//! Until the controller has said that a key belongs to the cluster, a connection has one of the
+//! few places of the [`Gate`].
 
 use crate::attendance::Conversation;
-use crate::clients::{self, Desk};
+use crate::budget::{Share, Who};
+use crate::clients::{self, Desk, Encoded};
 use crate::engine::Input;
-use crate::hub::{Hub, ToLink};
+use crate::gate::{Full, Gate, Place};
+use crate::hub::{Backlog, Hub, ToLink};
 use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
-use cosy_model::api::Reply;
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
-use cosy_proto::client::Ask;
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::sha256_hex;
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// Handshake and first word must be over after so long.
 const HELLO_TIME: Duration = Duration::from_secs(10);
-/// Handshakes under way at once.
-const HANDSHAKES: usize = 256;
+/// Between two looks for a place at the gate.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A node daemon that takes nothing for so long is hung up on.
+const TAKE_TIME: Duration = Duration::from_secs(30);
 /// Longest answer that is passed on to a command on a node's host, in bytes.
 const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
 /// Commands on one daemon's host that talk with the controller at once.
@@ -50,29 +56,32 @@ pub struct Switchboard {
 
 /// Takes node daemons until the listener fails.
 pub async fn serve(listener: TcpListener, acceptor: TlsAcceptor, board: Arc<Switchboard>) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    let gate = Arc::new(Gate::default());
     loop {
-        let Ok(permit) = handshakes.clone().acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
             Ok((stream, from)) => {
+                let Some(place) = place(&gate, from.ip()).await else {
+                    tracing::debug!("{from}: too many connections from there");
+                    continue;
+                };
                 let (acceptor, board) = (acceptor.clone(), board.clone());
-                tokio::spawn(async move {
-                    let greeting = greet(stream, from.ip(), acceptor);
-                    let shaken = tokio::time::timeout(HELLO_TIME, greeting).await;
-                    drop(permit);
-                    match shaken {
-                        Ok(Ok(greeted)) => board.talk(greeted).await,
-                        Ok(Err(e)) => tracing::debug!("{from}: {e}"),
-                        Err(_) => tracing::debug!("{from}: no handshake in time"),
-                    }
-                });
+                tokio::spawn(board.meet(stream, from.ip(), acceptor, place));
             }
             Err(e) => {
                 tracing::warn!("a node could not connect: {e}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
+        }
+    }
+}
+
+/// A place at the gate, waited for; `None` when the address has too many already.
+async fn place(gate: &Arc<Gate>, address: IpAddr) -> Option<Place> {
+    loop {
+        match gate.enter(address, Instant::now()) {
+            Ok(place) => return Some(place),
+            Err(Full::Address) => return None,
+            Err(Full::All) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
@@ -116,7 +125,27 @@ async fn greet(
 }
 
 impl Switchboard {
-    async fn talk(&self, greeted: Greeted) {
+    /// From the handshake to the end of the connection.
+    async fn meet(
+        self: Arc<Self>,
+        stream: TcpStream,
+        address: IpAddr,
+        acceptor: TlsAcceptor,
+        mut place: Place,
+    ) {
+        let greeting = greet(stream, address, acceptor);
+        let shaken = tokio::select! {
+            shaken = tokio::time::timeout(HELLO_TIME, greeting) => shaken,
+            () = place.cut() => return,
+        };
+        match shaken {
+            Ok(Ok(greeted)) => self.talk(greeted, &mut place).await,
+            Ok(Err(e)) => tracing::debug!("{address}: {e}"),
+            Err(_) => tracing::debug!("{address}: no handshake in time"),
+        }
+    }
+
+    async fn talk(&self, greeted: Greeted, place: &mut Place) {
         let (version, hello) = match greeted.hello {
             Hello::Node { version } => (version, LinkHello::Node),
             Hello::Join {
@@ -137,8 +166,8 @@ impl Switchboard {
             let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
             return;
         }
-        let (link, mut orders) = self.hub.open_link();
-        let peer = greeted.peer;
+        let (link, mut orders, backlog) = self.hub.open_link();
+        let peer = greeted.peer.clone();
         let address = Some(greeted.address.to_canonical());
         let event = Event::LinkOpened {
             link,
@@ -147,7 +176,9 @@ impl Switchboard {
             hello,
         };
         if self.core.send(Input::Event(Box::new(event))).await.is_ok() {
-            self.after_hello(link, reader, writer, greeted.decoder, &mut orders)
+            let ends = (reader, writer);
+            let key = (place, greeted.peer.as_str());
+            self.after_hello(link, key, ends, greeted.decoder, (&mut orders, &backlog))
                 .await;
         }
         self.hub.close_link(link);
@@ -160,12 +191,16 @@ impl Switchboard {
     async fn after_hello(
         &self,
         link: LinkId,
-        reader: ReadHalf<TlsStream<TcpStream>>,
-        mut writer: WriteHalf<TlsStream<TcpStream>>,
+        (place, key): (&mut Place, &str),
+        (reader, mut writer): Ends,
         decoder: Decoder,
-        orders: &mut mpsc::UnboundedReceiver<ToLink>,
+        (orders, backlog): (&mut mpsc::UnboundedReceiver<ToLink>, &Backlog),
     ) {
-        let reply = match orders.recv().await {
+        let first = tokio::select! {
+            first = orders.recv() => first,
+            () = place.cut() => return,
+        };
+        let reply = match first {
             Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::Welcome {
                 version: cosy_proto::PROTOCOL,
             },
@@ -176,20 +211,24 @@ impl Switchboard {
                 tracing::warn!("a node was refused: {reason}");
                 HelloReply::Refused { reason }
             }
-            Some(ToLink::Frame(_) | ToLink::Close) | None => return,
+            Some(ToLink::Frame(..) | ToLink::Close) | None => return,
         };
         let goes_on = matches!(reply, HelloReply::Welcome { .. });
-        if say(&mut writer, &reply).await.is_err() || !goes_on {
-            let _ = writer.shutdown().await;
+        let said = tokio::time::timeout(HELLO_TIME, say(&mut writer, &reply)).await;
+        if !matches!(said, Ok(Ok(()))) || !goes_on {
+            let _ = tokio::time::timeout(HELLO_TIME, writer.shutdown()).await;
             return;
         }
+        place.known(key);
         let mut relayed = Relayed::default();
         tokio::select! {
             () = self.listen(link, reader, decoder, &mut relayed) => {}
-            () = send_orders(&mut writer, orders) => {}
+            () = send_orders(&mut writer, orders, backlog) => {}
+            () = place.cut() => {}
+            () = backlog.cut() => {}
         }
         relayed.break_off();
-        let _ = writer.shutdown().await;
+        let _ = tokio::time::timeout(HELLO_TIME, writer.shutdown()).await;
     }
 
     /// Reports, until the link ends.
@@ -247,55 +286,85 @@ impl Switchboard {
     /// A command on that node's host asks; who it is, is what that host's kernel says.
     fn relay(&self, connection: u64, from: (Uid, Gid, Via), body: OsText, relayed: &mut Relayed) {
         let (desk, hub, link) = (self.desk.clone(), self.hub.clone(), from.2.link);
-        let Some(command) = relayed.of(connection) else {
-            let refusal = Refusal::new(
-                RefusalCode::TooMany,
-                format!("{RELAYED} commands of that host talk with the controller already"),
-            );
-            let frame = OsText(clients::encode(Reply::Refused(refusal)).split_off(frame::HEADER));
-            return hub.order(link, &NodeOrder::RelayReply { connection, frame });
+        // What a node says of who asks is not enough for what is kept for administrators.
+        let who = Who {
+            uid: from.0,
+            trusted: false,
+        };
+        let command = match relayed.of(connection, || desk.budgets.relayed.try_take(who, 1)) {
+            Ok(command) => command,
+            Err(refusal) => return reply_to(&hub, link, connection, Encoded::refused(refusal)),
         };
         let talk = command.talk.clone();
         while command.questions.try_join_next().is_some() {}
         command.questions.spawn(async move {
-            let reply = match frame::decode::<Ask>(&body.0) {
-                Ok(ask) => {
+            let answer = match desk.decode(who, &body.0).await {
+                Ok((ask, _request)) => {
+                    drop(body);
                     let (uid, gid, via) = from;
                     let caller = desk.caller(uid, gid, Some(via)).await;
-                    desk.answer(&talk, caller, ask).await
+                    desk.answer_whole(&talk, caller, ask).await
                 }
-                Err(e) => Reply::Refused(Refusal::invalid(e.to_string())),
+                Err(refusal) => Encoded::refused(refusal),
             };
-            let mut frame = clients::encode(reply);
-            if frame.len() > RELAYED_BYTES {
-                frame = clients::encode(Reply::Refused(Refusal::new(
-                    RefusalCode::TooMany,
-                    "the answer is too long to be passed on: ask for less, or ask on the controller's host",
-                )));
-            }
-            // The body alone: the link has frames of its own.
-            let frame = OsText(frame.split_off(frame::HEADER));
-            hub.order(link, &NodeOrder::RelayReply { connection, frame });
+            reply_to(&hub, link, connection, answer);
         });
     }
 }
+
+/// Sends an answer on to the command.
+fn reply_to(hub: &Hub, link: LinkId, connection: u64, mut answer: Encoded) {
+    if answer.bytes.len() > RELAYED_BYTES {
+        answer = Encoded::refused(Refusal::new(
+            RefusalCode::TooMany,
+            "the answer is too long to be passed on: ask for less, or ask on the controller's host",
+        ));
+    }
+    // The body alone: the link has frames of its own.
+    let frame = OsText(answer.bytes.split_off(frame::HEADER));
+    let order = NodeOrder::RelayReply { connection, frame };
+    hub.order_counted(link, &order, answer.share);
+}
+
+/// Both ends of a connection.
+type Ends = (
+    ReadHalf<TlsStream<TcpStream>>,
+    WriteHalf<TlsStream<TcpStream>>,
+);
 
 /// The commands whose words come over one link, by connection.
 #[derive(Default)]
 struct Relayed(HashMap<u64, Command>);
 
-#[derive(Default)]
 struct Command {
     talk: Arc<Conversation>,
     /// Questions that are not answered yet; they end with the command.
     questions: JoinSet<()>,
+    /// Its place among the connections of its user.
+    _place: Share,
 }
 
 impl Relayed {
-    /// `None` when there are too many.
-    fn of(&mut self, connection: u64) -> Option<&mut Command> {
-        let room = self.0.len() < RELAYED || self.0.contains_key(&connection);
-        room.then(|| self.0.entry(connection).or_default())
+    /// A new one gets a `place`; a refusal when there are too many.
+    fn of(
+        &mut self,
+        connection: u64,
+        place: impl FnOnce() -> Result<Share, Refusal>,
+    ) -> Result<&mut Command, Refusal> {
+        if self.0.len() >= RELAYED && !self.0.contains_key(&connection) {
+            return Err(Refusal::new(
+                RefusalCode::TooMany,
+                format!("{RELAYED} commands of that host talk with the controller already"),
+            ));
+        }
+        match self.0.entry(connection) {
+            Entry::Occupied(command) => Ok(command.into_mut()),
+            Entry::Vacant(free) => Ok(free.insert(Command {
+                talk: Arc::default(),
+                questions: JoinSet::new(),
+                _place: place()?,
+            })),
+        }
     }
 
     fn close(&mut self, connection: u64) {
@@ -315,18 +384,23 @@ async fn say(writer: &mut (impl AsyncWrite + Unpin), reply: &HelloReply) -> anyh
     Ok(())
 }
 
-/// Orders, as many in one write as wait, until the link is closed from this side.
+/// Orders, as many in one write as wait, until the link is closed from this side or nothing is
+/// taken any more.
 async fn send_orders(
     writer: &mut (impl AsyncWrite + Unpin),
     orders: &mut mpsc::UnboundedReceiver<ToLink>,
+    backlog: &Backlog,
 ) {
     while let Some(first) = orders.recv().await {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut shares) = (Vec::new(), Vec::new());
         let mut next = Some(first);
         let mut close = false;
         while let Some(message) = next {
             match message {
-                ToLink::Frame(frame) => bytes.extend(frame),
+                ToLink::Frame(frame, share) => {
+                    bytes.extend(frame);
+                    shares.extend(share);
+                }
                 ToLink::Answer(_) => {}
                 ToLink::Close => close = true,
             }
@@ -336,11 +410,11 @@ async fn send_orders(
                 None
             };
         }
-        let sent = async {
-            writer.write_all(&bytes).await?;
-            writer.flush().await
-        };
-        if sent.await.is_err() || close {
+        if let Err(e) = clients::send(writer, &bytes, TAKE_TIME).await {
+            return tracing::info!("a node takes no orders any more: {e}");
+        }
+        backlog.taken(bytes.len());
+        if close {
             return;
         }
     }

@@ -1,21 +1,26 @@
 //! Effects that take their time: looking users up, planning, appraising reservations, mail,
-//! reading the configuration again. Each has a thread or task of its own and comes back as
-//! an event.
+//! reading the configuration again. Each has threads or a task of its own and comes back as
+//! an event; none of them waits for another.
 
+use crate::budget::Who;
 use crate::config::{self, DaemonConfig};
 use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
-use cosy_control::{ClusterConfig, Effect, Event};
+use crate::pool::{Bounds, Pool};
+use cosy_control::{ClusterConfig, Effect, Event, LookupFailure};
 use cosy_model::api::Reply;
-use cosy_model::{JobId, Refusal, Time};
+use cosy_model::{JobId, Refusal, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use cosy_sched::workflow::live::{LiveError, LiveFlow};
+use rustix::process::Pid;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Work for a thread of its own.
@@ -118,8 +123,45 @@ pub struct Outside {
     pub cluster: Arc<Mutex<ClusterConfig>>,
     /// Compute plans and prices.
     pub workers: Workers,
-    /// Where blocking work runs.
+    /// Where results wait for room in the core's mailbox.
     pub runtime: tokio::runtime::Handle,
+    /// Looks up those whose jobs are to start.
+    pub resolver: Pool<()>,
+    /// Sends mail.
+    pub post: Pool<()>,
+}
+
+/// A mail must be on its way after so long.
+const MAIL_TIME: Duration = Duration::from_secs(30);
+/// How often a mail command is looked at that runs.
+const MAIL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Threads that look users up for the core.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_resolver() -> std::io::Result<Pool<()>> {
+    let bounds = Bounds {
+        threads: 4,
+        per_user: 1,
+        waiting_per_user: 2,
+        waiting: 100_000,
+    };
+    Pool::start("look-ups for jobs", bounds)
+}
+
+/// Threads that send mail. What comes beyond the line is not sent.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_post() -> std::io::Result<Pool<()>> {
+    let bounds = Bounds {
+        threads: 3,
+        per_user: 2,
+        waiting_per_user: 10_000,
+        waiting: 10_000,
+    };
+    Pool::start("mails", bounds)
 }
 
 impl Outside {
@@ -129,11 +171,16 @@ impl Outside {
             Effect::ResolveUser(uid) => {
                 let core = self.core.clone();
                 let command = self.daemon.lookup_command.clone();
-                self.runtime.spawn_blocking(move || {
+                let look_up = move |(): &mut ()| {
                     let result = directory::look_up(uid, command.as_deref());
                     let event = Event::UserResolved { uid, result };
                     let _ = core.blocking_send(Input::Event(Box::new(event)));
-                });
+                };
+                if self.resolver.submit(ordinary(uid), look_up).is_err() {
+                    // It is asked for again.
+                    let result = Err(LookupFailure::Down);
+                    self.tell(Event::UserResolved { uid, result });
+                }
             }
             Effect::TellDurable => self.tell(Event::BecameDurable),
             Effect::Plan {
@@ -205,23 +252,57 @@ impl Outside {
         let Some(command) = self.daemon.mail_command.clone() else {
             return;
         };
-        self.runtime.spawn_blocking(move || {
-            let Some((program, args)) = command.split_first() else {
-                return;
-            };
-            let status = Command::new(program)
-                .args(args)
-                .args([&to, &subject])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .status();
-            match status {
-                Ok(status) if status.success() => {}
-                Ok(status) => tracing::warn!("mail to {to}: {program} ended with {status}"),
-                Err(e) => tracing::warn!("mail to {to}: {program}: {e}"),
-            }
-        });
+        let told = to.clone();
+        let work = move |(): &mut ()| match send_mail(&command, &to, &subject, MAIL_TIME) {
+            Ok(()) => {}
+            Err(why) => tracing::warn!("mail to {to}: {why}"),
+        };
+        if let Err(refusal) = self.post.submit(ordinary(Uid(u32::MAX)), work) {
+            tracing::warn!("mail to {told} is not sent: {refusal}");
+        }
     }
+}
+
+fn ordinary(uid: Uid) -> Who {
+    Who {
+        uid,
+        trusted: false,
+    }
+}
+
+/// Runs the mail command; one that does not end is ended.
+fn send_mail(command: &[String], to: &str, subject: &str, time: Duration) -> Result<(), String> {
+    let Some((program, args)) = command.split_first() else {
+        return Ok(());
+    };
+    let mut child = Command::new(program)
+        .args(args)
+        .args([to, subject])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|e| format!("{program}: {e}"))?;
+    let until = Instant::now() + time;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("{program} ended with {status}")),
+            Ok(None) if Instant::now() < until => std::thread::sleep(MAIL_PAUSE),
+            Ok(None) => break,
+            Err(e) => return Err(format!("{program}: {e}")),
+        }
+    }
+    // What it has started, too.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    Err(format!(
+        "{program} had not ended after {} s and was ended",
+        time.as_secs()
+    ))
 }
 
 fn planning(plan: u64, scheduler: Box<Scheduler>, only: Option<JobId>, most: usize) -> Work {
@@ -313,6 +394,21 @@ mod tests {
         };
         assert!(matches!(next(), Event::Planned { plan: 7, .. }));
         assert!(matches!(next(), Event::Ticked));
+    }
+
+    #[test]
+    fn a_mail_command_that_hangs_is_ended() {
+        let sleep: Vec<String> = ["/bin/sh", "-c", "sleep 1000 & wait"]
+            .map(str::to_owned)
+            .into();
+        let why = send_mail(&sleep, "ann", "x", Duration::from_millis(10)).unwrap_err();
+        assert!(why.contains("was ended"), "{why}");
+        let fine = ["/bin/sh", "-c", "test $0-$1 = ann-x"].map(str::to_owned);
+        assert_eq!(
+            send_mail(&fine, "ann", "x", Duration::from_secs(60)),
+            Ok(())
+        );
+        assert!(send_mail(&fine, "bob", "x", Duration::from_secs(60)).is_err());
     }
 
     #[test]

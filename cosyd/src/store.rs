@@ -7,6 +7,7 @@
 
 pub mod bookings;
 mod flows;
+pub mod history;
 mod queues;
 mod steps;
 #[cfg(test)]
@@ -14,8 +15,8 @@ mod tests;
 mod triggers;
 
 use cosy_control::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
-use cosy_model::api::{HistoryEvent, JobFilter, JobRef};
-use cosy_model::{JobId, JobState, OsText, QueueState, Time, Uid, limits};
+use cosy_model::api::{HistoryEvent, JobRef};
+use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Serialize, de::DeserializeOwned};
@@ -364,81 +365,28 @@ impl Store {
         }
     }
 
-    /// Jobs that have started or ended, the latest last.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn history(
-        &self,
-        filter: &JobFilter,
-        only: Option<Uid>,
-    ) -> Result<Vec<(JobRow, SubmissionRow)>, StoreError> {
-        let mut query = Query::default();
-        query.ids(&filter.ids);
-        query.users(&filter.users);
-        query.one_of("s.queue", &filter.queues);
-        query.one_of("s.name", &filter.names);
-        query.one_of("s.account", &filter.accounts);
-        let words: Vec<String> = filter
-            .states
-            .iter()
-            .map(|s: &JobState| s.word().to_owned())
-            .collect();
-        query.one_of("j.state", &words);
-        query.only(only);
-        if let Some(since) = filter.since {
-            query.and("(j.ended IS NULL OR j.ended >= ?)", [Value::from(since.0)]);
-        }
-        if let Some(until) = filter.until {
-            query.and("COALESCE(j.start, s.submit) < ?", [Value::from(until.0)]);
-        }
-        let most = filter.most.map_or(limits::HISTORY_ROWS, |n| n as usize);
-        let text = format!(
-            "SELECT j.row, s.row FROM jobs j JOIN submissions s ON s.base = j.base
-             WHERE 1 {} ORDER BY j.id DESC LIMIT {}",
-            query.text,
-            most.min(limits::HISTORY_ROWS)
-        );
-        let blobs: Vec<(Vec<u8>, Vec<u8>)> = self.sql(|c| {
-            c.prepare(&text)?
-                .query_map(rusqlite::params_from_iter(query.values), |r| {
-                    Ok((r.get(0)?, r.get(1)?))
-                })?
-                .collect()
-        })?;
-        let mut rows = Vec::with_capacity(blobs.len());
-        for (job, submission) in blobs.into_iter().rev() {
-            rows.push((decode("jobs", &job)?, decode("submissions", &submission)?));
-        }
-        // Tasks of an array in the order of their indices, whatever their ids.
-        rows.sort_by_key(|(job, _): &(JobRow, SubmissionRow)| (job.base, job.index));
-        if !filter.ids.is_empty() {
-            rows.retain(|(job, _): &(JobRow, SubmissionRow)| named(job, &filter.ids));
-        }
-        if !filter.nodes.is_empty() {
-            rows.retain(|(job, _): &(JobRow, SubmissionRow)| ran_on(job, &filter.nodes));
-        }
-        Ok(rows)
-    }
-
-    /// Events after a number, oldest first.
+    /// Events after a number, oldest first: at most so many, and no more than a page of them.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn events(&self, after: u64, most: u32) -> Result<Vec<HistoryEvent>, StoreError> {
+        let event = |r: &rusqlite::Row<'_>| {
+            Ok(HistoryEvent {
+                seq: r.get(0)?,
+                at: Time(r.get(1)?),
+                what: r.get(2)?,
+                who: r.get(3)?,
+                object: r.get(4)?,
+                detail: r.get(5)?,
+            })
+        };
+        let bytes = |e: &HistoryEvent| {
+            EVENT_BYTES + e.what.len() + e.who.len() + e.object.len() + e.detail.len()
+        };
         self.sql(|c| {
-            c.prepare_cached("SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?
-                .query_map(params![after, most.min(100_000)], |r| {
-                    Ok(HistoryEvent {
-                        seq: r.get(0)?,
-                        at: Time(r.get(1)?),
-                        what: r.get(2)?,
-                        who: r.get(3)?,
-                        object: r.get(4)?,
-                        detail: r.get(5)?,
-                    })
-                })?
-                .collect()
+            let mut query = c.prepare_cached("SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
+            let rows = query.query_map(params![after, most.min(limits::EVENT_ROWS)], event)?;
+            page_of(rows, bytes)
         })
     }
 
@@ -502,18 +450,24 @@ impl Store {
     }
 }
 
-fn ran_on(job: &JobRow, names: &[String]) -> bool {
-    job.run
-        .iter()
-        .flat_map(|r| &r.parts)
-        .any(|p| names.contains(&p.node))
-}
+/// Bytes of an event beside its texts.
+const EVENT_BYTES: usize = 64;
 
-fn named(job: &JobRow, ids: &[JobRef]) -> bool {
-    ids.iter().any(|id| match id.task {
-        Some(task) => job.base == id.job && job.index == Some(task),
-        None => job.id == id.job || job.base == id.job,
-    })
+/// Rows until a page is full: what comes after them is asked for by the number of the last.
+fn page_of<T>(
+    rows: impl Iterator<Item = rusqlite::Result<T>>,
+    bytes: impl Fn(&T) -> usize,
+) -> rusqlite::Result<Vec<T>> {
+    let (mut page, mut filled) = (Vec::new(), 0);
+    for row in rows {
+        let row = row?;
+        filled += bytes(&row);
+        page.push(row);
+        if filled > limits::PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
 }
 
 /// Conditions under way.
@@ -553,25 +507,6 @@ impl Query {
             let both = format!("(s.user IN ({marks}) OR CAST(s.uid AS TEXT) IN ({marks}))");
             self.and(&both, values().chain(values()));
         }
-    }
-
-    fn ids(&mut self, ids: &[JobRef]) {
-        if ids.is_empty() {
-            return;
-        }
-        let mut conditions = Vec::new();
-        let mut values = Vec::new();
-        for id in ids {
-            values.push(Value::from(id.job.0 as i64));
-            match id.task {
-                None => {
-                    conditions.push("j.id = ? OR j.base = ?");
-                    values.push(Value::from(id.job.0 as i64));
-                }
-                Some(_) => conditions.push("j.base = ?"),
-            }
-        }
-        self.and(&format!("({})", conditions.join(" OR ")), values);
     }
 }
 

@@ -116,10 +116,25 @@ impl Client {
             fields,
             fold_arrays: false,
         };
-        match self.ask(request)? {
-            Reply::Jobs(table) => Ok(table),
-            other => Err(io::Error::other(format!("{other:?}"))),
-        }
+        self.list(request)
+    }
+
+    /// A list as commands ask for it: page by page.
+    ///
+    /// # Errors
+    /// The connection broke, or it was refused.
+    pub fn list(&mut self, request: Request) -> io::Result<Table> {
+        let broken = |e: io::Error| cosy_cli::call::CallError::Lost {
+            path: String::new(),
+            why: e.to_string(),
+            seconds: 0,
+            outcome: "",
+        };
+        let ask = |request| match self.ask(request).map_err(broken)? {
+            Reply::Refused(refusal) => Err(cosy_cli::call::CallError::Refused(refusal)),
+            reply => Ok(reply),
+        };
+        cosy_cli::lists::all(ask, request).map_err(io::Error::other)
     }
 
     /// Jobs in the store.
@@ -128,10 +143,7 @@ impl Client {
     /// The connection broke, or it was refused.
     pub fn history(&mut self, filter: JobFilter) -> io::Result<Table> {
         let fields = JobField::ALL.to_vec();
-        match self.ask(Request::History { filter, fields })? {
-            Reply::Jobs(table) => Ok(table),
-            other => Err(io::Error::other(format!("{other:?}"))),
-        }
+        self.list(Request::History { filter, fields })
     }
 
     /// The stream, for those who write what is no message.

@@ -30,13 +30,23 @@ const USERS: &str = "root:0:0:/root:/bin/sh:0=root\n\
 pub fn start(nodes: usize, mut options: Options) -> Cluster {
     let users = "[users]\nlookup_command = [\"DIR/lookup\"]\n";
     options.controller = format!("{users}{}", options.controller);
-    let mut cluster = Cluster::prepare(nodes, options);
-    install(&cluster);
-    cluster.open_commands();
+    let mut cluster = prepare(nodes, options);
     cluster.start_cosyd();
     (0..nodes).for_each(|at| cluster.start_noded(at));
     let daemons = &mut cluster.nodes;
     daemons.iter_mut().for_each(|n| n.await_ready());
+    cluster
+}
+
+/// A cluster with what is needed to look these users up, where its configuration says so; not
+/// started.
+///
+/// # Panics
+/// When it cannot be made.
+pub fn prepare(nodes: usize, options: Options) -> Cluster {
+    let cluster = Cluster::prepare(nodes, options);
+    install(&cluster);
+    cluster.open_commands();
     cluster
 }
 
@@ -59,4 +69,24 @@ impl Cluster {
     pub fn run_as(&self, uid: u32, words: &[&str]) -> Output {
         run::run(self.command(words).uid(uid).gid(GROUP))
     }
+}
+
+/// Runs `work` on a thread that is that user to whoever asks the kernel: a connection that it
+/// makes is that user's. The rest of the process stays what it is.
+///
+/// # Panics
+/// When `work` does, or this is not root.
+pub fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    use nix::libc::{SYS_setresuid, syscall};
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let same = u32::MAX;
+            // SAFETY: the call takes numbers only. Of this thread alone, which the function of
+            // the C library would not do; it ends below and nothing else runs on it.
+            let done = unsafe { syscall(SYS_setresuid, same, uid, same) };
+            assert_eq!(done, 0, "only root can be somebody else");
+            work()
+        });
+        thread.join().expect("the work of another user")
+    })
 }

@@ -98,10 +98,19 @@ pub fn parent_of(pid: i32) -> Option<i32> {
 
 /// Resident memory of a process in KiB; 0 when it has gone.
 pub fn resident_kib(pid: u32) -> u64 {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most that its resident memory ever was, in KiB; 0 when it has gone.
+pub fn peak_kib(pid: u32) -> u64 {
+    status_kib(pid, "VmHWM:")
+}
+
+fn status_kib(pid: u32, what: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status
         .lines()
-        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .find_map(|l| l.strip_prefix(what))
         .and_then(|l| l.split_whitespace().next()?.parse().ok())
         .unwrap_or(0)
 }

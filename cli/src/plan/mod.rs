@@ -5,7 +5,7 @@ pub mod picture;
 
 use crate::jobs::{json_span, json_time};
 use crate::reservations::fetch;
-use crate::{Context, output, stat, when};
+use crate::{Context, lists, output, stat, when};
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
 use cosy_model::reservation::{BarKind, PlanChart, ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Span, Time, fold};
@@ -147,7 +147,7 @@ fn blocked(context: &Context) -> Result<Table, crate::call::CallError> {
         fields: vec![JobField::Ref, JobField::Reason],
         fold_arrays: true,
     };
-    stat::table_of(context.ask(request)?)
+    lists::fetch(context, request)
 }
 
 fn waiting(table: &Table) -> String {

@@ -65,7 +65,7 @@ pub fn failed(function: &str, error: &CallError) -> u8 {
 /// # Errors
 /// No answer, or another one.
 pub fn table(context: &Context, request: Request) -> Result<Table, CallError> {
-    crate::stat::table_of(context.ask(request)?)
+    crate::lists::fetch(context, request)
 }
 
 /// What is asked of the cluster beside its jobs, each only where something shows it.

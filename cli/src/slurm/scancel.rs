@@ -170,10 +170,7 @@ fn list(context: &Context, filter: JobFilter, fields: Vec<JobField>) -> Option<T
         fields,
         fold_arrays: false,
     };
-    match context.ask(request) {
-        Ok(Reply::Jobs(table)) if table.is_sound() => Some(table),
-        Ok(_) | Err(_) => None,
-    }
+    crate::lists::fetch(context, request).ok()
 }
 
 /// Whole jobs.

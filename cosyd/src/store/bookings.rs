@@ -105,7 +105,7 @@ impl Store {
         self.blobs("accounts", "SELECT row FROM accounts ORDER BY name")
     }
 
-    /// Lines of the ledger by number, at most [`limits::LEDGER_ROWS`].
+    /// Lines of the ledger by number, at most [`limits::LEDGER_ROWS`] and no more than a page.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -118,13 +118,19 @@ impl Store {
         );
         let after = i64::try_from(query.after).unwrap_or(i64::MAX);
         values.insert(0, Value::from(after));
+        let bytes = |line: &LedgerEntry| {
+            LINE_BYTES + line.from.len() + line.to.len() + line.why.len() + line.who.len()
+        };
         self.sql(|c| {
-            c.prepare(&text)?
-                .query_map(rusqlite::params_from_iter(values), entry)?
-                .collect()
+            let mut query = c.prepare(&text)?;
+            let lines = query.query_map(rusqlite::params_from_iter(values), entry)?;
+            super::page_of(lines, bytes)
         })
     }
 }
+
+/// Bytes of a line of the ledger beside its texts.
+const LINE_BYTES: usize = 100;
 
 /// Conditions beside the cursor, with their values.
 fn conditions(query: &LedgerQuery) -> (String, Vec<Value>) {

@@ -3,9 +3,10 @@
 //! Knows nothing of what the records mean but their numbers and sums. What always holds: a
 //! report that came again with more behind it takes the place of the shorter one.
 
-use super::{Query, Store, StoreError, decode, encode};
+use super::history::{Reading, Wants};
+use super::{Store, StoreError, decode, encode};
 use cosy_control::{JobRow, StepBatch, StepUse};
-use cosy_model::api::{JobRef, StepRow};
+use cosy_model::api::{JobFilter, JobRef, StepRow};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::{Attempt, JobId, Uid, limits};
@@ -67,59 +68,93 @@ impl Store {
         })
     }
 
-    /// Ended steps of jobs, by job, attempt and number; only of that user's with `only`.
+    /// Ended steps of jobs, by job, attempt and number; only of that user's with `only`. `None`
+    /// when there are more than one answer holds.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn steps(&self, jobs: &[JobRef], only: Option<Uid>) -> Result<Vec<StepRow>, StoreError> {
-        let mut query = Query::default();
-        query.ids(jobs);
-        query.only(only);
-        let text = format!(
-            "SELECT j.row FROM jobs j JOIN submissions s ON s.base = j.base
-             WHERE 1 {} ORDER BY j.id LIMIT {}",
-            query.text,
-            limits::HISTORY_ROWS
-        );
-        let blobs: Vec<Vec<u8>> = self.sql(|c| {
-            c.prepare(&text)?
-                .query_map(rusqlite::params_from_iter(query.values), |r| r.get(0))?
-                .collect()
-        })?;
-        let mut rows = Vec::new();
-        for blob in blobs {
-            let job: JobRow = decode("jobs", &blob)?;
-            if super::named(&job, jobs) && rows.len() < limits::HISTORY_ROWS {
-                self.steps_of(&job, &mut rows)?;
+    pub fn steps(
+        &self,
+        jobs: &[JobRef],
+        only: Option<Uid>,
+    ) -> Result<Option<Vec<StepRow>>, StoreError> {
+        let filter = JobFilter {
+            ids: jobs.to_vec(),
+            ..JobFilter::default()
+        };
+        let reading = Reading {
+            filter: &filter,
+            only,
+            most_ids: u64::MAX,
+        };
+        let mut found = Found::default();
+        let mut trouble = Ok(());
+        self.history(reading, |job, _| {
+            trouble = self.steps_of(job, &mut found);
+            match &trouble {
+                Ok(()) if !found.is_full() => Wants::More,
+                Ok(()) | Err(_) => Wants::Enough,
             }
+        })?;
+        trouble?;
+        if found.is_full() {
+            return Ok(None);
         }
-        Ok(rows)
+        // The latest job came first.
+        found.jobs.reverse();
+        Ok(Some(found.jobs.concat()))
     }
 
-    fn steps_of(&self, job: &JobRow, rows: &mut Vec<StepRow>) -> Result<(), StoreError> {
-        let blobs: Vec<(u32, Vec<u8>)> = self.sql(|c| {
-            c.prepare_cached(
-                "SELECT attempt, records FROM steps WHERE job = ?1 ORDER BY attempt, before LIMIT ?2",
-            )?
-            .query_map(params![job.id.0, limits::HISTORY_ROWS as u64], |r| {
-                Ok((r.get(0)?, r.get(1)?))
-            })?
-            .collect()
-        })?;
+    fn steps_of(&self, job: &JobRow, found: &mut Found) -> Result<(), StoreError> {
+        let sql = |source| self.error(source);
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT attempt, records FROM steps WHERE job = ?1 ORDER BY attempt, before",
+            )
+            .map_err(sql)?;
+        let mut rows = query.query(params![job.id.0]).map_err(sql)?;
         let mut records: BTreeMap<(u32, StepId), StepRecord> = BTreeMap::new();
-        for (attempt, blob) in blobs {
-            let batch: Vec<StepRecord> = decode("steps", &blob)?;
+        while let Some(row) = rows.next().map_err(sql)? {
+            let attempt: u32 = row.get(0).map_err(sql)?;
+            let blob = row.get_ref(1).and_then(|b| Ok(b.as_blob()?)).map_err(sql)?;
+            found.bytes += blob.len();
+            let batch: Vec<StepRecord> = decode("steps", blob)?;
+            found.rows += batch.len();
             records.extend(batch.into_iter().map(|r| ((attempt, r.step), r)));
+            if found.is_full() {
+                return Ok(());
+            }
         }
         let name = name_of(job);
-        rows.extend(records.into_iter().map(|((attempt, _), record)| StepRow {
+        let rows = records.into_iter().map(|((attempt, _), record)| StepRow {
             job: name,
             attempt: Attempt(attempt),
             record,
-        }));
+        });
+        found.jobs.push(rows.collect());
         Ok(())
     }
 }
+
+/// Steps found so far, job by job.
+#[derive(Default)]
+struct Found {
+    jobs: Vec<Vec<StepRow>>,
+    rows: usize,
+    /// Of their records in the store; names of jobs come to them in an answer.
+    bytes: usize,
+}
+
+impl Found {
+    fn is_full(&self) -> bool {
+        let told = self.bytes + STEP_NAME_BYTES * self.rows;
+        self.rows > limits::ANSWER_ROWS || told > limits::REPLY_BYTES / 8 * 7
+    }
+}
+
+/// Bytes of a step's job and attempt in an answer, at most.
+const STEP_NAME_BYTES: usize = 48;
 
 fn name_of(job: &JobRow) -> JobRef {
     JobRef {

@@ -522,7 +522,7 @@ fn each_step_is_there_once_by_job_attempt_and_number() {
         task,
     };
     let check = |jobs: &[JobRef], only: Option<u32>, want: &str| {
-        let rows = store.steps(jobs, only.map(Uid)).unwrap();
+        let rows = store.steps(jobs, only.map(Uid)).unwrap().unwrap();
         let row = |r: &StepRow| format!("{}:{}.{}", r.job, r.attempt, r.record.step);
         let rows: Vec<String> = rows.iter().map(row).collect();
         assert_eq!(rows.join(" "), want, "{jobs:?} {only:?}");

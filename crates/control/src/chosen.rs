@@ -36,6 +36,11 @@ impl Sieve<'_> {
             && self.nodes.as_ref().is_none_or(on_node)
     }
 
+    /// Whether only jobs on certain nodes are meant.
+    pub fn names_nodes(&self) -> bool {
+        self.nodes.is_some()
+    }
+
     pub fn passes_state(&self, state: JobState) -> bool {
         self.states.is_empty() || self.states.contains(&state)
     }

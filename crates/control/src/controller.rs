@@ -85,6 +85,10 @@ pub struct Controller {
     pub(crate) waits: Vec<Wait>,
     /// Requests that cancel many jobs, the one whose turn is next first.
     pub(crate) cancelling: VecDeque<Cancelling>,
+    /// Lists that are being made, the one whose turn it is first.
+    pub(crate) listings: VecDeque<crate::listing::Listing>,
+    /// This turn has had its piece of a list.
+    pub(crate) listed: bool,
     pub(crate) plans: BTreeMap<u64, PendingPlan>,
     pub(crate) last_plan: LastPlan,
     pub(crate) next_plan: u64,
@@ -166,6 +170,8 @@ impl Controller {
             answers: Answers::default(),
             waits: Vec::new(),
             cancelling: VecDeque::new(),
+            listings: VecDeque::new(),
+            listed: false,
             plans: BTreeMap::new(),
             last_plan: LastPlan::default(),
             next_plan: 1,
@@ -251,6 +257,7 @@ impl Controller {
         self.review_line(now, &mut steps);
         self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
+        self.list_next(now);
         self.triggers_due(now);
         for id in std::mem::take(&mut self.dirty) {
             self.save_job(id);

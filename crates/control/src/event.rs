@@ -102,6 +102,10 @@ pub enum LinkAnswer {
 
 /// What happens.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one at a time, and in a box on its way"
+)]
 pub enum Event {
     /// A command asks.
     Asked {

@@ -38,10 +38,12 @@ mod depend;
 mod devices;
 mod features;
 mod flow;
+mod history;
 mod interactive;
 mod job;
 mod launch;
 mod licenses;
+mod listing;
 mod lost;
 mod mail;
 mod many;
@@ -76,9 +78,9 @@ pub use event::{
     Batch, Caller, ClientId, Effect, Event, Facts, LinkAnswer, LinkHello, LinkId, LookupFailure,
     OldJob, TokenSeed, Via,
 };
+pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 pub use record::{StepBatch, StepUse};
-pub use show::history_table;
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

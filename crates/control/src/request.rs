@@ -5,6 +5,7 @@ use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
 use crate::record::{HeldBy, Record};
+use crate::show::list_of;
 use crate::steer::Recipients;
 use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
@@ -278,8 +279,9 @@ impl Controller {
             | Request::Steps { .. }
             | Request::Script { .. }
             | Request::Events { .. }
+            | Request::Meter
             | Request::Ledger { .. } => {
-                return Err(Refusal::invalid("this is answered out of the store"));
+                return Err(Refusal::invalid("this is not answered by the core"));
             }
         };
         Ok(Some(reply))
@@ -534,8 +536,9 @@ impl Controller {
                 caller,
                 job,
             } => {
-                let reply = self.explained(now, &caller, job, &starts);
-                self.reply(client, reply);
+                if let Some(reply) = self.explained(now, client, caller, job, starts) {
+                    self.reply(client, reply);
+                }
             }
             PendingPlan::Jobs {
                 client,
@@ -544,8 +547,10 @@ impl Controller {
                 fields,
                 fold,
             } => {
-                let table = self.list_jobs(now, &caller, &filter, &fields, fold, &starts);
-                self.reply(client, Reply::Jobs(table));
+                let asked = list_of(client, caller, *filter, fields, fold, Some(starts));
+                if let Some(reply) = self.list(now, asked) {
+                    self.reply(client, reply);
+                }
             }
             PendingPlan::Chart {
                 client,

@@ -1,29 +1,87 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
-use crate::bundles::rows_by_bundle;
-use crate::chosen::Named;
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::config::Visibility;
-use crate::controller::{Controller, Ended};
+use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
+use crate::listing::{Answering, Asked};
 use crate::record::{HeldBy, JobRow};
 use crate::request::{PendingPlan, no_job};
-use crate::table::{Cell, Rows, number, text};
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Table};
+use crate::table::{Cell, number, text};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
 use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
 use cosy_sched::Prediction;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-type Starts = BTreeMap<JobId, Prediction>;
+pub(crate) type Starts = BTreeMap<JobId, Prediction>;
+
+/// What cells need beside the row.
+pub(crate) struct Around<'a> {
+    /// Predicted starts.
+    pub starts: &'a Starts,
+    /// Places in the order of the queue, by job.
+    pub places: &'a [(JobId, i64)],
+    /// Jobs of several parts have a row for each.
+    pub by_bundle: bool,
+}
+
+impl Around<'_> {
+    fn place(&self, job: JobId) -> Option<i64> {
+        let at = self.places.binary_search_by_key(&job, |(id, _)| *id).ok()?;
+        Some(self.places[at].1)
+    }
+}
+
+/// A list as it is asked for.
+pub(crate) fn list_of(
+    client: ClientId,
+    caller: Box<Caller>,
+    filter: JobFilter,
+    fields: Vec<JobField>,
+    fold: bool,
+    starts: Option<Starts>,
+) -> Asked {
+    let answering = Answering::List {
+        pages: filter.pages,
+        after: filter.after,
+    };
+    Asked {
+        client,
+        caller,
+        filter,
+        fields,
+        fold,
+        starts,
+        answering,
+    }
+}
 
 /// A row under way.
-enum Row<'a> {
+pub(crate) enum Row<'a> {
     Live(&'a Job),
     Ended(&'a JobRow, &'a Submitted),
     /// Waiting tasks of one array that look alike.
     Fold(&'a Job, Vec<u32>, Option<u32>),
+}
+
+impl Row<'_> {
+    /// First id of its submission.
+    pub fn base(&self) -> JobId {
+        match self {
+            Self::Live(job) | Self::Fold(job, ..) => job.submitted.base,
+            Self::Ended(row, _) => row.base,
+        }
+    }
+
+    /// Number of nodes that it held last.
+    pub fn nodes(&self) -> usize {
+        match self {
+            Self::Live(job) | Self::Fold(job, ..) => job.run().map_or(0, |run| run.parts.len()),
+            Self::Ended(row, _) => row.run.as_ref().map_or(0, |run| run.parts.len()),
+        }
+    }
 }
 
 impl Controller {
@@ -40,8 +98,7 @@ impl Controller {
         fields: Vec<JobField>,
         fold: bool,
     ) -> Option<Reply> {
-        let predicted = fields.contains(&JobField::PredictedStart);
-        if predicted && self.must_plan(now) {
+        if fields.contains(&JobField::PredictedStart) && self.must_plan(now) {
             self.ask_plan(
                 PendingPlan::Jobs {
                     client,
@@ -54,158 +111,31 @@ impl Controller {
             );
             return None;
         }
-        let starts = if predicted {
-            &self.last_plan.starts
-        } else {
-            &Starts::new()
-        };
-        let table = self.list_jobs(now, caller, &filter, &fields, fold, starts);
-        Some(Reply::Jobs(table))
-    }
-
-    pub(crate) fn list_jobs(
-        &self,
-        now: Time,
-        caller: &Caller,
-        filter: &JobFilter,
-        fields: &[JobField],
-        fold: bool,
-        starts: &Starts,
-    ) -> Table {
-        let by_bundle = fields.contains(&JobField::Bundle);
-        let ids: Option<Vec<JobId>> =
-            (!filter.ids.is_empty()).then(|| self.ids_of_all(&filter.ids));
-        let live = self.chosen_live(caller, filter, ids.as_deref());
-        let ended = self.chosen_ended(caller, filter, ids.as_deref());
-        let views = by_bundle.then(|| self.views(now, &live, &ended));
-        let views = views.unwrap_or_default();
-        let mut rows = if fold {
-            self.fold_arrays(&live)
-        } else {
-            live.into_iter().map(Row::Live).collect()
-        };
-        rows.extend(ended.into_iter().map(|e| Row::Ended(&e.row, &e.submitted)));
-        if !views.is_empty() {
-            rows = views.in_place_of_whole(rows);
-        }
-        let places = self.places(fields);
-        let mut table = Rows::new(fields, rows.len());
-        for row in &rows {
-            table.push(|field| self.cell(now, row, field, (starts, &places), by_bundle));
-        }
-        table.done()
-    }
-
-    /// Each job once, however often it is named. The id of a part stands for its job.
-    fn ids_of_all(&self, refs: &[JobRef]) -> Vec<JobId> {
-        let (mut refs_seen, mut seen) = (BTreeSet::new(), BTreeSet::new());
-        let mut named = Named::new(self);
-        let mut all = Vec::new();
-        for target in refs.iter().filter(|target| refs_seen.insert(**target)) {
-            let mut ids = named.ids(*target);
-            if ids.is_empty() {
-                ids.extend(self.whole_of(target.job));
-            }
-            all.extend(ids.into_iter().filter(|id| seen.insert(*id)));
-        }
-        all
-    }
-
-    /// Jobs of several parts, part by part.
-    fn views(&self, now: Time, live: &[&Job], ended: &[&Ended]) -> Views {
-        let several = live.iter().filter(|job| !job.spec().bundles.is_empty());
-        let over = ended
-            .iter()
-            .filter(|e| !e.submitted.spec.bundles.is_empty());
-        Views {
-            live: several.flat_map(|job| self.by_bundle(now, job)).collect(),
-            ended: over
-                .flat_map(|e| rows_by_bundle(&e.row, &e.submitted))
-                .collect(),
-        }
-    }
-
-    fn chosen_live(&self, caller: &Caller, filter: &JobFilter, ids: Option<&[JobId]>) -> Vec<&Job> {
-        let sieve = self.sieve(filter);
-        let good = |j: &&Job| self.may_see(caller, &j.submitted) && sieve.passes(j);
-        let mut chosen: Vec<&Job> = match ids {
-            Some(ids) => ids
-                .iter()
-                .filter_map(|id| self.jobs.get(id))
-                .filter(good)
-                .collect(),
-            None => self.jobs.values().filter(good).collect(),
-        };
-        chosen.sort_by_key(|job| job.rank());
-        chosen
-    }
-
-    fn chosen_ended(
-        &self,
-        caller: &Caller,
-        filter: &JobFilter,
-        ids: Option<&[JobId]>,
-    ) -> Vec<&Ended> {
-        let sieve = self.sieve(filter);
-        let wanted = |e: &&Ended| {
-            self.may_see(caller, &e.submitted)
-                && sieve.passes_submitted(&e.submitted)
-                && filter.nodes.is_empty()
-                && sieve.passes_state(e.state)
-        };
-        match ids {
-            Some(ids) => ids
-                .iter()
-                .filter_map(|id| self.ended.get(id))
-                .filter(|e| self.may_see(caller, &e.submitted) && sieve.passes_state(e.state))
-                .collect(),
-            None => self.ended.values().filter(wanted).collect(),
-        }
-    }
-
-    /// Waiting tasks of one array, held alike, become one row.
-    fn fold_arrays<'a>(&self, live: &[&'a Job]) -> Vec<Row<'a>> {
-        let mut rows: Vec<Row<'a>> = Vec::with_capacity(live.len());
-        let mut open: BTreeMap<(JobId, bool), usize> = BTreeMap::new();
-        for job in live {
-            let Some(member) = job.member.filter(|_| job.is_waiting() && !job.own) else {
-                rows.push(Row::Live(job));
-                continue;
-            };
-            let base = job.submitted.base;
-            let key = (base, job.held.is_some());
-            match open.get(&key).and_then(|at| rows.get_mut(*at)) {
-                Some(Row::Fold(_, tasks, _)) => tasks.push(member.index),
-                _ => {
-                    open.insert(key, rows.len());
-                    let at_once = self.groups.get(&base).and_then(|g| g.at_once);
-                    rows.push(Row::Fold(job, vec![member.index], at_once));
-                }
-            }
-        }
-        rows
+        let asked = list_of(client, Box::new(caller.clone()), filter, fields, fold, None);
+        self.list(now, asked)
     }
 
     /// Places in the order of the queue, from 1, when asked for.
-    fn places(&self, fields: &[JobField]) -> BTreeMap<JobId, i64> {
+    pub(crate) fn places(&self, fields: &[JobField]) -> Vec<(JobId, i64)> {
         if !fields.contains(&JobField::Place) {
-            return BTreeMap::new();
+            return Vec::new();
         }
-        self.sched
-            .waiting_in_order()
-            .enumerate()
-            .map(|(at, job)| (job.key.job, at as i64 + 1))
-            .collect()
+        let order = self.sched.waiting_in_order().zip(1..);
+        let mut places: Vec<(JobId, i64)> = order.map(|(job, at)| (job.key.job, at)).collect();
+        places.sort_unstable();
+        places
     }
 
-    fn cell<'a>(
+    /// `array_spec`: the indices of the row's array, when they are asked for.
+    pub(crate) fn cell<'a>(
         &'a self,
         now: Time,
         row: &'a Row<'_>,
         field: JobField,
-        (starts, places): (&Starts, &BTreeMap<JobId, i64>),
-        by_bundle: bool,
+        around: &Around<'_>,
+        array_spec: Option<&str>,
     ) -> Cell<'a> {
+        let by_bundle = around.by_bundle;
         let (id, base, index, submitted, attempt, eligible) = match row {
             Row::Live(j) | Row::Fold(j, ..) => (
                 j.id,
@@ -287,15 +217,16 @@ impl Controller {
             | JobField::Sets => asked_cell(submitted, field),
             JobField::Restarts => number(restarts(row, attempt)),
             JobField::Apart => number(u64::from(matches!(row, Row::Live(j) if j.own))),
-            JobField::ArraySpecText => text(self.array_spec(row, base)),
+            JobField::ArraySpecText => text(self.array_spec(row, base, array_spec)),
             JobField::ArrayAtOnce => {
                 let group = self.groups.get(&base);
                 let most = group.and_then(|g| g.at_once);
                 most.map_or(Cell::None, |n| number(u64::from(n)))
             }
             JobField::TimeLimit => Cell::Number(time_limit(row, submitted).0),
-            JobField::Place => places.get(&whole).map_or(Cell::None, |p| Cell::Number(*p)),
-            JobField::PredictedStart => starts
+            JobField::Place => around.place(whole).map_or(Cell::None, Cell::Number),
+            JobField::PredictedStart => around
+                .starts
                 .get(&whole)
                 .and_then(|p| p.start)
                 .map_or(Cell::None, |t| Cell::Number(t.0)),
@@ -428,18 +359,18 @@ impl Controller {
         }
     }
 
-    /// Indices of an array as they were asked for, or those of a row's tasks.
-    fn array_spec(&self, row: &Row<'_>, base: JobId) -> String {
+    /// Indices of an array as they were asked for (`all`), or those of a row's tasks.
+    fn array_spec(&self, row: &Row<'_>, base: JobId, all: Option<&str>) -> String {
         let group = self.groups.get(&base);
         let most = group.and_then(|g| g.at_once);
         let most = most.map_or(String::new(), |n| format!("%{n}"));
-        let indices = group.and_then(|g| g.indices.as_deref());
-        match (row, indices) {
-            (Row::Fold(_, tasks, _), _) => format!("{}{most}", index_ranges(tasks)),
-            (Row::Live(_) | Row::Ended(..), Some(indices)) => {
-                format!("{}{most}", index_ranges(indices))
+        let is_array = group.is_some_and(|g| g.indices.is_some());
+        match row {
+            Row::Fold(_, tasks, _) => format!("{}{most}", index_ranges(tasks)),
+            Row::Live(_) | Row::Ended(..) if is_array => {
+                format!("{}{most}", all.unwrap_or_default())
             }
-            (Row::Live(_) | Row::Ended(..), None) => String::new(),
+            Row::Live(_) | Row::Ended(..) => String::new(),
         }
     }
 
@@ -505,8 +436,8 @@ impl Controller {
         }
         let waiting = ids.iter().copied().find(|id| self.sched.is_waiting(*id));
         let Some(waiting) = waiting.filter(|_| self.may_plan()) else {
-            let starts = &self.last_plan.starts;
-            return Ok(Some(self.explained(now, caller, target, starts)));
+            let starts = self.last_plan.starts.clone();
+            return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));
         };
         self.ask_plan(
             PendingPlan::Explain {
@@ -519,31 +450,34 @@ impl Controller {
         Ok(None)
     }
 
+    /// Begins to explain a job with the starts that a plan predicts; the answer, or `None`
+    /// when it comes later.
     pub(crate) fn explained(
-        &self,
+        &mut self,
         now: Time,
-        caller: &Caller,
+        client: ClientId,
+        caller: Box<Caller>,
         target: JobRef,
-        starts: &Starts,
-    ) -> Reply {
+        starts: Starts,
+    ) -> Option<Reply> {
         let filter = JobFilter {
             ids: vec![target],
             ..JobFilter::default()
         };
-        let table = self.list_jobs(now, caller, &filter, JobField::ALL, true, starts);
-        if table.rows == 0 {
-            return Reply::Refused(no_job(target));
-        }
-        let first = self
-            .ids_of(target)
-            .into_iter()
-            .find_map(|id| self.jobs.get(&id));
-        let lines = first.map_or_else(Vec::new, |job| self.lines(now, job, starts));
-        Reply::Explained { table, lines }
+        let asked = Asked {
+            client,
+            caller,
+            filter,
+            fields: JobField::ALL.to_vec(),
+            fold: true,
+            starts: Some(starts),
+            answering: Answering::Job(target),
+        };
+        self.list(now, asked)
     }
 
     /// Sentences about a job that has not ended.
-    fn lines(&self, now: Time, job: &Job, starts: &Starts) -> Vec<String> {
+    pub(crate) fn lines(&self, now: Time, job: &Job, starts: &Starts) -> Vec<String> {
         let mut first = Vec::new();
         if job.spec().attended {
             first.push("it is interactive: it ends when its command goes".to_owned());
@@ -638,42 +572,6 @@ impl Controller {
     }
 }
 
-/// Jobs of several parts as one for each part.
-#[derive(Default)]
-struct Views {
-    live: Vec<Job>,
-    ended: Vec<(JobRow, Submitted)>,
-}
-
-impl Views {
-    fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.ended.is_empty()
-    }
-
-    /// The rows with those of parts where the whole job had one.
-    fn in_place_of_whole<'a>(&'a self, rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
-        let mut all = Vec::with_capacity(rows.len());
-        for row in rows {
-            match row {
-                Row::Live(job) if !job.spec().bundles.is_empty() => {
-                    let own = self.live.iter();
-                    let own = own.filter(|part| part.submitted.base == job.submitted.base);
-                    all.extend(own.map(Row::Live));
-                }
-                Row::Ended(whole, submitted) if !submitted.spec.bundles.is_empty() => {
-                    let own = self
-                        .ended
-                        .iter()
-                        .filter(|(part, _)| part.base == whole.base);
-                    all.extend(own.map(|(row, submitted)| Row::Ended(row, submitted)));
-                }
-                Row::Live(_) | Row::Ended(..) | Row::Fold(..) => all.push(row),
-            }
-        }
-        all
-    }
-}
-
 fn bundle_cell(id: JobId, submitted: &Submitted, field: JobField) -> Cell<'static> {
     let further = submitted.spec.bundles.len() as u64;
     match field {
@@ -716,7 +614,7 @@ fn row_ref(row: &Row<'_>, id: JobId, base: JobId, index: Option<u32>) -> String 
 }
 
 /// `1-3,7`.
-fn index_ranges(tasks: &[u32]) -> String {
+pub(crate) fn index_ranges(tasks: &[u32]) -> String {
     let numbers: Vec<u64> = tasks.iter().map(|t| u64::from(*t)).collect();
     cosy_model::hostlist::ranges(&numbers, 1)
 }
@@ -879,30 +777,11 @@ fn held_word(held: Option<HeldBy>) -> &'static str {
     }
 }
 
-/// A row of history as a table row: for the store, which has rows and submissions.
-pub fn history_table(
-    fields: &[JobField],
-    rows: &[(JobRow, crate::record::SubmissionRow)],
-) -> Table {
-    let by_bundle = fields.contains(&JobField::Bundle);
-    let mut table = Rows::new(fields, rows.len());
-    for (row, submission) in rows {
-        let submitted = crate::restore::of_row(submission, row);
-        if submitted.spec.bundles.is_empty() || !by_bundle {
-            table.push(|field| history_cell(row, &submitted, field));
-            continue;
-        }
-        for (row, submitted) in &rows_by_bundle(row, &submitted) {
-            table.push(|field| match field {
-                JobField::Ref => text(format!("{}+{}", row.base, row.id.0 - row.base.0)),
-                field => history_cell(row, submitted, field),
-            });
-        }
-    }
-    table.done()
-}
-
-fn history_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) -> Cell<'a> {
+pub(crate) fn history_cell<'a>(
+    row: &'a JobRow,
+    submitted: &'a Submitted,
+    field: JobField,
+) -> Cell<'a> {
     let spec = &submitted.spec;
     match field {
         JobField::Id => number(row.id.0),

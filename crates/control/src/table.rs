@@ -4,9 +4,10 @@
 //! kept, sent and read once, and rows have its number ([`Column::Words`]); a column in which
 //! too many differ becomes one of plain texts.
 
+use cosy_model::JobId;
 use cosy_model::api::{Column, FieldKind, JobField, NO_NUMBER, Table};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A column with more different texts than this has plain ones.
 const MOST_WORDS: usize = 256;
@@ -26,13 +27,31 @@ pub(crate) fn text<'a>(t: impl Into<Cow<'a, str>>) -> Cell<'a> {
     Cell::Text(t.into())
 }
 
-/// The rows so far, by column.
+/// Bytes that a number takes in an answer, at most.
+const NUMBER_BYTES: usize = 9;
+/// The same for the number of a word, and for what comes before a text.
+const WORD_BYTES: usize = 5;
+/// Texts are kept once for all rows when that saves more than this, in bytes, however many
+/// different ones there are.
+const WORTH_BYTES: usize = 64 << 10;
+/// Bytes of text that cost as much work as a cell.
+const TEXT_WORK: usize = 64;
+
+/// The rows so far, by column. A column that is asked for twice is there once.
+#[derive(Debug)]
 pub(crate) struct Rows {
     fields: Vec<JobField>,
     columns: Vec<Growing>,
     rows: usize,
+    /// About so many bytes are they in an answer.
+    bytes: usize,
+    /// Cells made, and texts in units of [`TEXT_WORK`], also those that are kept only once.
+    work: usize,
+    /// Indices of arrays as text: the same for each row of an array, and long to make.
+    array_specs: BTreeMap<JobId, String>,
 }
 
+#[derive(Debug)]
 enum Growing {
     Numbers(Vec<i64>),
     Texts(Vec<String>),
@@ -40,11 +59,15 @@ enum Growing {
 }
 
 /// Texts that repeat.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Words {
     words: Vec<String>,
     known: BTreeMap<String, u32>,
     at: Vec<u32>,
+    /// Bytes of all words, each once.
+    kept: usize,
+    /// Bytes of all rows' texts.
+    told: usize,
 }
 
 impl Rows {
@@ -59,19 +82,66 @@ impl Rows {
                 Growing::Numbers(Vec::with_capacity(rows))
             }
         };
+        let mut seen = BTreeSet::new();
+        let once = fields.iter().copied().filter(|field| seen.insert(*field));
+        let fields: Vec<JobField> = once.collect();
         Self {
-            fields: fields.to_vec(),
             columns: fields.iter().map(column).collect(),
+            fields,
             rows: 0,
+            bytes: 0,
+            work: 0,
+            array_specs: BTreeMap::new(),
         }
     }
 
     /// Adds a row of what `cell` tells of each field.
     pub fn push<'a>(&mut self, cell: impl Fn(JobField) -> Cell<'a>) {
         for (field, column) in self.fields.iter().zip(&mut self.columns) {
-            column.push(cell(*field));
+            let cell = cell(*field);
+            if let Cell::Text(text) = &cell {
+                self.work += text.len() / TEXT_WORK;
+            }
+            self.bytes += column.push(cell);
         }
+        self.work += self.fields.len() + 1;
         self.rows += 1;
+    }
+
+    /// Counts work that was done for rows beside their cells.
+    pub fn worked(&mut self, more: usize) {
+        self.work += more;
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// About so many bytes are the rows in an answer.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Work so far: 1 for each cell and for [`TEXT_WORK`] bytes of text.
+    pub fn work(&self) -> usize {
+        self.work
+    }
+
+    /// Whether there is a column of that field.
+    pub fn has(&self, field: JobField) -> bool {
+        self.fields.contains(&field)
+    }
+
+    /// Indices of an array, as kept.
+    pub fn array_spec(&self, base: JobId) -> Option<&str> {
+        self.array_specs.get(&base).map(String::as_str)
+    }
+
+    /// Keeps the indices of an array for its other rows.
+    pub fn keep_array_spec(&mut self, base: JobId, text: String) {
+        self.work += text.len() / TEXT_WORK;
+        self.array_specs.insert(base, text);
     }
 
     /// The whole table.
@@ -79,26 +149,50 @@ impl Rows {
         let columns = self.columns.into_iter().map(Growing::done).collect();
         Table::of(self.fields, columns, self.rows)
     }
+
+    /// The whole table, the last row first.
+    pub fn done_reversed(self) -> Table {
+        let mut columns: Vec<Column> = self.columns.into_iter().map(Growing::done).collect();
+        for column in &mut columns {
+            match column {
+                Column::Numbers(numbers) => numbers.reverse(),
+                Column::Texts(texts) => texts.reverse(),
+                Column::Words { at, .. } => at.reverse(),
+            }
+        }
+        Table::of(self.fields, columns, self.rows)
+    }
 }
 
 impl Growing {
-    fn push(&mut self, cell: Cell<'_>) {
+    /// Adds a value; gives the bytes by which an answer grows at most.
+    fn push(&mut self, cell: Cell<'_>) -> usize {
         match self {
-            Self::Numbers(numbers) => numbers.push(match cell {
-                Cell::Number(n) => n,
-                Cell::Text(_) | Cell::None => NO_NUMBER,
-            }),
-            Self::Texts(texts) => texts.push(plain(cell).into_owned()),
+            Self::Numbers(numbers) => {
+                numbers.push(match cell {
+                    Cell::Number(n) => n,
+                    Cell::Text(_) | Cell::None => NO_NUMBER,
+                });
+                NUMBER_BYTES
+            }
+            Self::Texts(texts) => {
+                let text = plain(cell).into_owned();
+                let bytes = WORD_BYTES + text.len();
+                texts.push(text);
+                bytes
+            }
             Self::Words(words) => {
                 let text = plain(cell);
-                match words.number(&text) {
-                    Some(number) => words.at.push(number),
-                    None => {
-                        let mut texts = std::mem::take(words).texts();
-                        texts.push(text.into_owned());
-                        *self = Self::Texts(texts);
-                    }
+                if let Some((number, bytes)) = words.number(&text) {
+                    words.at.push(number);
+                    return WORD_BYTES + bytes;
                 }
+                // Texts that were there once are there once for each row from now on.
+                let more = words.told.saturating_sub(words.kept) + text.len();
+                let mut texts = std::mem::take(words).texts();
+                texts.push(text.into_owned());
+                *self = Self::Texts(texts);
+                WORD_BYTES + more
             }
         }
     }
@@ -107,7 +201,7 @@ impl Growing {
         match self {
             Self::Numbers(numbers) => Column::Numbers(numbers),
             Self::Texts(texts) => Column::Texts(texts),
-            Self::Words(words) if words.words.len() * 2 > words.at.len() => {
+            Self::Words(words) if words.words.len() * 2 > words.at.len() && !words.is_worth() => {
                 Column::Texts(words.texts())
             }
             Self::Words(Words { words, at, .. }) => Column::Words { words, at },
@@ -129,23 +223,34 @@ fn same(one: &str, other: &str) -> bool {
 }
 
 impl Words {
-    /// The number of a text, which is added when it is new; `None` when there is no room.
-    fn number(&mut self, text: &str) -> Option<u32> {
+    /// The number of a text, which is added when it is new, and the bytes that are added;
+    /// `None` when there is no room.
+    fn number(&mut self, text: &str) -> Option<(u32, usize)> {
         // Rows that follow each other are often alike.
         let last = self.at.last().copied();
         if let Some(last) = last.filter(|last| same(&self.words[*last as usize], text)) {
-            return Some(last);
+            self.told += text.len();
+            return Some((last, 0));
         }
         if let Some(number) = self.known.get(text) {
-            return Some(*number);
+            self.told += text.len();
+            return Some((*number, 0));
         }
         let number = u32::try_from(self.words.len()).ok()?;
-        if self.words.len() >= MOST_WORDS {
+        if self.words.len() >= MOST_WORDS && !self.is_worth() {
             return None;
         }
+        (self.told, self.kept) = (self.told + text.len(), self.kept + text.len());
         self.words.push(text.to_owned());
         self.known.insert(text.to_owned(), number);
-        Some(number)
+        // Twice: once to be told and once to be found again.
+        Some((number, 2 * text.len()))
+    }
+
+    /// Whether long texts repeat so often that each row must not have its own: a few jobs
+    /// with a megabyte of arguments among thousands of others.
+    fn is_worth(&self) -> bool {
+        self.told > 2 * self.kept + WORTH_BYTES
     }
 
     /// Each row's own text.
@@ -185,6 +290,40 @@ mod tests {
         // Some repeat: still not worth it.
         let texts: Vec<String> = (0..10).map(|n| format!("job{}", n % 9)).collect();
         assert_eq!(words(&names(&texts)), None);
+    }
+
+    #[test]
+    fn long_texts_are_never_there_for_each_row() {
+        let long = "x".repeat(1 << 20);
+        let mut rows = Rows::new(&[JobField::Command, JobField::Command], 0);
+        for n in 0..3000 {
+            let own = format!("job{n}");
+            rows.push(|_| text(if n % 2 == 0 { &long } else { &own }));
+        }
+        assert!(rows.bytes() < 3 << 20, "{}", rows.bytes());
+        assert!(rows.work() > 1500 * (1 << 20) / TEXT_WORK);
+        let table = rows.done();
+        assert_eq!(table.fields.len(), 1);
+        assert!(matches!(&table.columns[0], Column::Words { .. }));
+        assert_eq!(table.text(2998, JobField::Command).len(), 1 << 20);
+        assert_eq!(table.text(2999, JobField::Command), "job2999");
+    }
+
+    #[test]
+    fn bytes_are_those_of_an_answer_at_most() {
+        let mut rows = Rows::new(&[JobField::Name, JobField::Id], 0);
+        for n in 0..5000_u64 {
+            let name = format!("job{}", n % 700);
+            rows.push(|field| match field {
+                JobField::Id => number(u64::MAX - n),
+                _ => text(&name),
+            });
+        }
+        let (counted, table) = (rows.bytes(), rows.done());
+        let told: usize = (0..table.rows)
+            .map(|r| table.text(r, JobField::Name).len())
+            .sum();
+        assert!(counted >= told + 9 * table.rows && counted < 3 * told + 20 * table.rows);
     }
 
     #[test]

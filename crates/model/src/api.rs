@@ -4,6 +4,8 @@
 //! Lists name the fields they want and come back by column ([`Table`]): 40,000 jobs
 //! with 30 named fields each would cost 70 to 90 ms of encoding alone.
 
+mod bounds;
+
 use crate::job::MemoryRequest;
 use crate::reservation::{
     AccountAction, AccountInfo, Ask, LedgerEntry, PlanChart, Quote, ReservationFilter,
@@ -89,12 +91,47 @@ pub struct JobFilter {
     pub until: Option<Time>,
     /// History: at most so many rows, the latest.
     pub most: Option<u32>,
+    /// Lists: the command asks for the rest when the answer is only a part
+    /// ([`Table::more`]). Without, a list that does not fit into one answer is refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pages: bool,
+    /// Lists: go on there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Cursor>,
+}
+
+/// Where a list goes on that does not fit into one answer. Commands hand it back as it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct Cursor {
+    /// Which part of the list: what lives comes before what has ended; in history the array
+    /// whose last task has been told, 0 without.
+    pub part: u64,
+    /// Place in it; the row there has been told.
+    pub at: u64,
 }
 
 impl JobFilter {
     /// True when nothing is asked: every job passes.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self {
+            ids,
+            users,
+            queues,
+            names,
+            accounts,
+            states,
+            nodes,
+            since,
+            until,
+            most,
+            pages: _,
+            after: _,
+        } = self;
+        let lists = [users, queues, names, accounts, nodes];
+        lists.into_iter().all(Vec::is_empty)
+            && ids.is_empty()
+            && states.is_empty()
+            && (since, until, most) == (&None, &None, &None)
     }
 }
 
@@ -386,6 +423,44 @@ pub enum Column {
     },
 }
 
+impl Column {
+    /// Adds the values of another column of the same field.
+    fn append(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Numbers(all), Self::Numbers(more)) => all.extend(more),
+            (Self::Texts(all), Self::Texts(more)) => all.extend(more),
+            (
+                Self::Words { words, at },
+                Self::Words {
+                    words: new,
+                    at: more,
+                },
+            ) => {
+                let first = words.len() as u32;
+                words.extend(new);
+                at.extend(more.into_iter().map(|word| word + first));
+            }
+            (_, other) => {
+                let mut texts = std::mem::replace(self, Self::Numbers(Vec::new())).into_texts();
+                texts.extend(other.into_texts());
+                *self = Self::Texts(texts);
+            }
+        }
+    }
+
+    /// Each row's own text; numbers have none.
+    fn into_texts(self) -> Vec<String> {
+        match self {
+            Self::Numbers(all) => vec![String::new(); all.len()],
+            Self::Texts(all) => all,
+            Self::Words { words, at } => {
+                let text = |word: &u32| words.get(*word as usize).cloned().unwrap_or_default();
+                at.iter().map(text).collect()
+            }
+        }
+    }
+}
+
 /// Rows of jobs, by column.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "SentTable")]
@@ -396,6 +471,10 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Number of rows.
     pub rows: usize,
+    /// Where the list goes on, when this is only a part of it. In history the parts come
+    /// from the latest to the earliest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more: Option<Cursor>,
     /// The column of each field, by the field's number: values are looked up by the million.
     #[serde(skip)]
     places: Vec<Option<u16>>,
@@ -407,11 +486,16 @@ struct SentTable {
     fields: Vec<JobField>,
     columns: Vec<Column>,
     rows: usize,
+    #[serde(default)]
+    more: Option<Cursor>,
 }
 
 impl From<SentTable> for Table {
     fn from(sent: SentTable) -> Self {
-        Self::of(sent.fields, sent.columns, sent.rows)
+        Self {
+            more: sent.more,
+            ..Self::of(sent.fields, sent.columns, sent.rows)
+        }
     }
 }
 
@@ -450,8 +534,33 @@ impl Table {
             fields,
             columns,
             rows,
+            more: None,
             places,
         }
+    }
+
+    /// The same, which goes on there.
+    #[must_use]
+    pub const fn going_on(mut self, more: Option<Cursor>) -> Self {
+        self.more = more;
+        self
+    }
+
+    /// One table of the rows of several, in this order. All have the fields of the first;
+    /// what is [`Table::more`] of the last stays.
+    pub fn joined(parts: Vec<Self>) -> Self {
+        let mut parts = parts.into_iter();
+        let Some(mut all) = parts.next() else {
+            return Self::default();
+        };
+        for part in parts {
+            all.rows += part.rows;
+            all.more = part.more;
+            for (column, more) in all.columns.iter_mut().zip(part.columns) {
+                column.append(more);
+            }
+        }
+        all
     }
 
     /// The value of `field` in `row`; [`Value::Nothing`] when it was not asked for.
@@ -639,6 +748,8 @@ pub enum NodeAction {
 pub enum Request {
     /// Whether the controller is there, and of which version.
     Ping,
+    /// How long requests hold the controller up. Answer: [`Reply::Meter`].
+    Meter,
     /// A new job. Answer: [`Reply::Submitted`].
     Submit(Box<Submission>),
     /// A new job that its command stays with (its program is `Program::Allocation`).
@@ -961,6 +1072,64 @@ pub enum Request {
 }
 
 impl Request {
+    /// Its kind in one word, as it travels.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Meter => "meter",
+            Self::Submit(_) => "submit",
+            Self::Allocate(_) => "allocate",
+            Self::Attend { .. } => "attend",
+            Self::Finish { .. } => "finish",
+            Self::Entry { .. } => "entry",
+            Self::Steps { .. } => "steps",
+            Self::Cancel { .. } => "cancel",
+            Self::Hold { .. } => "hold",
+            Self::Release { .. } => "release",
+            Self::Requeue { .. } => "requeue",
+            Self::Suspend { .. } => "suspend",
+            Self::Resume { .. } => "resume",
+            Self::Notify { .. } => "notify",
+            Self::Top { .. } => "top",
+            Self::Change { .. } => "change",
+            Self::Jobs { .. } => "jobs",
+            Self::Explain { .. } => "explain",
+            Self::History { .. } => "history",
+            Self::Script { .. } => "script",
+            Self::Wait { .. } => "wait",
+            Self::Queues => "queues",
+            Self::Nodes => "nodes",
+            Self::SetTrigger(_) => "set_trigger",
+            Self::ClearTriggers { .. } => "clear_triggers",
+            Self::Triggers => "triggers",
+            Self::Settings => "settings",
+            Self::NodeControl { .. } => "node_control",
+            Self::QueueControl { .. } => "queue_control",
+            Self::SetQueue { .. } => "set_queue",
+            Self::DeleteQueue { .. } => "delete_queue",
+            Self::Reload => "reload",
+            Self::JoinToken { .. } => "join_token",
+            Self::Events { .. } => "events",
+            Self::Quote { .. } => "quote",
+            Self::Reserve { .. } => "reserve",
+            Self::Confirm { .. } => "confirm",
+            Self::CancelReservation { .. } => "cancel_reservation",
+            Self::ExtendReservation { .. } => "extend_reservation",
+            Self::ShortenReservation { .. } => "shorten_reservation",
+            Self::ShareReservation { .. } => "share_reservation",
+            Self::Reservations { .. } => "reservations",
+            Self::PlanFlow { .. } => "plan_flow",
+            Self::SubmitFlow { .. } => "submit_flow",
+            Self::ConfirmFlow { .. } => "confirm_flow",
+            Self::CancelFlow { .. } => "cancel_flow",
+            Self::Flows { .. } => "flows",
+            Self::PlanChart { .. } => "plan_chart",
+            Self::Accounts { .. } => "accounts",
+            Self::AccountControl { .. } => "account_control",
+            Self::Ledger { .. } => "ledger",
+        }
+    }
+
     /// True when it changes something and so carries a key.
     pub const fn changes(&self) -> bool {
         match self {
@@ -995,6 +1164,7 @@ impl Request {
             | Self::ClearTriggers { .. }
             | Self::AccountControl { .. } => true,
             Self::Ping
+            | Self::Meter
             | Self::Attend { .. }
             | Self::Entry { .. }
             | Self::Steps { .. }
@@ -1017,6 +1187,45 @@ impl Request {
             | Self::Ledger { .. } => false,
         }
     }
+}
+
+/// How long one kind of request, or of anything else that happens, holds others up. All
+/// since the controller was started.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MeterRow {
+    /// Which kind: [`Request::kind`], or another word.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+    /// Longest time in one turn of the controller, in microseconds.
+    pub longest_turn_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_turn_of: Option<Uid>,
+    /// Time in turns altogether, in microseconds.
+    pub turns_us: u64,
+    /// Longest read of the store, in microseconds.
+    pub longest_read_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_read_of: Option<Uid>,
+}
+
+/// How much of what is limited is in use now.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct BudgetRow {
+    /// Of what.
+    pub what: String,
+    /// In use.
+    pub used: u64,
+    /// Most that there was since the controller was started.
+    pub peak: u64,
+    /// Limit of one user.
+    pub per_user: u64,
+    /// Limit of all users together, the reserve for administrators beside it.
+    pub in_all: u64,
+    /// How often somebody was refused.
+    pub refused: u64,
 }
 
 /// A queue as commands show it.
@@ -1143,6 +1352,13 @@ pub enum Reply {
         version: String,
         /// Its time.
         now: Time,
+    },
+    /// To [`Request::Meter`].
+    Meter {
+        /// By kind, those that hold up longest first.
+        kinds: Vec<MeterRow>,
+        /// What is limited.
+        budgets: Vec<BudgetRow>,
     },
     /// The job is durable.
     Submitted {

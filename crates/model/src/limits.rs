@@ -70,8 +70,26 @@ pub const ANSWERS_OF_USER_BYTES: usize = 16 << 20;
 pub const ANSWERS: usize = 200_000;
 /// What they take in all, in bytes.
 pub const ANSWERS_BYTES: usize = 64 << 20;
+/// Most names in each list of a filter.
+pub const FILTER_NAMES: usize = 4096;
+/// Most names in each access list of a queue that is made at run time.
+pub const ACCESS_NAMES: usize = 100_000;
+/// Most jobs whose steps are asked for at once.
+pub const STEP_JOBS: usize = 1000;
+/// Largest answer, in bytes: what a command reads at once.
+pub const REPLY_BYTES: usize = FRAME_BYTES;
+/// Most connections of one user to the controller that a configuration may allow.
+pub const CONNECTIONS_PER_USER: u64 = 65_536;
+/// About so many bytes of rows are in one page of a list.
+pub const PAGE_BYTES: usize = 4 << 20;
 /// Most rows that one page of history holds.
-pub const HISTORY_ROWS: usize = 1_000_000;
+pub const HISTORY_ROWS: usize = 10_000;
+/// Ids of jobs that are looked through for one page of history, whether there are rows or not.
+pub const HISTORY_IDS: u64 = 200_000;
+/// Most rows of history or of steps in the one answer to a command that asks for no pages.
+pub const ANSWER_ROWS: usize = 100_000;
+/// Values of a request beside its bytes are counted as so many bytes of memory each.
+pub const VALUE_BYTES: usize = 32;
 /// Largest accepted `nice`, up or down (Slurm's range).
 pub const NICE: i64 = 2_147_483_645;
 /// Most starts of one repeating reservation.
@@ -114,6 +132,8 @@ pub const TRIGGER_MEMORY: crate::MiB = crate::MiB(512);
 pub const TRIGGER_TRIES: u32 = 5;
 /// Most accounts.
 pub const ACCOUNTS: usize = 100_000;
+/// Most events in one page.
+pub const EVENT_ROWS: u32 = 100_000;
 /// Most lines of one page of the ledger.
 pub const LEDGER_ROWS: usize = 100_000;
 /// Most tasks of one step.

@@ -61,6 +61,78 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     Ok(message)
 }
 
+/// Number of values in a frame's body, names of fields not counted: what it takes in memory
+/// grows with them, however few bytes they are. Looks at each once and keeps nothing; of a body
+/// that is no message it counts what there is.
+pub fn values(body: &[u8]) -> usize {
+    let (mut at, mut all, mut names) = (0, 0_usize, 0_usize);
+    while let Some(value) = Value::at(&body[at..]) {
+        all += 1;
+        names = names.saturating_add(value.names);
+        at = at.saturating_add(value.bytes);
+        if at >= body.len() {
+            break;
+        }
+    }
+    all - names.min(all)
+}
+
+/// The head of a MessagePack value, with what belongs to it alone.
+struct Value {
+    /// Its bytes, without the values that it holds.
+    bytes: usize,
+    /// Names of fields that it holds.
+    names: usize,
+}
+
+impl Value {
+    /// Source: the MessagePack specification, "Formats".
+    fn at(body: &[u8]) -> Option<Self> {
+        let marker = *body.first()?;
+        let length = |bytes: usize| {
+            let digits = body.get(1..=bytes)?;
+            Some(
+                digits
+                    .iter()
+                    .fold(0, |n: usize, b| (n << 8) | usize::from(*b)),
+            )
+        };
+        let plain = |bytes: usize| Some(Self { bytes, names: 0 });
+        let text = |head: usize| plain(length(head)?.saturating_add(1 + head));
+        let extension = |head: usize| plain(length(head)?.saturating_add(2 + head));
+        let map = |head: usize| {
+            let names = length(head)?;
+            Some(Self {
+                bytes: 1 + head,
+                names,
+            })
+        };
+        match marker {
+            0x80..=0x8f => Some(Self {
+                bytes: 1,
+                names: usize::from(marker & 0x0f),
+            }),
+            0xa0..=0xbf => plain(1 + usize::from(marker & 0x1f)),
+            0x00..=0x7f | 0x90..=0x9f | 0xc0..=0xc3 | 0xe0..=0xff => plain(1),
+            0xc4 | 0xd9 => text(1),
+            0xc5 | 0xda => text(2),
+            0xc6 | 0xdb => text(4),
+            0xc7 => extension(1),
+            0xc8 => extension(2),
+            0xc9 => extension(4),
+            0xcc | 0xd0 => plain(2),
+            0xcd | 0xd1 => plain(3),
+            0xca | 0xce | 0xd2 => plain(5),
+            0xcb | 0xcf | 0xd3 => plain(9),
+            0xd4..=0xd8 => plain(2 + (1 << (marker - 0xd4))),
+            0xdc => plain(3),
+            0xdd => plain(5),
+            0xde => map(2),
+            0xdf => map(4),
+        }
+    }
+}
+
 /// Cuts a stream of bytes into frame bodies.
 #[derive(Debug)]
 pub struct Decoder {
@@ -115,6 +187,12 @@ impl Decoder {
         let from = self.start + HEADER;
         self.start = from + length;
         Ok(Some(&self.buffer[from..from + length]))
+    }
+
+    /// Bytes of the frame that has begun, its header with it, as far as its header is there.
+    pub fn promised(&self) -> Option<usize> {
+        let header = self.buffer[self.start..].first_chunk::<HEADER>()?;
+        Some(HEADER + u32::from_le_bytes(*header) as usize)
     }
 
     /// What came after the last whole frame: for a stream that goes on in another form.
@@ -215,6 +293,50 @@ mod tests {
         let body = d.next_frame().unwrap().unwrap();
         assert_eq!(decode::<Vec<u32>>(body).unwrap(), [1, 2, 3]);
         assert!(d.is_empty());
+    }
+
+    #[test]
+    fn values_are_counted() {
+        use cosy_model::api::{JobField, JobFilter, Request};
+        let count = |request: Request| {
+            let frame = encode(&crate::client::Ask::new(request, None), 1 << 20).unwrap();
+            values(&frame[HEADER..])
+        };
+        let small = count(Request::Ping);
+        assert!(small <= 5, "{small}");
+        let users = |n| {
+            let filter = JobFilter {
+                users: vec![String::new(); n],
+                ..JobFilter::default()
+            };
+            count(Request::History {
+                filter,
+                fields: vec![JobField::Id; 7],
+            })
+        };
+        let few = users(0);
+        assert!(few < 40, "{few}");
+        assert_eq!(users(100_000), few + 100_000);
+        // Numbers, bytes, floats, nothing and what is cut.
+        let all = (
+            1_u64,
+            -5_i8,
+            1.5_f64,
+            u64::MAX,
+            None::<u8>,
+            (300_u16, true, "x".repeat(300)),
+        );
+        let frame = encode(&all, 1000).unwrap();
+        assert_eq!(values(&frame[HEADER..]), 10);
+        for body in [
+            &[][..],
+            &[0xdf, 0xff, 0xff, 0xff, 0xff],
+            &[0xdb, 0xff, 0xff],
+            &[0xc9],
+        ] {
+            values(body);
+        }
+        assert_eq!(values(&[0x91; 5000]), 5000);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::call::CallError;
 use crate::slurm::{say, steps, words};
-use crate::{exit, output};
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
+use crate::{exit, lists, output};
+use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
 use cosy_model::{JobId, JobState, Time, Uid};
 use cosy_slurm::job::JobView;
 use cosy_slurm::says;
@@ -29,10 +29,7 @@ impl Session<'_> {
             fields: fields.to_vec(),
             fold_arrays,
         };
-        match self.context.ask(request)? {
-            Reply::Jobs(table) if table.is_sound() => Ok(table),
-            _ => Err(CallError::Unexpected),
-        }
+        lists::fetch(self.context, request)
     }
 
     /// Jobs with all that a record has. Starts are predicted only where some wait to start:

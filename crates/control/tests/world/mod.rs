@@ -468,6 +468,9 @@ impl World {
                 self.check();
             }
             if batch.is_empty() {
+                if self.controller.is_listing() {
+                    continue; // a list is made in pieces, one in each turn
+                }
                 return;
             }
             let death = self.death_now();

@@ -1,0 +1,80 @@
+//! Rows of history: what the store has of jobs, as cells, row by row.
+//!
+//! The store has one row for a submission of many jobs; so has this: what was asked for is
+//! made once for all jobs of a submission that are like it.
+
+use crate::bundles::rows_by_bundle;
+use crate::job::Submitted;
+use crate::record::{JobRow, SubmissionRow};
+use crate::restore::of_row;
+use crate::show::history_cell;
+use crate::table::{Rows, text};
+use cosy_model::JobId;
+use cosy_model::api::{Cursor, JobField, Table};
+
+/// A part of history under way: the latest row comes first.
+pub struct HistoryRows {
+    rows: Rows,
+    by_bundle: bool,
+    last: Option<(JobId, Submitted)>,
+}
+
+impl HistoryRows {
+    /// No row yet.
+    pub fn new(fields: &[JobField]) -> Self {
+        Self {
+            rows: Rows::new(fields, 0),
+            by_bundle: fields.contains(&JobField::Bundle),
+            last: None,
+        }
+    }
+
+    /// Adds a job that comes before those that were added.
+    pub fn push(&mut self, row: &JobRow, submission: &SubmissionRow) {
+        let own = row.changed.is_some() || row.queue.is_some();
+        if own {
+            return self.push_as(row, &of_row(submission, row));
+        }
+        let last = self.last.take().filter(|(base, _)| *base == row.base);
+        let last = last.unwrap_or_else(|| (row.base, of_row(submission, row)));
+        self.push_as(row, &last.1);
+        self.last = Some(last);
+    }
+
+    fn push_as(&mut self, row: &JobRow, submitted: &Submitted) {
+        if submitted.spec.bundles.is_empty() || !self.by_bundle {
+            return self.rows.push(|field| history_cell(row, submitted, field));
+        }
+        for (row, submitted) in rows_by_bundle(row, submitted).iter().rev() {
+            self.rows.push(|field| match field {
+                JobField::Ref => text(format!("{}+{}", row.base, row.id.0 - row.base.0)),
+                field => history_cell(row, submitted, field),
+            });
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True without any.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// About so many bytes are the rows in an answer.
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
+    /// Work so far: 1 for each cell and for 64 bytes of text.
+    pub fn work(&self) -> usize {
+        self.rows.work()
+    }
+
+    /// The table, the latest row last; `more` says where earlier ones are.
+    pub fn done(self, more: Option<Cursor>) -> Table {
+        self.rows.done_reversed().going_on(more)
+    }
+}
