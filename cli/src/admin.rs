@@ -63,7 +63,7 @@ fn node_command() -> Command {
             .value_parser(comment)
     };
     Command::new("node")
-        .about("Drain, resume or give up nodes; let a new one join")
+        .about("Drain, resume, give up or revoke nodes; let a new one join")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(
@@ -82,6 +82,13 @@ fn node_command() -> Command {
         .subcommand(
             Command::new("down")
                 .about("Give up, with the jobs there")
+                .arg(nodes())
+                .arg(reason())
+                .arg(json()),
+        )
+        .subcommand(
+            Command::new("revoke")
+                .about("Never accept their keys again; give them and their jobs up")
                 .arg(nodes())
                 .arg(reason())
                 .arg(json()),
@@ -167,6 +174,7 @@ fn node(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8>
         "token" => return token(context, m),
         "drain" => NodeAction::Drain { reason: reason() },
         "down" => NodeAction::Down { reason: reason() },
+        "revoke" => NodeAction::Revoke { reason: reason() },
         _ => NodeAction::Resume,
     };
     let nodes: Vec<Vec<String>> = arg::list(m, "nodes");
@@ -192,7 +200,8 @@ fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
             &json!({ "node": name, "token": token, "valid": crate::jobs::json_span(valid) }),
         )
     } else {
-        format!("noded join --controller HOST:PORT --name {name} --token {token}\n")
+        // On standard input: what stands on a command line can be read by everybody there.
+        format!("echo {token} | noded join --controller HOST:PORT --name {name} --token -\n")
     });
     Ok(exit::OK)
 }
@@ -281,6 +290,8 @@ mod tests {
         check(&["node", "drain", "n[1-1000000000]"], false);
         check(&["node", "token", "n9", "--valid", "90m"], true);
         check(&["node", "token", "n9", "--valid", "x"], false);
+        check(&["node", "revoke", "n[1-3]", "-r", "stolen"], true);
+        check(&["node", "revoke"], false);
         check(&["node", "explode", "n1"], false);
         check(&["queue", "close", "day"], true);
         check(&["queue", "close"], false);

@@ -24,7 +24,9 @@ pub const SOCKET_VARIABLE: &str = "COSY_SOCKET";
 /// The controller's socket on its own host.
 pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 /// The node daemon's socket on other hosts.
-pub const NODE_SOCKET: &str = "/run/cosy/noded.sock";
+pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
+/// Where it was in earlier releases.
+pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
 
@@ -45,12 +47,9 @@ fn choose(variable: Option<OsString>, program: &Path, exists: &dyn Fn(&Path) -> 
             return beside;
         }
     }
-    let node = Path::new(NODE_SOCKET);
-    let controller = Path::new(CONTROLLER_SOCKET);
-    if !exists(controller) && exists(node) {
-        return node.into();
-    }
-    controller.into()
+    let places = [CONTROLLER_SOCKET, NODE_SOCKET, OLD_NODE_SOCKET].map(Path::new);
+    let there = places.into_iter().find(|place| exists(place));
+    there.unwrap_or(Path::new(CONTROLLER_SOCKET)).into()
 }
 
 /// Connects to a Unix socket; waits at most `patience` for a place in its queue. A path
@@ -114,6 +113,9 @@ mod tests {
             CONTROLLER_SOCKET,
         );
         check(None, "/usr/bin/csub", &[NODE_SOCKET], NODE_SOCKET);
+        let both = [OLD_NODE_SOCKET, NODE_SOCKET];
+        check(None, "/usr/bin/csub", &both, NODE_SOCKET);
+        check(None, "/usr/bin/csub", &both[..1], OLD_NODE_SOCKET);
         check(None, "/usr/bin/csub", &[], CONTROLLER_SOCKET);
         check(None, "", &[], CONTROLLER_SOCKET);
     }

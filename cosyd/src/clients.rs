@@ -18,6 +18,7 @@ use crate::store::bookings::LedgerQuery;
 use crate::store::{Store, StoreError};
 use cosy_control::{
     Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, is_admin,
+    may_come_from,
 };
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
@@ -237,9 +238,8 @@ impl Desk {
             ..User::default()
         });
         let caller = Caller {
-            user,
             resolved,
-            via: None,
+            ..Caller::known(user)
         };
         Who {
             uid,
@@ -390,7 +390,7 @@ impl Desk {
             return Reply::Refused(refusal);
         }
         match ask.request {
-            Request::Meter => match self.may_ask(talk, &caller).await {
+            Request::Meter => match self.may_ask(talk, &caller, &ask.request).await {
                 Ok(()) => self.metered(&caller),
                 Err(refusal) => Reply::Refused(refusal),
             },
@@ -399,7 +399,7 @@ impl Desk {
             | Request::Events { .. }
             | Request::Ledger { .. }
             | Request::Steps { .. } => {
-                if let Err(refusal) = self.may_ask(talk, &caller).await {
+                if let Err(refusal) = self.may_ask(talk, &caller, &ask.request).await {
                     return Reply::Refused(refusal);
                 }
                 self.out_of_store(caller, ask.request).await
@@ -423,10 +423,16 @@ impl Desk {
     }
 
     /// Only the controller knows for whom a node's daemon may speak.
-    async fn may_ask(&self, talk: &Conversation, caller: &Caller) -> Result<(), Refusal> {
+    async fn may_ask(
+        &self,
+        talk: &Conversation,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<(), Refusal> {
         if caller.via.is_none() {
             return Ok(());
         }
+        may_come_from(&lock(&self.cluster), caller, request)?;
         match self.decide(talk, caller.clone(), None, Request::Ping).await {
             Decided::Reply(Reply::Refused(refusal)) => Err(refusal),
             Decided::Reply(_) | Decided::NotThere(_) => Ok(()),
@@ -622,14 +628,12 @@ impl Desk {
             None => self.look_up(uid).await,
         };
         match found {
-            Ok(mut user) => {
-                user.gid = gid;
-                Caller {
-                    user,
-                    resolved: true,
-                    via,
-                }
-            }
+            Ok(user) => Caller {
+                user,
+                gid,
+                resolved: true,
+                via,
+            },
             Err(_) => Caller {
                 user: User {
                     uid,
@@ -637,6 +641,7 @@ impl Desk {
                     name: uid.to_string(),
                     ..User::default()
                 },
+                gid,
                 resolved: false,
                 via,
             },

@@ -11,8 +11,8 @@ mod values;
 
 use cosy_control::{ClusterConfig, PolicyConfig, ReservationPolicy, Visibility};
 use cosy_model::{
-    AccessLevel, Amounts, Counted, JobId, MiB, NodeSpec, QueueSpec, QueueState, Span, Uid, expand,
-    limits,
+    AccessLevel, Amounts, Counted, JobId, MiB, NodeSpec, QueueSpec, QueueState, Relay, Span, Uid,
+    expand, limits,
 };
 use cosy_sched::Depth;
 use serde::Deserialize;
@@ -141,6 +141,7 @@ struct Node {
     features: Vec<String>,
     #[serde(default)]
     login: bool,
+    relay: Option<Spanned<toml::Value>>,
     key: Option<Spanned<String>>,
 }
 
@@ -398,6 +399,7 @@ fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
     for table in tables {
         let at = table.names.span().start;
         let amounts = node_amounts(check, table);
+        let relay = node_relay(check, table.relay.as_ref());
         if let Some(key) = &table.key
             && key
                 .get_ref()
@@ -415,6 +417,7 @@ fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
                 amounts: amounts.clone(),
                 features: table.features.clone(),
                 login: table.login,
+                relay: relay.clone(),
                 key: table.key.as_ref().map(|k| k.get_ref().to_ascii_lowercase()),
             });
         }
@@ -423,6 +426,35 @@ fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
         check.fault(0, format!("more than {} nodes", limits::NODES));
     }
     nodes
+}
+
+/// Whose requests the node may pass on.
+fn node_relay(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Relay {
+    let Some(value) = value else {
+        return Relay::default();
+    };
+    let names = |list: &Vec<toml::Value>| {
+        let name = |v: &toml::Value| v.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
+        list.iter().map(name).collect::<Option<Vec<String>>>()
+    };
+    let read = match value.get_ref() {
+        toml::Value::String(word) => match word.as_str() {
+            "all" => Some(Relay::All),
+            "users" => Some(Relay::Users),
+            "none" => Some(Relay::Nobody),
+            _ => None,
+        },
+        toml::Value::Array(list) => names(list).map(Relay::Only),
+        _ => None,
+    };
+    if read.is_none() {
+        check.fault(
+            value.span().start,
+            "relay is \"all\", \"users\", \"none\" or a list of users and @groups like [\"ann\", \"@staff\"]",
+        );
+    }
+    // What cannot be read lets nobody through.
+    read.unwrap_or(Relay::Nobody)
 }
 
 /// `None` when the node is to tell what it has.

@@ -19,7 +19,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -97,6 +97,7 @@ struct Running {
 async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let Config { daemon, cluster } = config;
     make_dir(&daemon.state_dir, 0o700)?;
+    close_to_others(&daemon.state_dir, 0o700)?;
     let lock = lock(&daemon.state_dir)?;
     let key = Arc::new(read_key(&daemon.key)?);
     let database = daemon.state_dir.join("cosy.db");
@@ -312,6 +313,36 @@ fn make_dir(path: &Path, mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make {}", path.display()))
 }
 
+/// What was there before and is open to others is closed; what belongs to somebody else is
+/// refused, because its owner could open it again.
+fn close_to_others(path: &Path, mode: u32) -> anyhow::Result<()> {
+    let about = || format!("cannot look at {}", path.display());
+    let found = fs::symlink_metadata(path).with_context(about)?;
+    // A link to where the state is.
+    let found = match found.is_symlink() {
+        true => fs::metadata(path).with_context(about)?,
+        false => found,
+    };
+    let own = nix::unistd::geteuid().as_raw();
+    if found.uid() != own {
+        bail!(
+            "{} belongs to uid {}, cosyd runs as uid {own}: give it to that user (chown)",
+            path.display(),
+            found.uid()
+        );
+    }
+    let was = found.permissions().mode() & 0o7777;
+    if was & !mode != 0 {
+        tracing::warn!(
+            "{} was open to others (mode {was:o}): it is now {mode:o}",
+            path.display()
+        );
+        fs::set_permissions(path, Permissions::from_mode(was & mode))
+            .with_context(|| format!("cannot close {} to others", path.display()))?;
+    }
+    Ok(())
+}
+
 /// Only one controller works on a state directory.
 fn lock(state_dir: &Path) -> anyhow::Result<Flock<File>> {
     let path = state_dir.join("lock");
@@ -349,6 +380,14 @@ fn open_store(database: &Path) -> anyhow::Result<Store> {
         .mode(0o600)
         .open(database)
         .with_context(|| format!("cannot open {}", database.display()))?;
+    for end in ["", "-wal", "-shm"] {
+        let mut name = database.as_os_str().to_owned();
+        name.push(end);
+        let file = PathBuf::from(name);
+        if file.exists() {
+            close_to_others(&file, 0o600)?;
+        }
+    }
     Ok(Store::open(database)?)
 }
 
@@ -356,7 +395,15 @@ fn open_store(database: &Path) -> anyhow::Result<Store> {
 fn read_key(path: &Path) -> anyhow::Result<KeyPair> {
     match fs::read(path) {
         Ok(bytes) => {
-            let mode = fs::metadata(path)?.permissions().mode();
+            let found = fs::metadata(path)?;
+            let (mode, own) = (found.permissions().mode(), nix::unistd::geteuid().as_raw());
+            if found.uid() != own && found.uid() != 0 {
+                bail!(
+                    "{} belongs to uid {}, who could change it: chown it to uid {own}",
+                    path.display(),
+                    found.uid()
+                );
+            }
             if mode & 0o077 != 0 {
                 bail!(
                     "{} can be read by others (mode {:o}): chmod 600 it, or better make a new key",

@@ -105,6 +105,7 @@ fn parse(uid: Uid, line: &str) -> Option<User> {
     if id.parse() != Ok(uid.0) || name.is_empty() {
         return None;
     }
+    let gid = Gid(gid.parse().ok()?);
     let mut all = Vec::new();
     for entry in groups.split(',').filter(|g| !g.is_empty()) {
         let (gid, name) = entry.split_once('=').unwrap_or((entry, entry));
@@ -113,13 +114,17 @@ fn parse(uid: Uid, line: &str) -> Option<User> {
             name: name.to_owned(),
         });
     }
+    if !all.iter().any(|group| group.gid == gid) {
+        let name = gid.to_string();
+        all.insert(0, Group { gid, name });
+    }
     if all.len() > limits::GROUPS {
         return None;
     }
     Some(User {
         uid,
         name: (*name).to_owned(),
-        gid: Gid(gid.parse().ok()?),
+        gid,
         groups: all,
         home: (*home).to_owned(),
         shell: (*shell).to_owned(),
@@ -135,6 +140,8 @@ mod tests {
         let user = parse(Uid(7), "ann:7:100:/home/ann:/bin/sh:100=users,4=adm").unwrap();
         assert_eq!((user.gid, user.groups.len()), (Gid(100), 2));
         assert!(user.in_group("adm"));
+        let user = parse(Uid(7), "ann:7:100:/home/ann:/bin/sh:4=adm").unwrap();
+        assert_eq!(user.gids(), [Gid(100), Gid(4)], "the primary group too");
         for bad in [
             "",
             "ann",

@@ -440,8 +440,9 @@ impl Writer {
                 link,
                 mut allocation,
                 expiry,
+                holder,
             } => {
-                self.sign(&mut allocation, expiry);
+                self.sign(&mut allocation, expiry, holder);
                 self.hub.order(link, &NodeOrder::Prepare(allocation));
             }
             Effect::Launch {
@@ -449,8 +450,9 @@ impl Writer {
                 mut launch,
                 submission,
                 expiry,
+                holder,
             } => {
-                self.sign(&mut launch.allocation, expiry);
+                self.sign(&mut launch.allocation, expiry, holder);
                 self.complete(&mut launch, submission);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
@@ -458,8 +460,9 @@ impl Writer {
                 link,
                 mut launch,
                 expiry,
+                holder,
             } => {
-                self.sign(&mut launch.allocation, expiry);
+                self.sign(&mut launch.allocation, expiry, holder);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
             Effect::Passage {
@@ -469,6 +472,7 @@ impl Writer {
                 groups,
                 nodes,
                 expiry,
+                holder,
             } => {
                 let claims = Claims {
                     key: passage.key,
@@ -477,6 +481,8 @@ impl Writer {
                     groups,
                     nodes,
                     expiry,
+                    holder,
+                    seal: OsText::default(),
                 };
                 passage.ticket = ticket::sign(&claims, &self.key);
                 let passage = Ok(passage);
@@ -493,7 +499,7 @@ impl Writer {
         }
     }
 
-    fn sign(&self, allocation: &mut Allocation, expiry: Time) {
+    fn sign(&self, allocation: &mut Allocation, expiry: Time, holder: String) {
         let claims = Claims {
             key: allocation.key,
             uid: allocation.uid,
@@ -501,6 +507,8 @@ impl Writer {
             groups: allocation.groups.clone(),
             nodes: allocation.nodes.clone(),
             expiry,
+            holder,
+            seal: ticket::seal(allocation.key, &self.key),
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }

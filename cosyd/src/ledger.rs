@@ -107,9 +107,8 @@ mod tests {
             ..User::default()
         };
         Caller {
-            user,
             resolved,
-            via: None,
+            ..Caller::known(user)
         }
     }
 

@@ -86,6 +86,7 @@ const MIGRATIONS: &[&str] = &[
     queues::TABLES,
     LIVE,
     triggers::TABLES,
+    REVOKED,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -95,6 +96,12 @@ const LIVE: &str = "
     CREATE TABLE live_submissions (base INTEGER PRIMARY KEY) STRICT;
     INSERT INTO live_submissions SELECT base FROM submissions WHERE live = 1;
     DROP INDEX submissions_live;
+";
+
+/// Keys of nodes that were revoked and are never accepted again.
+const REVOKED: &str = "
+    CREATE TABLE revoked_keys (
+        key TEXT PRIMARY KEY, node TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// An open store.
@@ -251,6 +258,12 @@ impl Store {
             let mut query = c.prepare("SELECT name, key FROM node_keys")?;
             query
                 .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        loaded.revoked_keys = self.sql(|c| {
+            let mut query = c.prepare("SELECT key, node, at FROM revoked_keys")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
                 .collect()
         })?;
         loaded.tokens = self.sql(|c| {
@@ -586,6 +599,11 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::NodeKey { name, key } => run(
             "INSERT OR REPLACE INTO node_keys (name, key) VALUES (?1, ?2)",
             params![name, key],
+        ),
+        Record::NodeKeyGone { name } => run("DELETE FROM node_keys WHERE name = ?1", params![name]),
+        Record::KeyRevoked { key, node, at } => run(
+            "INSERT OR REPLACE INTO revoked_keys (key, node, at) VALUES (?1, ?2, ?3)",
+            params![key, node, at.0],
         ),
         Record::Token { hash, node, expiry } => run(
             "INSERT OR REPLACE INTO tokens (hash, node, expiry) VALUES (?1, ?2, ?3)",

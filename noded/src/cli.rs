@@ -15,6 +15,9 @@ pub const SUCCESS: u8 = 0;
 /// It could not.
 pub const FAILURE: u8 = 1;
 
+/// Most that is read of a token, in bytes.
+const TOKEN_BYTES: u64 = 4096;
+
 fn path_option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -80,9 +83,12 @@ fn join_command() -> Command {
         .arg(
             Arg::new("token")
                 .long("token")
-                .value_name("TOKEN")
-                .required(true)
-                .help("What 'cadm node token NAME' printed"),
+                .value_name("-")
+                .required_unless_present("token-file")
+                .help("'-': read what 'cadm node token NAME' printed from standard input"),
+        )
+        .arg(
+            path_option("token-file", "FILE", "Read the token from a file").conflicts_with("token"),
         )
         .arg(
             Arg::new("name")
@@ -129,7 +135,7 @@ fn run_join(matches: &ArgMatches) -> anyhow::Result<()> {
     };
     let join = join::Join {
         controller: text(matches, "controller").unwrap_or_default(),
-        token: text(matches, "token").unwrap_or_default(),
+        token: read_token(matches)?,
         name,
         config: path(matches, "config"),
         key: path(matches, "key"),
@@ -142,6 +148,31 @@ fn run_join(matches: &ArgMatches) -> anyhow::Result<()> {
         join.config.display()
     );
     Ok(())
+}
+
+/// The token from a file or standard input. What stands on the command line could be read
+/// by every user of the host (`ps`); it is still taken there, with a warning.
+fn read_token(matches: &ArgMatches) -> anyhow::Result<String> {
+    use std::io::Read;
+    let mut token = String::new();
+    let source: Box<dyn Read> = match matches.get_one::<PathBuf>("token-file") {
+        Some(path) => {
+            let file = std::fs::File::open(path);
+            Box::new(file.with_context(|| format!("token file {}", path.display()))?)
+        }
+        None => Box::new(std::io::stdin()),
+    };
+    match text(matches, "token").filter(|token| token != "-") {
+        Some(given) => {
+            eprintln!(
+                "noded: a token on the command line can be read by every user of this host: use '--token -' or '--token-file FILE'"
+            );
+            return Ok(given);
+        }
+        None => source.take(TOKEN_BYTES).read_to_string(&mut token),
+    }
+    .context("the token")?;
+    Ok(token.trim().to_owned())
 }
 
 fn host_name() -> anyhow::Result<String> {
@@ -159,6 +190,7 @@ fn run_daemon(matches: &ArgMatches) -> anyhow::Result<()> {
             anyhow::bail!("the configuration has faults");
         }
     };
+    crate::private::check_configuration(&file).map_err(anyhow::Error::msg)?;
     let log = text(matches, "log");
     let filter = filter(log.as_deref().unwrap_or(&config.log))?;
     if matches.get_flag("check") {

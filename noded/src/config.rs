@@ -5,7 +5,8 @@
 mod devices;
 
 use crate::devices::Devices;
-use cosy_model::{Counted, MiB, Span};
+use cosy_model::node::Allocation;
+use cosy_model::{Counted, Gid, MiB, Span, Uid};
 use cosy_plugin::Plugins;
 use cosy_proto::keys::PublicKey;
 use std::ffi::OsString;
@@ -24,6 +25,9 @@ pub const DEFAULT_KEY: &str = "/var/lib/cosy/noded.key";
 pub const DEFAULT_SPOOL: &str = "/var/spool/cosy";
 /// The variable that tells where the node reaches the controller.
 pub const CONTROLLER: &str = "COSY_CONTROLLER";
+/// The lowest uid whose jobs run here unless the configuration says otherwise: below are
+/// the system's own users (UID_MIN of login.defs(5)).
+const MIN_UID: Uid = Uid(1000);
 /// Largest configuration file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -94,6 +98,10 @@ pub struct Config {
     pub health_interval: Duration,
     /// What control groups are used for.
     pub cgroups: CgroupUse,
+    /// Jobs of users with a lower uid do not run here; root is a case of its own.
+    pub min_uid: Uid,
+    /// Jobs of root, and with root's group, run here.
+    pub allow_root: bool,
     /// What to log.
     pub log: String,
 }
@@ -208,6 +216,8 @@ struct Draft {
     hook_timeout: Option<Duration>,
     health_interval: Option<Duration>,
     cgroups: CgroupUse,
+    min_uid: Option<u32>,
+    allow_root: bool,
     log: Option<String>,
 }
 
@@ -222,7 +232,8 @@ struct Reader<'t> {
 
 const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, step_socket, \
     listen, address, cores, memory, disk, \
-    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, log";
+    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, \
+    min_uid, allow_root, log";
 
 impl Reader<'_> {
     fn fault(&mut self, span: &Range<usize>, text: String) {
@@ -262,6 +273,11 @@ impl Reader<'_> {
             "hook_timeout" => self.draft.hook_timeout = self.span(name, value),
             "health_interval" => self.draft.health_interval = self.span(name, value),
             "cgroup" => self.cgroup(value),
+            "min_uid" => self.draft.min_uid = self.number(name, value, 0, i64::from(u32::MAX)),
+            "allow_root" => match value.get_ref() {
+                DeValue::Boolean(allowed) => self.draft.allow_root = *allowed,
+                _ => self.fault(&value.span(), "allow_root is true or false".to_owned()),
+            },
             "log" => self.draft.log = self.string(name, value),
             _ => self.fault(
                 &key.span(),
@@ -480,6 +496,8 @@ impl Reader<'_> {
                     hook_timeout: draft.hook_timeout.unwrap_or(Duration::from_secs(60)),
                     health_interval: draft.health_interval.unwrap_or(Duration::from_secs(300)),
                     cgroups: draft.cgroups,
+                    min_uid: draft.min_uid.map_or(MIN_UID, Uid),
+                    allow_root: draft.allow_root,
                     log: draft.log.unwrap_or_else(|| "info".into()),
                 })
             }
@@ -537,6 +555,36 @@ impl Config {
             all.push("COSY_MACHINE_SHARED=1".to_owned());
         }
         all
+    }
+
+    /// Whether a node daemon that runs as root runs something with that identity, whoever
+    /// signed it: the last line against a controller in wrong hands.
+    ///
+    /// # Errors
+    /// In one line, which key of the configuration says no.
+    pub fn may_run(&self, allocation: &Allocation) -> Result<(), String> {
+        let groups = allocation.groups.iter().copied();
+        self.may_run_as(allocation.uid, allocation.gid, groups)
+    }
+
+    fn may_run_as(
+        &self,
+        uid: Uid,
+        gid: Gid,
+        mut groups: impl Iterator<Item = Gid>,
+    ) -> Result<(), String> {
+        let group = gid.0 == 0 || groups.any(|group| group.0 == 0);
+        let why = if uid.0 == 0 && !self.allow_root {
+            "'allow_root' in its noded.toml is not set: nothing runs there as root".to_owned()
+        } else if group && !self.allow_root {
+            format!("'allow_root' in its noded.toml is not set: uid {uid} has root's group (0)")
+        } else if uid.0 != 0 && uid < self.min_uid {
+            let least = self.min_uid;
+            format!("uid {uid} is below 'min_uid' ({least}) in its noded.toml")
+        } else {
+            return Ok(());
+        };
+        Err(format!("node {} refuses: {why}", self.name))
     }
 
     /// Where the socket for steps is: as configured, else beside the socket for commands,
@@ -633,6 +681,31 @@ mod tests {
         check("", "/s/n1/steps.sock");
         assert_eq!(faults("listen = 'host:1'\naddress = 'x'")[0].0, 1);
         assert_eq!(faults("listen = '127.0.0.1:0'\naddress = 'x'")[0].0, 2);
+    }
+
+    #[test]
+    fn who_may_run() {
+        let check = |extra: &str, (uid, gid, more): (u32, u32, &[u32]), want: Option<&str>| {
+            let text =
+                format!("name = 'n1'\ncontroller = 'h:1'\ncontroller_key = '{KEY}'\n{extra}");
+            let config = parse(&text, Path::new("/etc")).unwrap();
+            let got = config.may_run_as(Uid(uid), Gid(gid), more.iter().map(|g| Gid(*g)));
+            match want {
+                None => assert_eq!(got, Ok(()), "{extra} {uid}"),
+                Some(key) => assert!(got.unwrap_err().contains(key), "{extra} {uid}"),
+            }
+        };
+        check("", (1000, 100, &[100, 44]), None);
+        check("", (65_534, 65_534, &[]), None);
+        check("", (0, 0, &[0]), Some("'allow_root'"));
+        check("", (1000, 0, &[0]), Some("root's group"));
+        check("", (1000, 100, &[100, 0]), Some("root's group"));
+        check("", (999, 100, &[]), Some("'min_uid' (1000)"));
+        check("min_uid = 500", (999, 100, &[]), None);
+        check("min_uid = 0", (0, 0, &[]), Some("'allow_root'"));
+        check("allow_root = true", (0, 0, &[0]), None);
+        check("allow_root = true", (33, 33, &[]), Some("'min_uid'"));
+        assert_eq!(faults("min_uid = -1\nallow_root = 1")[1].0, 2);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::hooks::{Hook, Reaper};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
 use crate::nursery::{Nursery, NurseryEvent};
-use crate::peer::{pool::Pool, serve};
+use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
 use crate::relay::{Relay, RelayEvent};
 use crate::spool::{self, Outcome, Spool};
 use crate::steps::serve::StepSocket;
@@ -107,6 +107,7 @@ struct Daemon {
     link: Option<mpsc::UnboundedSender<Vec<u8>>>,
     relay: Option<Relay>,
     step_socket: Option<StepSocket>,
+    refused_keys: RevokedKeys,
     /// What the controller is told: where other nodes connect; empty: nowhere.
     reached_at: String,
     out: Vec<u8>,
@@ -150,19 +151,21 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     let (events, mut queue) = mpsc::channel(QUEUE);
     let config = Arc::new(config);
     let reaper = Reaper::default();
+    let own_dir = config.spool_dir.join(&config.name);
+    let refused_keys = RevokedKeys::load(&own_dir.join("revoked"));
     let (nodes, reached_at) = match options.virtual_nodes {
         Some(count) => {
             let nodes = VirtualNodes::new(&config.name, count, config.controller_key);
             (Nodes::Virtual(nodes), String::new())
         }
         None => {
-            let pool = Arc::new(Pool::new(Arc::clone(&key)));
+            let pool = Arc::new(Pool::new(Arc::clone(&key), refused_keys.clone()));
             let node = real_node(&config, &options, &events, &reaper, pool)?;
             let listen = config.listen.as_deref();
             let memory = config.spool_dir.join(&config.name).join("port");
             let (listener, told) = serve::open(listen, &memory)
                 .with_context(|| format!("listen {}", listen.unwrap_or(serve::DEFAULT_LISTEN)))?;
-            serve::serve(listener, &key, events.clone())?;
+            serve::serve(listener, &key, refused_keys.clone(), events.clone())?;
             let told = config.address.clone().unwrap_or(told);
             (Nodes::Real(Box::new(node)), told)
         }
@@ -185,6 +188,7 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
         link: None,
         relay,
         step_socket,
+        refused_keys,
         reached_at,
         out: Vec::new(),
         heartbeat: HEARTBEAT,
@@ -551,7 +555,11 @@ impl Daemon {
                 cluster,
                 heartbeat,
                 unknown,
-            } => self.welcome(&cluster, heartbeat, &unknown),
+                revoked,
+            } => {
+                self.refused_keys.add(revoked);
+                self.welcome(&cluster, heartbeat, &unknown);
+            }
             NodeOrder::RelayReply { connection, frame } => {
                 if let Some(relay) = &self.relay {
                     relay.answer(connection, frame);

@@ -10,6 +10,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the command line says.
 #[derive(Debug)]
@@ -51,11 +52,10 @@ pub fn run(join: &Join) -> anyhow::Result<String> {
     Ok(cluster)
 }
 
-fn own_key(path: &Path) -> anyhow::Result<KeyPair> {
+fn own_key(path: &Path) -> anyhow::Result<Arc<KeyPair>> {
     let about = || format!("private key {}", path.display());
     if path.exists() {
-        let bytes = std::fs::read(path).with_context(about)?;
-        return KeyPair::from_pkcs8(&bytes).with_context(about);
+        return crate::link::read_key(path);
     }
     let key = KeyPair::generate()?;
     parent_of(path)?;
@@ -66,7 +66,7 @@ fn own_key(path: &Path) -> anyhow::Result<KeyPair> {
         .open(path)
         .and_then(|mut f| f.write_all(key.pkcs8()).and_then(|()| f.sync_all()))
         .with_context(about)?;
-    Ok(key)
+    Ok(Arc::new(key))
 }
 
 fn ask(join: &Join, token: &JoinToken, key: &KeyPair) -> anyhow::Result<String> {

@@ -22,6 +22,7 @@ pub mod nursery;
 pub mod peer;
 pub mod pmi;
 pub mod pmix;
+pub mod private;
 pub mod relay;
 pub mod shepherd;
 pub mod spool;

@@ -234,24 +234,22 @@ async fn write_frames(
     LinkError::Closed
 }
 
-/// Reads the private key of this host. Only its owner may be able to.
+/// Reads the private key of this host. It must belong to this daemon's user, and nobody
+/// else may be able to read it.
 ///
 /// # Errors
 /// With the path, what is wrong with the file.
 pub fn read_key(path: &std::path::Path) -> anyhow::Result<Arc<KeyPair>> {
     use anyhow::Context;
-    use std::os::unix::fs::PermissionsExt;
+    use std::io::Read;
     let about = || format!("private key {}", path.display());
-    let mode = std::fs::metadata(path)
-        .with_context(|| format!("{} ('noded join' makes one)", about()))?
-        .permissions()
-        .mode();
-    anyhow::ensure!(
-        mode & 0o077 == 0,
-        "{}: others may read it (mode {:o}); make it 0600",
-        about(),
-        mode & 0o777
-    );
-    let bytes = std::fs::read(path).with_context(about)?;
+    let mut file = std::fs::File::open(path)
+        .with_context(|| format!("{} ('noded join' makes one)", about()))?;
+    crate::private::check_file(&file).map_err(|why| anyhow::anyhow!("{}: {why}", about()))?;
+    let mut bytes = Vec::new();
+    file.by_ref()
+        .take(limits::HELLO_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .with_context(about)?;
     Ok(Arc::new(KeyPair::from_pkcs8(&bytes).with_context(about)?))
 }

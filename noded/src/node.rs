@@ -725,7 +725,10 @@ impl Node {
                 self.fixed.name, allocation.uid
             ));
         }
-        Ok(())
+        match own.0 {
+            0 => self.config.may_run(allocation),
+            _ => Ok(()),
+        }
     }
 
     fn refuse(&mut self, key: AttemptKey, reason: String, drain: bool) {

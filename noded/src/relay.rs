@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 /// Connections of one user at once.
 const CONNECTIONS_PER_UID: usize = 64;
-/// Connections at once.
-const CONNECTIONS: usize = 1024;
+/// Connections at once, the last [`limits::ROOT_RESERVE`] of them root's.
+const CONNECTIONS: usize = 4096;
 /// Bytes of frames that are not yet whole, of one user.
 const BUFFERED_PER_UID: usize = 48 << 20;
 /// A frame that was begun must be whole within this time.
@@ -129,6 +129,7 @@ fn refusal_frame(refusal: Refusal) -> Vec<u8> {
 pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
+        crate::private::check_directory(parent).map_err(std::io::Error::other)?;
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
@@ -176,7 +177,8 @@ where
     let connection = {
         let mut table = locked(table);
         let own = table.held.values().filter(|h| h.uid == peer.uid()).count();
-        if own >= CONNECTIONS_PER_UID || table.held.len() >= CONNECTIONS {
+        let room = limits::room_of(CONNECTIONS, peer.uid());
+        if own >= CONNECTIONS_PER_UID || table.held.len() >= room {
             let refusal = Refusal::new(
                 RefusalCode::TooMany,
                 format!("{own} commands of yours are connected to noded here already; try again"),

@@ -197,6 +197,7 @@ impl Spool {
             .mode(mode)
             .create(&directory)
             .map_err(failed)?;
+        close_to_others(root, &directory, mode).map_err(failed)?;
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
@@ -627,6 +628,28 @@ pub fn key_of(name: &str) -> Option<AttemptKey> {
         attempt: Attempt(attempt.parse().ok()?),
     };
     (name_of(key) == name).then_some(key)
+}
+
+/// What was there before may have been made by somebody else: a directory that others can
+/// put something into is refused or, where it is this daemon's own, closed.
+fn close_to_others(root: &Path, directory: &Path, mode: u32) -> io::Result<()> {
+    crate::private::check_directory(root).map_err(io::Error::other)?;
+    let found = fs::symlink_metadata(directory)?;
+    if !found.is_dir() || found.uid() != crate::sys::own_uid().0 {
+        return Err(io::Error::other(format!(
+            "it is no directory of uid {}: remove it, or give it back with chown",
+            crate::sys::own_uid()
+        )));
+    }
+    if found.permissions().mode() & 0o7777 & !mode != 0 {
+        tracing::warn!(
+            "{} was open to others (mode {:o}): it is now {mode:o}",
+            directory.display(),
+            found.permissions().mode() & 0o7777
+        );
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
 }
 
 /// Warns when users other than root could not reach their scripts.

@@ -447,6 +447,52 @@ fn virtual_nodes() {
 }
 
 #[test]
+fn users_that_do_not_run_here() {
+    if !is_root() {
+        return skipped("other users' jobs need root");
+    }
+    let mut bench = Bench::new();
+    bench.extra = "min_uid = 54322\n".into();
+    bench.start();
+    bench.accept();
+    let mut refused = |job: u64, uid: u32, groups: &[u32]| {
+        let mut launch = bench.job(job, "touch ran");
+        launch.allocation.uid = Uid(uid);
+        launch.allocation.groups = groups.iter().map(|g| Gid(*g)).collect();
+        launch.allocation.gid = launch.allocation.groups[0];
+        bench.sign(&mut launch.allocation);
+        bench.launch(&launch);
+        bench.failure(job)
+    };
+    let failure = refused(1, 54_321, &[54_321]);
+    let (why, name) = (failure.reason, &bench.name);
+    assert_eq!(
+        why,
+        format!("node {name} refuses: uid 54321 is below 'min_uid' (54322) in its noded.toml")
+    );
+    assert!(!failure.drain, "the job is at fault, not the node");
+    assert!(!bench.path("ran").exists());
+}
+
+#[test]
+fn sockets_where_others_can_put_others() {
+    if !is_root() {
+        return skipped("only root has what others want");
+    }
+    let mut bench = Bench::new();
+    let dir = bench.path("theirs");
+    std::fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::chown(&dir, Some(54_321), None).unwrap();
+    bench.extra = "socket = 'theirs/noded.sock'\n".into();
+    bench.start();
+    wait_for("the daemon says why", || {
+        let log = bench.log();
+        (log.contains("belongs to uid 54321") && log.contains("/run/noded")).then_some(())
+    });
+    assert!(!dir.join("noded.sock").exists());
+}
+
+#[test]
 fn a_host_joins() {
     let mut bench = Bench::new();
     let token = JoinToken {

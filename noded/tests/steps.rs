@@ -147,8 +147,11 @@ struct TlsClient {
 
 impl TlsClient {
     fn connect(peer: &Peer) -> Self {
-        let own = KeyPair::generate().unwrap();
-        let config = tls::client_config(&own, peer.key.parse().unwrap()).unwrap();
+        Self::connect_as(&KeyPair::generate().unwrap(), peer)
+    }
+
+    fn connect_as(own: &KeyPair, peer: &Peer) -> Self {
+        let config = tls::client_config(own, peer.key.parse().unwrap()).unwrap();
         let connection = rustls::ClientConnection::new(config, tls::server_name()).unwrap();
         let tcp = std::net::TcpStream::connect(&peer.address).unwrap();
         tcp.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -164,6 +167,13 @@ impl TlsClient {
         frame::read(&mut self.stream, limits::FRAME_BYTES)
             .unwrap()
             .expect("an answer")
+    }
+
+    /// Waits for the other side to close.
+    fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest);
+        rest.is_empty()
     }
 
     fn refused(&mut self, ask: &PeerAsk) -> String {
@@ -194,32 +204,46 @@ fn other_nodes_need_a_good_ticket() {
     let resume = PeerWish::Resume {
         key: StepKey { attempt, step },
     };
-    let mut client = TlsClient::connect(&peer);
+    // Whoever has no good ticket is told so and sent away.
+    let stranger = |ask: &PeerAsk| {
+        let mut client = TlsClient::connect(&peer);
+        let text = client.refused(ask);
+        assert!(client.is_closed(), "{text}");
+        text
+    };
     let mut forged = peer_ask(&name, &allocation, resume.clone());
     forged.ticket.0[3] ^= 1;
     let text = "the allocation's ticket is not signed by this cluster's controller";
-    assert_eq!(client.refused(&forged), text);
-    // The connection is good for more.
+    assert_eq!(stranger(&forged), text);
     let other = peer_ask("other", &allocation, resume.clone());
-    assert_eq!(
-        client.refused(&other),
-        format!("this is node {name}, not other")
-    );
+    assert_eq!(stranger(&other), format!("this is node {name}, not other"));
     let mut foreign = nodes.benches[0].cores(2, 1);
     foreign.nodes = "elsewhere".into();
     nodes.benches[0].sign(&mut foreign);
     let mut wanted = peer_ask(&name, &foreign, resume.clone());
     assert_eq!(
-        client.refused(&wanted),
+        stranger(&wanted),
         "the allocation's ticket is for another job"
     );
     if let PeerWish::Resume { key } = &mut wanted.what {
         key.attempt = foreign.key;
     }
     assert_eq!(
-        client.refused(&wanted),
+        stranger(&wanted),
         "the allocation's ticket is for another node"
     );
+    let holder = KeyPair::generate().unwrap();
+    let mut held = allocation.clone();
+    nodes.benches[0].sign_for(&mut held, holder.public().to_string());
+    let held = peer_ask(&name, &held, resume.clone());
+    assert_eq!(
+        stranger(&held),
+        "the allocation's ticket was given to another host"
+    );
+    let text = "step 1.0 does not run there (any more)";
+    assert_eq!(TlsClient::connect_as(&holder, &peer).refused(&held), text);
+    // The connection is good for more.
+    let mut client = TlsClient::connect(&peer);
     let good = peer_ask(&name, &allocation, resume);
     assert_eq!(
         client.refused(&good),
@@ -327,6 +351,87 @@ fn garbage_on_the_port_does_no_harm() {
     assert!(TlsClient::connect(&peer).stream.conn.is_handshaking());
 }
 
+#[test]
+fn silent_connections_keep_no_peer_out() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let attempt = allocation.key;
+    let key = StepKey {
+        attempt,
+        step: StepId(0),
+    };
+    let good = peer_ask(&name, &allocation, PeerWish::Resume { key });
+    let answered = |client: &mut TlsClient| {
+        let text = client.refused(&good);
+        assert_eq!(text, "step 1.0 does not run there (any more)");
+    };
+    let mut known = TlsClient::connect(&peer);
+    answered(&mut known);
+    // Some that only connect, some that shake hands with a key of their own and say no more,
+    // some that begin a large ask.
+    let plain: Vec<_> = (0..2 * limits::UNPROVEN_PEERS)
+        .map(|_| std::net::TcpStream::connect(&peer.address).unwrap())
+        .collect();
+    answered(&mut TlsClient::connect(&peer));
+    let begun: Vec<TlsClient> = (0..limits::UNPROVEN_PEERS_OF_ADDRESS + 8)
+        .map(|_| {
+            let mut client = TlsClient::connect(&peer);
+            let length = (limits::FRAME_BYTES as u32).to_le_bytes();
+            client.stream.write_all(&length).unwrap();
+            client.stream.flush().unwrap();
+            client
+        })
+        .collect();
+    answered(&mut TlsClient::connect(&peer));
+    answered(&mut known);
+    // They have been sent away, the first ones first.
+    let mut first = &plain[0];
+    first.set_read_timeout(Some(DEADLINE)).unwrap();
+    assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
+    is_well(&nodes.benches[0], 1);
+    drop((plain, begun));
+}
+
+#[test]
+fn a_revoked_key_is_cut_off() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let key = StepKey {
+        attempt: allocation.key,
+        step: StepId(0),
+    };
+    let good = peer_ask(&name, &allocation, PeerWish::Resume { key });
+    let thief = KeyPair::generate().unwrap();
+    let mut open = TlsClient::connect_as(&thief, &peer);
+    open.refused(&good);
+    nodes.benches[0].order(NodeOrder::Welcome {
+        cluster: "test".into(),
+        heartbeat: cosy_model::Span::from_secs(1),
+        unknown: Vec::new(),
+        revoked: vec![thief.public().to_string()],
+    });
+    assert!(open.is_closed(), "what was open is cut");
+    let again = |nodes: &Nodes| {
+        let mut client = TlsClient::connect_as(&thief, &nodes.peers[0]);
+        let bytes = frame::encode(&good, limits::FRAME_BYTES).unwrap();
+        let _ = client.stream.write_all(&bytes);
+        let _ = client.stream.flush();
+        assert!(client.is_closed(), "no word to a revoked key");
+    };
+    again(&nodes);
+    // Also after a restart, before the controller is heard.
+    nodes.benches[0].daemon().kill();
+    nodes.benches[0].start();
+    let (described, _) = nodes.benches[0].accept();
+    nodes.peers[0] = steps::peer(&nodes.benches[0], &described[0]);
+    again(&nodes);
+    TlsClient::connect(&nodes.peers[0]).refused(&good);
+}
+
 // ---- jobs elsewhere
 
 #[test]
@@ -344,12 +449,15 @@ fn a_command_is_shown_the_way_to_its_job() {
         })
     };
     let (number, uid) = asked(&mut nodes.benches[1]);
+    let mut for_that_host = one[0].clone();
+    let holder = nodes.peers[1].key.clone();
+    nodes.benches[0].sign_for(&mut for_that_host, holder);
     let passage = Passage {
         key: one[0].key,
         uid,
         gid: one[0].gid,
         first: nodes.peers[0].clone(),
-        ticket: one[0].ticket.clone(),
+        ticket: for_that_host.ticket,
     };
     nodes.benches[1].order(NodeOrder::Passage {
         number,

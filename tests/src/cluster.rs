@@ -250,7 +250,7 @@ impl Cluster {
         let more = (o.noded)(at + 1);
         let text = format!(
             "name = \"{name}\"\ncontroller = \"{}:{}\"\ncontroller_key = \"{key}\"\n\
-             key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\ncores = {}\n\
+             key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\nallow_root = true\ncores = {}\n\
              memory = \"{}\"\n{}{}\n",
             o.host,
             self.port,

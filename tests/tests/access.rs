@@ -366,12 +366,22 @@ impl Link {
 
     /// Asks on behalf of a user; the answer, `None` when the link is cut.
     fn relay(&mut self, node: &str, uid: u32, request: Request) -> Option<Reply> {
+        self.relay_with(node, (uid, GROUP), request)
+    }
+
+    /// The same in the name of a process with that group.
+    fn relay_with(
+        &mut self,
+        node: &str,
+        (uid, gid): (u32, u32),
+        request: Request,
+    ) -> Option<Reply> {
         let ask = frame::encode(&Ask::new(request, None), 1 << 20).unwrap();
         self.say(&NodeReport::RelayRequest {
             connection: 1,
             node: node.into(),
             uid: Uid(uid),
-            gid: Gid(GROUP),
+            gid: Gid(gid),
             frame: OsText(ask[frame::HEADER..].to_vec()),
         });
         loop {
@@ -449,6 +459,149 @@ fn a_node_speaks_only_for_itself() {
     c.start_noded(1);
 }
 
+/// A group that the directory gives nobody here: of the file with the passwords.
+const SHADOW: u32 = 42;
+
+#[test]
+fn a_stolen_key_gives_no_group_and_nothing_that_jobs_do_not_need() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let mut c = cluster();
+    let words = [
+        "csub",
+        "--parsable",
+        "--require",
+        "n2",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let id = as_user(&c, ANN, &words).expect(0).out.trim().to_owned();
+    let job = JobId(id.parse().unwrap());
+    c.until_state(job, JobState::Running);
+    // Somebody has taken n2's host over, with its key.
+    c.nodes[1].kill();
+    let mut link = Link::open(&c, 1);
+    link.register(&["n2"]);
+    c.until_node("n2", "registered", |n| n.version == "0");
+    let submit = || {
+        let mut submission = script(&c.work(), "cat /etc/shadow > stolen");
+        submission.spec.request.require = vec!["n1".into()];
+        Request::Submit(Box::new(submission))
+    };
+    let mut ask = |who, request| link.relay_with("n2", who, request).expect("an answer");
+    match ask((ANN, SHADOW), submit()) {
+        Reply::Refused(r) => {
+            assert_eq!(r.code, RefusalCode::Forbidden, "{r}");
+            assert!(r.message.contains("group 42 for user ann"), "{r}");
+        }
+        other => panic!("taken: {other:?}"),
+    }
+    let script = Request::Script {
+        job: cosy_model::api::JobRef { job, task: None },
+    };
+    for (who, request) in [
+        ((ANN, SHADOW), Request::Ping),
+        ((ANN, GROUP), script),
+        ((0, 0), Request::Ping),
+        ((BOB, GROUP), submit()),
+    ] {
+        match ask(who, request.clone()) {
+            Reply::Refused(r) => assert_eq!(r.code, RefusalCode::Forbidden, "{r}"),
+            other => panic!("{who:?} {request:?}: {other:?}"),
+        }
+    }
+    let taken = ask((ANN, GROUP), submit());
+    assert!(matches!(taken, Reply::Submitted { .. }), "{taken:?}");
+    assert!(!c.work().join("stolen").exists());
+}
+
+#[test]
+fn jobs_have_only_groups_of_the_directory() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    let submit = |socket: &Path, gid: u32| {
+        let words = [
+            "csub",
+            "--wait",
+            "--",
+            "sh",
+            "-c",
+            "id -g; id -G; echo $COSY_JOB_GID",
+        ];
+        let mut command = c.command(&words);
+        command.uid(ANN).gid(gid).env("COSY_SOCKET", socket);
+        run::run(&mut command)
+    };
+    let output = || {
+        let last = fs::read_dir(c.work())
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .max();
+        fs::read_to_string(last.unwrap()).unwrap()
+    };
+    let (local, login) = (c.socket(), c.dir().join("relay1.sock"));
+    submit(&login, SHADOW).expect_refusal("group 42 for user ann");
+    submit(&login, GROUP + 1).expect(0);
+    assert_eq!(output(), "54301\n54301 54300\n54301\n");
+    let told = submit(&local, SHADOW).expect(0);
+    assert!(
+        told.err.contains("group 42: it runs with group 54300"),
+        "{told:?}"
+    );
+    assert_eq!(output(), "54300\n54300 54301\n54300\n");
+}
+
+#[test]
+fn whose_requests_are_passed_on() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let mut c = cluster();
+    let relay = |c: &mut Cluster, login: &str, compute: &str| {
+        let file = c.dir().join("cosy.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        let kept = text.lines().filter(|line| !line.starts_with("relay = "));
+        let text: String = kept
+            .map(|line| {
+                let more = match line {
+                    "names = \"n1\"" => login,
+                    "names = \"n2\"" => compute,
+                    _ => return format!("{line}\n"),
+                };
+                format!("{line}\nrelay = {more}\n")
+            })
+            .collect();
+        fs::write(&file, text).unwrap();
+        c.run(&["cadm", "reload"]).expect(0);
+    };
+    let words = [
+        "csub",
+        "--parsable",
+        "--require",
+        "n2",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let id = as_user(&c, ANN, &words).expect(0).out.trim().to_owned();
+    c.until_state(JobId(id.parse().unwrap()), JobState::Running);
+    let asks = |c: &Cluster, n, uid| through(c, n, uid, &["cstat"]).code;
+    relay(&mut c, "[\"bob\", \"@ops\"]", "\"none\"");
+    through(&c, 1, CAT, &["cstat"]).expect_refusal("'relay'");
+    through(&c, 2, ANN, &["cstat"]).expect_refusal("'relay'");
+    assert_eq!((asks(&c, 1, BOB), asks(&c, 1, ANN)), (0, 0));
+    relay(&mut c, "\"users\"", "\"all\"");
+    through(&c, 1, 0, &["cstat"]).expect_refusal("'relay'");
+    let resume = ["cadm", "node", "resume", "n1"];
+    through(&c, 1, CAT, &resume).expect_refusal("dministrator");
+    as_user(&c, CAT, &resume).expect(0);
+    assert_eq!((asks(&c, 1, CAT), asks(&c, 2, ANN)), (0, 0));
+}
+
 #[test]
 fn a_key_that_nobody_knows() {
     let c = Cluster::start(1, Options::default());
@@ -481,8 +634,19 @@ fn the_socket_is_for_everyone_and_the_state_for_nobody() {
     for name in ["cosy.db", "cosy.db-wal"] {
         assert_eq!(mode(&c.state_dir().join(name)) & 0o077, 0, "{name}");
     }
-    // A private key that others can read is refused.
+    // What was there and open to others is closed.
     let mut c = c;
+    c.cosyd.kill();
+    let open = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(&c.state_dir(), 0o777);
+    open(&c.state_dir().join("cosy.db"), 0o644);
+    c.start_cosyd();
+    assert_eq!(mode(&c.state_dir()), 0o700);
+    assert_eq!(mode(&c.state_dir().join("cosy.db")), 0o600);
+    assert!(c.cosyd.log().contains("was open to others (mode 777)"));
+    // A private key that others can read is refused.
     c.cosyd.kill();
     let key = c.dir().join("cosyd.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();

@@ -5,6 +5,7 @@
 
 use cosy_model::JobState;
 use cosy_tests::daemon::Daemon;
+use cosy_tests::run::run_with;
 use cosy_tests::{Cluster, Options, Output, programs, run, script, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
@@ -39,25 +40,36 @@ fn new_config(c: &Cluster, name: &str) -> PathBuf {
 }
 
 fn join(c: &Cluster, token: &str, name: &str) -> Output {
+    run_with(
+        &mut join_command(c, name, &["--token", "-"]),
+        token.as_bytes(),
+    )
+}
+
+fn join_command(c: &Cluster, name: &str, words: &[&str]) -> Command {
     let path = |end: &str| c.dir().join(format!("{name}.{end}"));
     let mut command = Command::new(programs::folder().join("noded"));
     command
-        .args([
-            "join",
-            "--controller",
-            &c.address(),
-            "--token",
-            token,
-            "--name",
-            name,
-        ])
+        .args(["join", "--controller", &c.address(), "--name", name])
+        .args(words)
         .arg("--config")
         .arg(new_config(c, name))
         .arg("--key")
         .arg(path("key"))
         .arg("--spool-dir")
         .arg(path("spool"));
-    run::run(&mut command)
+    command
+}
+
+/// What has joined runs jobs of the tests, which may be root's.
+fn allow_root(c: &Cluster, name: &str) {
+    let file = new_config(c, name);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        format!("{text}allow_root = true\nlisten = \"127.0.0.1:0\"\n"),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -65,6 +77,7 @@ fn a_node_joins_with_a_token() {
     let mut c = with_a_place();
     let token = token(&c, &["n2"]);
     join(&c, &token, "n2").expect(0);
+    allow_root(&c, "n2");
     let log = c.dir().join("log/n2");
     let mut daemon = Daemon::new(
         &programs::folder().join("noded"),
@@ -93,6 +106,80 @@ fn a_node_joins_with_a_token() {
     let again = join(&c, &token, "n2");
     assert_ne!(again.code, 0, "used already: {again:?}");
     assert!(!new_config(&c, "n2").exists());
+    daemon.kill();
+}
+
+#[test]
+fn where_a_token_may_stand() {
+    let c = with_a_place();
+    let [file, command_line] = ["n2", "n3"].map(|name| token(&c, &[name]));
+    let path = c.dir().join("token");
+    fs::write(&path, format!("{file}\n")).unwrap();
+    let words = ["--token-file", path.to_str().unwrap()];
+    let out = run::run(&mut join_command(&c, "n2", &words)).expect(0);
+    assert_eq!(out.err, "");
+    // Still taken where every user can read it, with a word about that.
+    let words = ["--token", &command_line];
+    let out = run::run(&mut join_command(&c, "n3", &words)).expect(0);
+    assert!(out.err.contains("--token-file"), "{out:?}");
+    let both = ["--token", "-", "--token-file", "x"];
+    assert_eq!(run::run(&mut join_command(&c, "n3", &both)).code, 2);
+    assert_eq!(run::run(&mut join_command(&c, "n3", &[])).code, 2);
+    let nowhere = ["--token-file", "/nosuch/token"];
+    let out = run::run(&mut join_command(&c, "n3", &nowhere));
+    assert!(
+        out.code == 1 && out.err.contains("/nosuch/token"),
+        "{out:?}"
+    );
+}
+
+#[test]
+fn a_revoked_node_joins_anew() {
+    let mut c = with_a_place();
+    join(&c, &token(&c, &["n2"]), "n2").expect(0);
+    allow_root(&c, "n2");
+    let mut daemon = Daemon::new(
+        &programs::folder().join("noded"),
+        &new_config(&c, "n2"),
+        &c.dir().join("log/n2"),
+    );
+    daemon.start(c.lifeline().as_fd());
+    daemon.await_ready();
+    let mut submission = script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done");
+    submission.spec.request.require = vec!["n2".into()];
+    let job = c.submit(&submission);
+    c.until_state(job, JobState::Running);
+    c.run(&["cadm", "node", "revoke", "n2", "-r", "stolen"])
+        .expect(0);
+    let node = c.until_node("n2", "revoked", |n| n.state == "down");
+    assert!(node.reason.contains("stolen"), "{node:?}");
+    wait::until_true("it is told", || daemon.log().contains("was revoked"));
+    assert_ne!(c.row(job).state, JobState::Running, "given up");
+    assert!(c.run(&["cadm", "events"]).expect(0).out.contains("revoked"));
+    daemon.kill();
+    fs::write(c.work().join("go"), "").unwrap();
+    // Not with the old key, not with a token, not after a restart of the controller.
+    fs::remove_file(new_config(&c, "n2")).unwrap();
+    let again = join(&c, &token(&c, &["n2"]), "n2");
+    assert!(
+        again.code == 1 && again.err.contains("was revoked"),
+        "{again:?}"
+    );
+    c.cosyd.kill();
+    c.start_cosyd();
+    let again = join(&c, &token(&c, &["n2"]), "n2");
+    assert!(
+        again.code == 1 && again.err.contains("was revoked"),
+        "{again:?}"
+    );
+    fs::remove_file(c.dir().join("n2.key")).unwrap();
+    join(&c, &token(&c, &["n2"]), "n2").expect(0);
+    allow_root(&c, "n2");
+    daemon.start(c.lifeline().as_fd());
+    daemon.await_ready();
+    c.run(&["cadm", "node", "resume", "n2"]).expect(0);
+    let job = c.submit(&submission);
+    assert_eq!(c.until_end(job).state, JobState::Completed);
     daemon.kill();
 }
 

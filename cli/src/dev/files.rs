@@ -187,6 +187,8 @@ pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result
         ("memory", format!("{}M", plan.memory_mib).into()),
         // All nodes share this machine's cores: numbers of cores mean nothing.
         ("cgroup", "memory".into()),
+        // A cluster of root's own is for root's jobs.
+        ("allow_root", rustix::process::geteuid().is_root().into()),
     ];
     let whole: Table = entries
         .into_iter()

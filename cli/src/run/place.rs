@@ -19,7 +19,9 @@ pub const STEP_SOCKET_VARIABLE: &str = "COSY_STEP_SOCKET";
 /// Names the job inside it.
 pub const JOB_VARIABLE: &str = "COSY_JOB_ID";
 /// The node daemon's socket for steps.
-pub const STEP_SOCKET: &str = "/run/cosy/noded.steps.sock";
+pub const STEP_SOCKET: &str = "/run/noded/noded.steps.sock";
+/// Where it was in earlier releases.
+pub const OLD_STEP_SOCKET: &str = "/run/cosy/noded.steps.sock";
 /// For a place in the queue of connections.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A node daemon that is restarted is back within this time.
@@ -114,10 +116,9 @@ fn candidates(
 ) -> Vec<PathBuf> {
     let here = !boot_id.is_empty() && entry.boot_id.trim() == boot_id;
     let first = entry.socket.as_ref().filter(|_| here).map(PathBuf::from);
-    let mut all: Vec<PathBuf> = [first, variable, beside(cluster), Some(STEP_SOCKET.into())]
-        .into_iter()
-        .flatten()
-        .collect();
+    let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(|path| Some(path.into()));
+    let named = [first, variable, beside(cluster)];
+    let mut all: Vec<PathBuf> = named.into_iter().chain(usual).flatten().collect();
     let mut seen = Vec::new();
     all.retain(|p| {
         !seen.contains(p) && {
@@ -171,35 +172,35 @@ mod tests {
             "b",
             None,
             "/run/cosy/cosyd.sock",
-            &["/n1", STEP_SOCKET],
+            &["/n1", STEP_SOCKET, OLD_STEP_SOCKET],
         );
         check(
             Some("/n1"),
             "other",
             None,
             "/run/cosy/cosyd.sock",
-            &[STEP_SOCKET],
+            &[STEP_SOCKET, OLD_STEP_SOCKET],
         );
         check(
             Some("/n1"),
             "",
             None,
             "/run/cosy/noded.sock",
-            &[STEP_SOCKET],
+            &[STEP_SOCKET, OLD_STEP_SOCKET],
         );
         check(
             None,
             "b",
             Some("/v"),
             "/x/relay.sock",
-            &["/v", "/x/relay.steps.sock", STEP_SOCKET],
+            &["/v", "/x/relay.steps.sock", STEP_SOCKET, OLD_STEP_SOCKET],
         );
         check(
             Some("/v"),
             "b",
             Some("/v"),
             "/x/cosyd",
-            &["/v", STEP_SOCKET],
+            &["/v", STEP_SOCKET, OLD_STEP_SOCKET],
         );
     }
 }

@@ -354,6 +354,28 @@ fn the_ledger_is_read_in_pages_by_those_who_may() {
 }
 
 #[test]
+fn a_revoked_key_is_remembered_and_its_node_has_none() {
+    let bench = Bench::new();
+    let name = || "n1".to_owned();
+    let revoked = (String::from("aa"), name(), Time(7));
+    let store = bench.saved(&[
+        Record::NodeKey {
+            name: name(),
+            key: "aa".into(),
+        },
+        Record::NodeKeyGone { name: name() },
+        Record::KeyRevoked {
+            key: revoked.0.clone(),
+            node: name(),
+            at: revoked.2,
+        },
+    ]);
+    let loaded = store.load().unwrap();
+    assert_eq!(loaded.node_keys, []);
+    assert_eq!(loaded.revoked_keys, [revoked]);
+}
+
+#[test]
 fn a_database_of_the_first_schema_is_migrated() {
     let bench = Bench::new();
     let old = rusqlite::Connection::open(bench.path()).unwrap();
@@ -377,13 +399,14 @@ fn a_database_of_the_first_schema_is_migrated() {
             .pragma_query_value(None, "user_version", |r| r.get(0));
         found.unwrap()
     };
-    assert_eq!(version(&store), 8);
+    assert_eq!(version(&store), MIGRATIONS.len() as i64);
     store
         .connection
-        .pragma_update(None, "user_version", 9)
+        .pragma_update(None, "user_version", MIGRATIONS.len() as i64 + 1)
         .unwrap();
     let newer = Store::open(&bench.path()).map(drop).unwrap_err();
-    assert!(newer.to_string().contains("schema 9"), "{newer}");
+    let schema = format!("schema {}", MIGRATIONS.len() + 1);
+    assert!(newer.to_string().contains(&schema), "{newer}");
 }
 
 // --- triggers

@@ -146,11 +146,7 @@ impl Controller {
         if caller.user.uid == owner.uid {
             return caller.clone();
         }
-        Caller {
-            user: owner.clone(),
-            resolved: true,
-            via: None,
-        }
+        Caller::known(owner.clone())
     }
 
     /// Whether there is room for the jobs that come into queues.

@@ -12,6 +12,7 @@ use crate::job::{Group, Job};
 use crate::many::Cancelling;
 use crate::nodes::{Link, Node};
 use crate::own_queues::FileQueues;
+use crate::passage::AskedPassage;
 use crate::queues::Queue;
 use crate::record::{OwnQueue, Record};
 use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
@@ -80,7 +81,11 @@ pub struct Controller {
     pub(crate) users: BTreeMap<Uid, KnownUser>,
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) node_keys: BTreeMap<String, String>,
+    /// Keys that were revoked: of which node, when.
+    pub(crate) revoked: BTreeMap<String, (String, Time)>,
     pub(crate) tokens: BTreeMap<String, (String, Time)>,
+    /// Passages that wait for a look-up of that user.
+    pub(crate) passages: Vec<(Uid, AskedPassage)>,
     pub(crate) answers: Answers,
     pub(crate) waits: Vec<Wait>,
     /// Requests that cancel many jobs, the one whose turn is next first.
@@ -166,7 +171,9 @@ impl Controller {
             users: BTreeMap::new(),
             links: BTreeMap::new(),
             node_keys: BTreeMap::new(),
+            revoked: BTreeMap::new(),
             tokens: BTreeMap::new(),
+            passages: Vec::new(),
             answers: Answers::default(),
             waits: Vec::new(),
             cancelling: VecDeque::new(),

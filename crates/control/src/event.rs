@@ -22,12 +22,37 @@ pub struct LinkId(pub u64);
 /// Who asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The user, as kernel and directory say.
+    /// The user: the uid as the kernel says, everything else as the directory says.
     pub user: User,
+    /// The group of the asking process, as the kernel of its host says. Only a group that
+    /// the directory gives is acted on: [`Caller::group`].
+    pub gid: Gid,
     /// False when the directory did not answer: only the uid is sure.
     pub resolved: bool,
     /// The node whose daemon passed the request on.
     pub via: Option<Via>,
+}
+
+impl Caller {
+    /// A user whom the directory knows, on the controller's host, with the user's own group.
+    pub fn known(user: User) -> Self {
+        Self {
+            gid: user.gid,
+            user,
+            resolved: true,
+            via: None,
+        }
+    }
+
+    /// The group that what is asked for is to have: that of the asking process if the
+    /// directory gives it to the user, else the user's own. While the directory does not
+    /// answer it is what the process said, to be judged when a ticket is signed.
+    pub fn group(&self) -> Gid {
+        match self.resolved {
+            true => self.user.granted(self.gid),
+            false => self.gid,
+        }
+    }
 }
 
 /// A request that came over a node's daemon.
@@ -215,6 +240,8 @@ pub enum Effect {
         allocation: Box<Allocation>,
         /// Until when the ticket is good.
         expiry: Time,
+        /// The key of the host that it is given to: nobody else can use it.
+        holder: String,
     },
     /// Send [`NodeOrder::Launch`] with a ticket, the script, and the user's variables
     /// before those in `launch.environment`.
@@ -227,6 +254,8 @@ pub enum Effect {
         submission: JobId,
         /// Until when the ticket is good.
         expiry: Time,
+        /// The key of the host that it is given to: nobody else can use it.
+        holder: String,
     },
     /// Send [`NodeOrder::Launch`] with a ticket: the program of a trigger, which has neither
     /// a script nor variables in the store.
@@ -237,6 +266,8 @@ pub enum Effect {
         launch: Box<Launch>,
         /// Until when the ticket is good.
         expiry: Time,
+        /// The key of the host that it is given to: nobody else can use it.
+        holder: String,
     },
     /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {
@@ -252,6 +283,8 @@ pub enum Effect {
         nodes: String,
         /// Until when the ticket is good.
         expiry: Time,
+        /// The key of the host that it is given to: nobody else can use it.
+        holder: String,
     },
     /// Say that this batch is durable: [`Event::BecameDurable`].
     TellDurable,

@@ -8,7 +8,7 @@ use crate::job::{Job, Phase, Submitted};
 use crate::request::no_job;
 use cosy_model::api::{JobRef, Reply, Submission};
 use cosy_model::step::Entry;
-use cosy_model::{JobId, Program, Refusal, RefusalCode, Time, Uid, WaitReason};
+use cosy_model::{Gid, JobId, Program, Refusal, RefusalCode, Time, Uid, WaitReason};
 
 /// A request for an allocation that is answered at the end of the turn, when it is known
 /// whether it starts at once.
@@ -68,8 +68,16 @@ impl Controller {
         Some(Reply::Allocated {
             entry: self.entry_of(job)?,
             until: (!run.limit.is_unlimited()).then(|| start + run.limit),
-            variables: self.variables(job, run),
+            variables: self.variables(job, run, self.group_of(job)),
         })
+    }
+
+    /// The primary group that the job has with its nodes.
+    fn group_of(&self, job: &Job) -> Gid {
+        let wanted = job.submitted.gid;
+        let known = self.users.get(&job.submitted.uid);
+        let known = known.filter(|known| !known.user.name.is_empty());
+        known.map_or(wanted, |known| known.user.granted(wanted))
     }
 
     fn entry_of(&self, job: &Job) -> Option<Entry> {

@@ -8,9 +8,7 @@ use crate::pattern::{self, Names};
 use crate::record::StepUse;
 use cosy_model::job::{OpenMode, WarnSignal};
 use cosy_model::node::{Allocation, Launch};
-use cosy_model::{
-    Attempt, Dialect, Gid, JobId, JobSpec, NodeId, OsText, Span, Time, User, WaitReason,
-};
+use cosy_model::{Attempt, Dialect, JobId, JobSpec, NodeId, OsText, Span, Time, User, WaitReason};
 use std::collections::BTreeSet;
 
 /// A ticket outlives the job's limit by so much: nodes may be slow to end things.
@@ -98,12 +96,26 @@ impl Controller {
         let nodes = self.jobs[&id].run().map(|r| self.node_list(r));
         let detail = format!("on {}", nodes.unwrap_or_default());
         self.happened(now, "started", "controller", format!("job {id}"), detail);
+        self.tell_other_group(now, id, &user);
         if let Some(mail) = self.mail(&self.jobs[&id], &News::Began) {
             self.effect(mail);
         }
         self.order_first_steps(id, &user);
         self.tell_started(id);
         true
+    }
+
+    /// A job that asked for a group which the directory does not give its user (any more)
+    /// runs with the user's own.
+    fn tell_other_group(&mut self, now: Time, id: JobId, user: &User) {
+        let wanted = self.jobs[&id].submitted.gid;
+        if !user.has_group(wanted) {
+            let detail = format!(
+                "to {}: group {wanted} is none of user {}",
+                user.gid, user.name
+            );
+            self.happened(now, "regrouped", "controller", format!("job {id}"), detail);
+        }
     }
 
     fn wait_for_directory(&mut self, now: Time, id: JobId) -> bool {
@@ -177,6 +189,7 @@ impl Controller {
             link,
             allocation: Box::new(allocation),
             expiry,
+            holder: self.key_of_link(link),
         });
     }
 
@@ -202,6 +215,7 @@ impl Controller {
             launch: Box::new(launch),
             submission,
             expiry,
+            holder: self.key_of_link(link),
         });
     }
 
@@ -210,17 +224,13 @@ impl Controller {
         let run = job.run()?;
         let part = run.part(node)?;
         let limit = run.limit;
-        let mut groups: Vec<Gid> = user.groups.iter().map(|g| g.gid).collect();
-        if groups.is_empty() {
-            groups.push(user.gid);
-        }
         let allocation = Allocation {
             key: job.key(),
             node: self.nodes[node.index()].spec.name.clone(),
             nodes: self.node_list(run),
             uid: user.uid,
-            gid: job.submitted.gid,
-            groups,
+            gid: user.granted(job.submitted.gid),
+            groups: user.gids(),
             user: user.name.clone(),
             home: user.home.clone(),
             shell: user.shell.clone(),
@@ -257,7 +267,7 @@ impl Controller {
             } else {
                 spec.open_mode
             },
-            environment: self.variables(job, run),
+            environment: self.variables(job, run, allocation.gid),
             login_environment: spec.login_environment,
             umask: spec.umask,
             rlimits: spec.rlimits.clone(),

@@ -59,6 +59,7 @@ mod reserve;
 mod resize;
 mod restore;
 mod reviews;
+mod revoke;
 mod settings;
 mod show;
 mod steer;
@@ -70,7 +71,7 @@ mod triggers;
 mod variables;
 mod widen;
 
-pub use access::is_admin;
+pub use access::{is_admin, may_come_from};
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;

@@ -232,6 +232,9 @@ impl Controller {
     ) {
         let answer = match hello {
             LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
+            LinkHello::Node if self.revoked.contains_key(&peer) => {
+                LinkAnswer::Refused(self.told_revoked(&peer))
+            }
             LinkHello::Node if self.names_of_key(&peer).next().is_some() => LinkAnswer::Welcome,
             LinkHello::Node => LinkAnswer::Refused(format!(
                 "no node of cluster {} has the key {peer}: let it join with 'noded join' or put its key into the configuration",
@@ -251,7 +254,7 @@ impl Controller {
     }
 
     /// Names that a key stands for.
-    fn names_of_key<'a>(&'a self, peer: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn names_of_key<'a>(&'a self, peer: &'a str) -> impl Iterator<Item = &'a str> {
         let configured = self
             .nodes
             .iter()
@@ -266,17 +269,25 @@ impl Controller {
     }
 
     fn key_fits(&self, name: &str, peer: &str) -> bool {
-        let Some(id) = self.node_ids.get(name) else {
-            return false;
-        };
-        match &self.nodes[id.index()].spec.key {
-            Some(key) => key == peer,
-            None => self.node_keys.get(name).is_some_and(|key| key == peer),
-        }
+        !self.revoked.contains_key(peer)
+            && self.node_ids.contains_key(name)
+            && self.key_of(name).is_some_and(|key| key == peer)
+    }
+
+    /// The key that a node's name stands for: the configuration's unless that was revoked,
+    /// else the one that it joined with.
+    pub(crate) fn key_of(&self, name: &str) -> Option<&String> {
+        let id = self.node_ids.get(name);
+        let configured = id.and_then(|id| self.nodes[id.index()].spec.key.as_ref());
+        let configured = configured.filter(|key| !self.revoked.contains_key(*key));
+        configured.or_else(|| self.node_keys.get(name))
     }
 
     fn join(&mut self, now: Time, node: &str, hash: &str, peer: &str) -> LinkAnswer {
         let refused = |why: &str| LinkAnswer::Refused(why.to_owned());
+        if self.revoked.contains_key(peer) {
+            return LinkAnswer::Refused(self.told_revoked(peer));
+        }
         let Some((name, expiry)) = self.tokens.get(hash).cloned() else {
             return refused("the token is not known here, or it was used before");
         };
@@ -334,6 +345,7 @@ impl Controller {
             cluster: self.config.name.clone(),
             heartbeat: policy.heartbeat,
             unknown,
+            revoked: self.revoked.keys().cloned().collect(),
         };
         self.effect(Effect::Order {
             link,
@@ -443,11 +455,13 @@ impl Controller {
             return Err(Refusal::invalid("no node is named"));
         }
         let ids: Vec<NodeId> = self.mask(names)?.iter().collect();
-        if let NodeAction::Features { names } = action {
-            self.set_features(now, caller, &ids, names)?;
-        } else {
-            for id in &ids {
-                self.node_control_one(now, caller, *id, action);
+        match action {
+            NodeAction::Features { names } => self.set_features(now, caller, &ids, names)?,
+            NodeAction::Revoke { reason } => self.revoke(now, caller, &ids, reason)?,
+            NodeAction::Drain { .. } | NodeAction::Resume | NodeAction::Down { .. } => {
+                for id in &ids {
+                    self.node_control_one(now, caller, *id, action);
+                }
             }
         }
         self.watch_configuration();
@@ -488,11 +502,17 @@ impl Controller {
         Ok(())
     }
 
-    fn node_control_one(&mut self, now: Time, caller: &Caller, id: NodeId, action: &NodeAction) {
+    pub(crate) fn node_control_one(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        id: NodeId,
+        action: &NodeAction,
+    ) {
         let by = caller.user.name.clone();
         let since = Some(now);
         let (state, word, detail) = match action {
-            NodeAction::Features { .. } => return,
+            NodeAction::Features { .. } | NodeAction::Revoke { .. } => return,
             NodeAction::Resume => (NodeState::Open, "resumed", String::new()),
             NodeAction::Drain { reason } => (
                 NodeState::Drained {

@@ -3,10 +3,10 @@
 
 use crate::controller::Controller;
 use crate::event::{Effect, LinkId};
-use crate::job::{Job, Part, PartStep, Run};
+use crate::job::{Part, PartStep, Run};
 use cosy_model::node::NodeOrder;
 use cosy_model::step::{JobPart, Passage, Peer};
-use cosy_model::{Gid, JobId, NodeId, Refusal, RefusalCode, Uid, limits};
+use cosy_model::{JobId, NodeId, Refusal, RefusalCode, Time, Uid, User, limits};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,11 +18,10 @@ impl Controller {
     pub(crate) fn peer(&self, id: NodeId) -> Peer {
         let node = &self.nodes[id.index()];
         let name = &node.spec.name;
-        let key = node.spec.key.as_ref().or_else(|| self.node_keys.get(name));
         Peer {
             node: name.clone(),
             address: node.address.clone(),
-            key: key.cloned().unwrap_or_default(),
+            key: self.key_of(name).cloned().unwrap_or_default(),
         }
     }
 
@@ -64,31 +63,56 @@ impl Controller {
     }
 
     /// A command on the host of that link wants to reach a job's first node.
-    pub(crate) fn asked_passage(&mut self, link: LinkId, number: u64, uid: Uid, id: JobId) {
-        let effect = match self.passage(link, number, uid, id) {
+    pub(crate) fn asked_passage(&mut self, now: Time, asked: AskedPassage) {
+        let effect = match self.passage(now, &asked) {
             Ok(effect) => effect,
-            Err(refusal) => Effect::Order {
-                link,
-                order: NodeOrder::Passage {
-                    number,
-                    passage: Err(refusal),
-                },
-            },
+            Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
+            Err(NoPassage::Unknown(_)) if self.passages.len() >= limits::PASSAGES_WAITING => {
+                no_passage(&asked, directory_silent())
+            }
+            Err(NoPassage::Unknown(uid)) => return self.passages.push((uid, asked)),
         };
         self.effect(effect);
     }
 
-    fn passage(&self, link: LinkId, number: u64, uid: Uid, id: JobId) -> Result<Effect, Refusal> {
-        self.may_pass(link, uid)?;
-        let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
-        let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
-        let job = self.jobs.get(&id).ok_or_else(unknown)?;
-        if job.submitted.uid != uid && !self.is_admin_there(link, uid) {
-            return Err(Refusal::new(
-                RefusalCode::Forbidden,
-                format!("job {id} belongs to somebody else"),
-            ));
+    /// A look-up has come back: what waited for it is answered.
+    pub(crate) fn passages_of(&mut self, now: Time, uid: Uid, found: bool) {
+        let waiting = std::mem::take(&mut self.passages);
+        let (these, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(u, _)| *u == uid);
+        self.passages = others;
+        for (_, asked) in these {
+            match found {
+                true => self.asked_passage(now, asked),
+                false => self.effect(no_passage(&asked, directory_silent())),
+            }
         }
+    }
+
+    /// The user as the directory says now.
+    fn user_now(&mut self, now: Time, uid: Uid) -> Result<User, NoPassage> {
+        self.fresh_user(now, uid).ok_or(NoPassage::Unknown(uid))
+    }
+
+    fn passage(&mut self, now: Time, asked: &AskedPassage) -> Result<Effect, NoPassage> {
+        let (link, id) = (asked.link, asked.job);
+        // Nobody has the directory searched for users who have no business there.
+        self.may_come(link, asked.uid)?;
+        let user = self.user_now(now, asked.uid)?;
+        self.may_pass(link, &user)?;
+        let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
+        let owner = self.jobs.get(&id).ok_or_else(unknown)?.submitted.uid;
+        if owner != asked.uid && !self.is_admin_there(link, &user) {
+            let why = format!("job {id} belongs to somebody else");
+            return Err(Refusal::new(RefusalCode::Forbidden, why).into());
+        }
+        let owner = self.user_now(now, owner)?;
+        Ok(self.passage_to(asked, &owner)?)
+    }
+
+    fn passage_to(&self, asked: &AskedPassage, owner: &User) -> Result<Effect, Refusal> {
+        let (link, id) = (asked.link, asked.job);
+        let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
+        let job = &self.jobs[&id];
         let run = job.run().filter(|run| run.after.is_none());
         let first = run.and_then(|run| Some((run, run.first()?)));
         let (run, first) = first.ok_or_else(|| {
@@ -106,29 +130,66 @@ impl Controller {
         }
         Ok(Effect::Passage {
             link,
-            number,
+            number: asked.number,
             passage: Box::new(Passage {
                 key: job.key(),
-                uid: job.submitted.uid,
-                gid: job.submitted.gid,
+                uid: owner.uid,
+                gid: owner.granted(job.submitted.gid),
                 first,
                 ticket: cosy_model::OsText::default(),
             }),
-            groups: self.groups_of(job),
+            groups: owner.gids(),
             nodes: self.node_list(run),
             expiry: crate::launch::ticket_expiry(run),
+            holder: self.key_of_link(link),
         })
     }
 
-    fn groups_of(&self, job: &Job) -> Vec<Gid> {
-        let known = self.users.get(&job.submitted.uid);
-        let groups = known.map(|k| k.user.groups.iter().map(|g| g.gid).collect());
-        let groups: Vec<Gid> = groups.unwrap_or_default();
-        if groups.is_empty() {
-            return vec![job.submitted.gid];
-        }
-        groups
+    /// The key that a link's daemon has proved to hold; empty for a link that has gone.
+    pub(crate) fn key_of_link(&self, link: LinkId) -> String {
+        let link = self.links.get(&link);
+        link.map(|link| link.peer.clone()).unwrap_or_default()
     }
+}
+
+/// What a node's daemon asks for a command on its host.
+#[derive(Debug)]
+pub(crate) struct AskedPassage {
+    pub link: LinkId,
+    /// The daemon's own number of the question.
+    pub number: u64,
+    pub uid: Uid,
+    pub job: JobId,
+}
+
+/// Why there is no passage, or none yet.
+enum NoPassage {
+    Refused(Refusal),
+    /// Who that is has to be looked up first.
+    Unknown(Uid),
+}
+
+impl From<Refusal> for NoPassage {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn no_passage(asked: &AskedPassage, refusal: Refusal) -> Effect {
+    Effect::Order {
+        link: asked.link,
+        order: NodeOrder::Passage {
+            number: asked.number,
+            passage: Err(refusal),
+        },
+    }
+}
+
+fn directory_silent() -> Refusal {
+    Refusal::new(
+        RefusalCode::Unavailable,
+        "the directory of users does not answer now: try again",
+    )
 }
 
 /// What other nodes connect to: as the node says, with its link's address where it names no

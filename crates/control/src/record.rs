@@ -326,6 +326,20 @@ pub enum Record {
         /// Key in hexadecimal.
         key: String,
     },
+    /// A node's key is forgotten.
+    NodeKeyGone {
+        /// Name of the node.
+        name: String,
+    },
+    /// A key was revoked: it is never accepted again.
+    KeyRevoked {
+        /// Key in hexadecimal.
+        key: String,
+        /// The node that had it.
+        node: String,
+        /// When.
+        at: Time,
+    },
     /// A join token.
     Token {
         /// Hash of its secret.
@@ -707,6 +721,8 @@ pub struct Loaded {
     pub own_queues: Vec<(String, OwnQueue)>,
     /// Keys of nodes that joined.
     pub node_keys: Vec<(String, String)>,
+    /// Revoked keys: key, node, when.
+    pub revoked_keys: Vec<(String, String, Time)>,
     /// Tokens: hash, node, expiry.
     pub tokens: Vec<(String, String, Time)>,
     /// Answers: user, key, time, answer.

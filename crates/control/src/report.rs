@@ -10,6 +10,7 @@ use crate::event::{Effect, LinkId};
 use crate::job::{Job, PartStep, Phase, Submitted};
 use crate::lost::lost_end;
 use crate::mail::{News, WHOLE};
+use crate::passage::AskedPassage;
 use crate::record::{AfterRun, HeldBy, Record};
 use crate::reviews::Again;
 use cosy_model::api::EndedJob;
@@ -79,7 +80,13 @@ impl Controller {
                 }
             }
             NodeReport::AskPassage { number, uid, job } => {
-                self.asked_passage(link, number, uid, job);
+                let asked = AskedPassage {
+                    link,
+                    number,
+                    uid,
+                    job,
+                };
+                self.asked_passage(now, asked);
             }
             // Decoded and asked by the shell.
             NodeReport::RelayRequest { .. } | NodeReport::RelayClosed { .. } => {}

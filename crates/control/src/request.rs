@@ -84,7 +84,7 @@ impl Controller {
         facts: &Facts,
     ) {
         if let Some(via) = &caller.via
-            && let Err(refusal) = self.may_relay(via, caller)
+            && let Err(refusal) = self.may_relay(via, caller, &request)
         {
             return self.reply(client, Reply::Refused(refusal));
         }
@@ -445,10 +445,12 @@ impl Controller {
         };
         known.asked = false;
         let Ok(user) = result else {
+            self.passages_of(now, uid, false);
             return; // asked again at the next tick
         };
         known.user = user.clone();
         known.at = now;
+        self.passages_of(now, uid, true);
         self.order_late(now, &user);
         let waiting: Vec<JobId> = self
             .jobs

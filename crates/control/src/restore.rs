@@ -67,6 +67,11 @@ impl Controller {
         it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
         it.last_event = loaded.last_event;
         it.node_keys = loaded.node_keys.into_iter().collect();
+        it.revoked = loaded
+            .revoked_keys
+            .into_iter()
+            .map(|(key, node, at)| (key, (node, at)))
+            .collect();
         it.facts = loaded.facts.into_iter().collect();
         it.tokens = loaded
             .tokens

@@ -122,7 +122,7 @@ impl Controller {
         let submitted = Arc::new(Submitted {
             base,
             uid: caller.user.uid,
-            gid: caller.user.gid,
+            gid: caller.group(),
             user: caller.user.name.clone(),
             submit: now,
             queue: self.queues[queue.index()].spec.name.clone(),
@@ -148,7 +148,7 @@ impl Controller {
         let reply = Reply::Submitted {
             job: base,
             tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
-            note: self.queue_note(queue),
+            note: self.note_for(caller, queue),
         };
         let group = Group::of_row(&row, submitted.clone());
         self.record(Record::Submitted {
@@ -250,6 +250,13 @@ impl Controller {
         Ok(Some(array.indices()))
     }
 
+    /// What the user is told beside the number of the job.
+    fn note_for(&self, caller: &Caller, queue: QueueId) -> String {
+        let mut notes = vec![self.queue_note(queue), group_note(caller)];
+        notes.retain(|note| !note.is_empty());
+        notes.join("; ")
+    }
+
     fn queue_note(&self, queue: QueueId) -> String {
         let nodes = &self.queues[queue.index()].nodes;
         let up = nodes
@@ -262,6 +269,19 @@ impl Controller {
         }
         String::new()
     }
+}
+
+/// The group of the asking process counts only if the directory knows of it.
+fn group_note(caller: &Caller) -> String {
+    if !caller.resolved || caller.user.has_group(caller.gid) {
+        return String::new();
+    }
+    format!(
+        "the directory does not give user {} group {}: it runs with group {}",
+        caller.user.name,
+        caller.gid,
+        caller.group()
+    )
 }
 
 fn numbering(dialect: Dialect) -> Numbering {

@@ -3,11 +3,12 @@
 use crate::controller::Controller;
 use crate::job::{Job, Run};
 use cosy_model::job::MemoryRequest;
-use cosy_model::{Dialect, MiB, OsText};
+use cosy_model::{Dialect, Gid, MiB, OsText};
 
 impl Controller {
-    /// `NAME=value` separated by NUL, in a fixed order.
-    pub(crate) fn variables(&self, job: &Job, run: &Run) -> OsText {
+    /// `NAME=value` separated by NUL, in a fixed order, for a program with the primary
+    /// group `gid`.
+    pub(crate) fn variables(&self, job: &Job, run: &Run, gid: Gid) -> OsText {
         let mut block = Block(Vec::new());
         let spec = job.spec();
         let nodes = self.node_list(run);
@@ -20,7 +21,7 @@ impl Controller {
         block.set("COSY_JOB_ATTEMPT", job.attempt);
         block.set("COSY_JOB_USER", &job.submitted.user);
         block.set("COSY_JOB_UID", job.submitted.uid);
-        block.set("COSY_JOB_GID", job.submitted.gid);
+        block.set("COSY_JOB_GID", gid);
         block.set("COSY_QUEUE", &job.submitted.queue);
         block.set("COSY_NODES", nodes);
         block.set("COSY_NODE_COUNT", run.parts.len());

@@ -50,11 +50,7 @@ fn chain(first: JobSpec, jobs: u64) -> World {
 
 fn submit_later(world: &mut World, spec: JobSpec) {
     let client = ClientId(world.id());
-    let caller = Caller {
-        user: user(1000, "u1000"),
-        resolved: true,
-        via: None,
-    };
+    let caller = Caller::known(user(1000, "u1000"));
     let submission = api::Submission {
         spec,
         script: OsText::default(),

@@ -40,11 +40,7 @@ fn asked(world: &mut World, request: Request) -> ClientId {
     let client = ClientId(world.id());
     let event = Event::Asked {
         client,
-        caller: Box::new(Caller {
-            user: root(),
-            resolved: true,
-            via: None,
-        }),
+        caller: Box::new(Caller::known(root())),
         key: None,
         request,
         facts: Facts::default(),

@@ -105,11 +105,7 @@ fn batch(world: &mut World) -> (Vec<(ClientId, Reply)>, bool) {
 fn others_have_their_turn_between_two_pieces() {
     let mut world = world(held());
     let ask = |world: &mut World, client, key, request| {
-        let caller = Caller {
-            user: me(),
-            resolved: true,
-            via: None,
-        };
+        let caller = Caller::known(me());
         let asked = Event::Asked {
             client: ClientId(client),
             caller: Box::new(caller),

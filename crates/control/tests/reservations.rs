@@ -818,11 +818,7 @@ fn wrong_requests_are_refused_with_what_would_work() {
 /// Hands a request over without performing what it asks for; the numbers of the appraisals
 /// that it starts.
 fn appraised_for(world: &mut World, client: u64, request: Request) -> Vec<u64> {
-    let caller = Caller {
-        user: user(1000, "u1000"),
-        resolved: true,
-        via: None,
-    };
+    let caller = Caller::known(user(1000, "u1000"));
     let event = Event::Asked {
         client: ClientId(client),
         caller: Box::new(caller),
@@ -983,11 +979,7 @@ fn nobody_takes_all_the_room_for_quotes() {
         let ask = nodes(1, Pick::Soonest, 60);
         let event = Event::Asked {
             client: ClientId(1_000_000 + n),
-            caller: Box::new(Caller {
-                user: user(1000, "u1000"),
-                resolved: true,
-                via: None,
-            }),
+            caller: Box::new(Caller::known(user(1000, "u1000"))),
             key: None,
             request: Request::Quote {
                 ask: Box::new(ask),

@@ -1144,9 +1144,8 @@ fn compute_nodes_pass_on_only_requests_of_users_with_a_job_there() {
         });
         let client = ClientId(world.id());
         let caller = Caller {
-            user: user(uid, &format!("u{uid}")),
-            resolved: true,
             via,
+            ..Caller::known(user(uid, &format!("u{uid}")))
         };
         world.event(Event::Asked {
             client,
@@ -1321,11 +1320,7 @@ fn those_who_wait_are_told() {
     let mut world = World::new(config(1, 4));
     let base = world.try_submit(spec("x"), Some("1-2")).unwrap();
     let client = ClientId(77);
-    let caller = Caller {
-        user: user(1000, "u1000"),
-        resolved: true,
-        via: None,
-    };
+    let caller = Caller::known(user(1000, "u1000"));
     world.event(Event::Asked {
         client,
         caller: Box::new(caller),

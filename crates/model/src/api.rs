@@ -735,6 +735,12 @@ pub enum NodeAction {
         /// Why.
         reason: String,
     },
+    /// Its key is never accepted again: its link is closed, it and its jobs are given up, and
+    /// it must join anew with another key.
+    Revoke {
+        /// Why.
+        reason: String,
+    },
     /// It has these features, until the configuration is read anew.
     Features {
         /// All of them.
@@ -1185,6 +1191,66 @@ impl Request {
             | Self::PlanChart { .. }
             | Self::Accounts { .. }
             | Self::Ledger { .. } => false,
+        }
+    }
+
+    /// True when a program inside a job may need it: to look, and to submit and steer jobs.
+    /// A node that is no login host passes on nothing else, so that its key is worth no
+    /// more: no bookings, no money, no scripts of other jobs, nothing of administrators.
+    pub const fn is_of_jobs(&self) -> bool {
+        match self {
+            Self::Ping
+            | Self::Submit(_)
+            | Self::Allocate(_)
+            | Self::Attend { .. }
+            | Self::Finish { .. }
+            | Self::Entry { .. }
+            | Self::Cancel { .. }
+            | Self::Hold { .. }
+            | Self::Release { .. }
+            | Self::Requeue { .. }
+            | Self::Suspend { .. }
+            | Self::Resume { .. }
+            | Self::Notify { .. }
+            | Self::Top { .. }
+            | Self::Change { .. }
+            | Self::Jobs { .. }
+            | Self::Explain { .. }
+            | Self::Steps { .. }
+            | Self::History { .. }
+            | Self::Wait { .. }
+            | Self::Queues
+            | Self::Nodes
+            | Self::Settings
+            | Self::Triggers
+            | Self::SetTrigger(_)
+            | Self::ClearTriggers { .. }
+            | Self::Quote { .. }
+            | Self::Reservations { .. }
+            | Self::PlanFlow { .. }
+            | Self::Flows { .. }
+            | Self::CancelFlow { .. }
+            | Self::PlanChart { .. }
+            | Self::Meter
+            | Self::Accounts { .. } => true,
+            Self::SubmitFlow { spec, .. } => spec.deadline.is_none(),
+            Self::Script { .. }
+            | Self::Events { .. }
+            | Self::Ledger { .. }
+            | Self::Reserve { .. }
+            | Self::Confirm { .. }
+            | Self::CancelReservation { .. }
+            | Self::ExtendReservation { .. }
+            | Self::ShortenReservation { .. }
+            | Self::ShareReservation { .. }
+            | Self::ConfirmFlow { .. }
+            | Self::AccountControl { .. }
+            | Self::NodeControl { .. }
+            | Self::QueueControl { .. }
+            | Self::SetQueue { .. }
+            | Self::DeleteQueue { .. }
+            | Self::Reload
+            | Self::JoinToken { .. } => false,
         }
     }
 }

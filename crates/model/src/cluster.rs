@@ -1,7 +1,7 @@
 //! The machine as configured: nodes, node sets, queues and who may use them.
 //! Source of the queue rules: COSY paper, section 3.1.
 
-use crate::{Amounts, MiB, Span, Time};
+use crate::{Amounts, MiB, Span, Time, User};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,9 +18,45 @@ pub struct NodeSpec {
     /// True when users log in there: it may pass on requests of any user.
     #[serde(default)]
     pub login: bool,
+    /// Whose requests its daemon may pass on.
+    #[serde(default)]
+    pub relay: Relay,
     /// Its public key, in hexadecimal, when it is pinned in the configuration.
     #[serde(default)]
     pub key: Option<String>,
+}
+
+/// Whose requests a node's daemon may pass on: a limit on what the node's key is worth.
+/// Whatever it says, a node that is no login host passes on only what users with a job
+/// there ask, never anything of root, and never with an administrator's rights.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relay {
+    /// Everybody's; on a login host administrators have their rights.
+    #[default]
+    All,
+    /// Everybody's but root's, and nobody has an administrator's rights.
+    Users,
+    /// Those of the named users and `@groups`.
+    Only(Vec<String>),
+    /// Nobody's.
+    Nobody,
+}
+
+impl Relay {
+    /// Whether requests of that user may be passed on. Root is a user like others for
+    /// [`Relay::Only`]: named or not.
+    pub fn admits(&self, user: &User) -> bool {
+        match self {
+            Self::All => true,
+            Self::Users => user.uid.0 != 0,
+            Self::Only(names) => names.iter().any(|name| match name.strip_prefix('@') {
+                Some(group) => user.in_group(group),
+                None => *name == user.name,
+            }),
+            Self::Nobody => false,
+        }
+    }
 }
 
 /// What an administrator or the controller has said about a node.

@@ -27,7 +27,7 @@ pub mod trigger;
 pub mod user;
 pub mod workflow;
 
-pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState};
+pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, Relay};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{

@@ -130,6 +130,32 @@ pub const TRIGGER_ENVIRONMENT: usize = 64 << 10;
 pub const TRIGGER_MEMORY: crate::MiB = crate::MiB(512);
 /// So often a trigger's program is tried, on one node after the other.
 pub const TRIGGER_TRIES: u32 = 5;
+/// Connections at a node's local sockets that others leave to root.
+pub const ROOT_RESERVE: usize = 64;
+
+/// How many of `all` places a user may find taken and still get one.
+pub const fn room_of(all: usize, uid: u32) -> usize {
+    match uid {
+        0 => all,
+        _ => all - ROOT_RESERVE,
+    }
+}
+
+/// Connections of other nodes that have not shown a good ticket yet, at one noded; the oldest
+/// go where more come.
+pub const UNPROVEN_PEERS: usize = 512;
+/// The same of one address (of IPv6: a network of 64 bits).
+pub const UNPROVEN_PEERS_OF_ADDRESS: usize = 128;
+/// Bytes that all of them together have sent and that are not looked at yet.
+pub const UNPROVEN_PEER_BYTES: usize = 128 << 20;
+/// Connections of other nodes that have shown a good ticket, at one noded.
+pub const PEERS: usize = 4096;
+/// The same of one key.
+pub const PEERS_OF_KEY: usize = 1024;
+/// Keys of nodes that were revoked and are remembered, at most.
+pub const REVOKED_KEYS: usize = 100_000;
+/// Passages to jobs that wait for a look-up of their user, at most; more are refused.
+pub const PASSAGES_WAITING: usize = 1000;
 /// Most accounts.
 pub const ACCOUNTS: usize = 100_000;
 /// Most events in one page.

@@ -124,7 +124,8 @@ pub enum KillCause {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeOrder {
-    /// The first answer to a registration: these are yours.
+    /// The first answer to a registration: these are yours. Comes again when keys are
+    /// revoked.
     Welcome {
         /// Name of the cluster.
         cluster: String,
@@ -132,6 +133,10 @@ pub enum NodeOrder {
         heartbeat: Span,
         /// Names that are not in the configuration and so get no jobs.
         unknown: Vec<String>,
+        /// Keys of nodes, in hexadecimal, that are accepted no more: at a registration all
+        /// of them, later those that were just revoked.
+        #[serde(default)]
+        revoked: Vec<String>,
     },
     /// Get ready for an allocation: prolog, health check. Answer: [`NodeReport::Prepared`].
     Prepare(Box<Allocation>),

@@ -34,4 +34,28 @@ impl User {
     pub fn in_group(&self, name: &str) -> bool {
         self.groups.iter().any(|g| g.name == name)
     }
+
+    /// True when the directory gives the user that group, as the primary one or another.
+    pub fn has_group(&self, gid: Gid) -> bool {
+        self.gid == gid || self.groups.iter().any(|g| g.gid == gid)
+    }
+
+    /// The primary group of something that was asked for with the group `wanted`: that one
+    /// if the directory gives it to the user, else the user's own. Nothing else is ever
+    /// signed into a ticket.
+    pub fn granted(&self, wanted: Gid) -> Gid {
+        match self.has_group(wanted) {
+            true => wanted,
+            false => self.gid,
+        }
+    }
+
+    /// The ids of all groups as a program runs with them: never none.
+    pub fn gids(&self) -> Vec<Gid> {
+        let mut gids: Vec<Gid> = self.groups.iter().map(|g| g.gid).collect();
+        if gids.is_empty() {
+            gids.push(self.gid);
+        }
+        gids
+    }
 }

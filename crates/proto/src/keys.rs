@@ -138,13 +138,15 @@ pub fn random_hex(bytes: usize) -> Result<String, KeyError> {
     Ok(raw.iter().map(|b| format!("{b:02x}")).collect())
 }
 
+/// SHA-256.
+pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().to_vec()
+}
+
 /// SHA-256 as hexadecimal digits: the store keeps this of a token, not the token.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    ring::digest::digest(&ring::digest::SHA256, bytes)
-        .as_ref()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    sha256(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// What an administrator hands to a new host: the controller's key and a secret.
@@ -167,7 +169,7 @@ impl std::str::FromStr for JoinToken {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || {
-            "this is no join token: use the word after --token in the line that 'cadm node token NAME' printed"
+            "this is no join token: use the long word in the line that 'cadm node token NAME' printed"
                 .to_owned()
         };
         let mut parts = text.trim().splitn(3, '-');

@@ -11,6 +11,7 @@ use cosy_model::{Gid, OsText, Time, Uid};
 use serde::{Deserialize, Serialize};
 
 const PURPOSE: &[u8] = b"cosy allocation ticket 1\0";
+const SEAL: &[u8] = b"cosy attempt seal 1\0";
 const SIGNATURE: usize = 64;
 const LIMIT: usize = 4 << 20;
 
@@ -29,6 +30,15 @@ pub struct Claims {
     pub nodes: String,
     /// No node acts on it afterwards.
     pub expiry: Time,
+    /// The key of the host that it was given to, in hexadecimal: other nodes take it only
+    /// over a connection of that key, so that a ticket is of no use to whoever else gets
+    /// hold of it. Empty in one of an earlier release.
+    #[serde(default)]
+    pub holder: String,
+    /// The same for all nodes of the attempt, and known to nobody else ([`seal`]). Empty
+    /// in one for a passage and in those of an earlier release.
+    #[serde(default)]
+    pub seal: OsText,
 }
 
 /// Why a ticket is not good.
@@ -40,6 +50,9 @@ pub enum TicketError {
     /// Too old.
     #[error("the allocation's ticket has expired")]
     Expired,
+    /// Somebody else shows it than the host that it was given to.
+    #[error("the allocation's ticket was given to another host")]
+    Stolen,
     /// It is for another allocation.
     #[error("the allocation's ticket is for another {0}")]
     Mismatch(&'static str),
@@ -58,6 +71,18 @@ pub fn sign(claims: &Claims, key: &KeyPair) -> OsText {
 /// # Errors
 /// [`TicketError::Forged`], [`TicketError::Expired`].
 pub fn verify(ticket: &OsText, controller: &PublicKey, now: Time) -> Result<Claims, TicketError> {
+    let claims = verify_signature(ticket, controller)?;
+    if claims.expiry < now {
+        return Err(TicketError::Expired);
+    }
+    Ok(claims)
+}
+
+/// The claims of a ticket that this controller signed, however old it is.
+///
+/// # Errors
+/// [`TicketError::Forged`].
+pub fn verify_signature(ticket: &OsText, controller: &PublicKey) -> Result<Claims, TicketError> {
     let at = ticket
         .0
         .len()
@@ -67,11 +92,39 @@ pub fn verify(ticket: &OsText, controller: &PublicKey, now: Time) -> Result<Clai
     if !controller.verifies(&[PURPOSE, body].concat(), signature) {
         return Err(TicketError::Forged);
     }
-    let claims: Claims = frame::decode(body).map_err(|_| TicketError::Forged)?;
-    if claims.expiry < now {
-        return Err(TicketError::Expired);
+    frame::decode(body).map_err(|_| TicketError::Forged)
+}
+
+/// A secret that all nodes of an attempt have in common, 32 bytes: only the controller can
+/// make it, and it makes the same one each time.
+pub fn seal(attempt: AttemptKey, key: &KeyPair) -> OsText {
+    let text = format!("{}.{}", attempt.job.0, attempt.attempt.0);
+    let signature = key.sign(&[SEAL, text.as_bytes()].concat());
+    OsText(crate::keys::sha256(&signature).to_vec())
+}
+
+/// What all nodes of an attempt, and nobody else, know of it, out of a ticket that was
+/// looked at before.
+pub fn common_secret(ticket: &OsText) -> Vec<u8> {
+    let at = ticket.0.len().saturating_sub(SIGNATURE);
+    match frame::decode::<Claims>(&ticket.0[..at]) {
+        Ok(claims) if !claims.seal.0.is_empty() => claims.seal.0,
+        // Of an earlier release: then all nodes have the same ticket.
+        Ok(_) | Err(_) => ticket.0.clone(),
     }
-    Ok(claims)
+}
+
+impl Claims {
+    /// Checks that the host with this key may show the ticket.
+    ///
+    /// # Errors
+    /// [`TicketError::Stolen`].
+    pub fn shown_by(&self, key: &PublicKey) -> Result<(), TicketError> {
+        match self.holder.is_empty() || self.holder == key.to_string() {
+            true => Ok(()),
+            false => Err(TicketError::Stolen),
+        }
+    }
 }
 
 /// Checks that an allocation is what its ticket says, on the node called `node`.
@@ -119,6 +172,8 @@ mod tests {
             groups: vec![Gid(100), Gid(4)],
             nodes: "n[1-2]".into(),
             expiry: Time(500),
+            holder: String::new(),
+            seal: OsText::default(),
         };
         let ticket = sign(&claims, &key);
         assert_eq!(verify(&ticket, &key.public(), Time(499)).unwrap(), claims);
@@ -139,6 +194,48 @@ mod tests {
         assert_eq!(
             verify(&OsText(vec![1, 2]), &key.public(), Time(0)),
             Err(TicketError::Forged)
+        );
+    }
+
+    #[test]
+    fn each_host_has_a_ticket_of_its_own_and_all_the_same_secret() {
+        let (key, one, other) = (
+            KeyPair::generate().unwrap(),
+            KeyPair::generate().unwrap().public(),
+            KeyPair::generate().unwrap().public(),
+        );
+        let attempt = |job| AttemptKey {
+            job: JobId(job),
+            attempt: Attempt(1),
+        };
+        let ticket = |job, holder: String| {
+            let claims = Claims {
+                key: attempt(job),
+                uid: Uid(1000),
+                gid: Gid(100),
+                groups: vec![Gid(100)],
+                nodes: "n[1-2]".into(),
+                expiry: Time(500),
+                holder,
+                seal: seal(attempt(job), &key),
+            };
+            sign(&claims, &key)
+        };
+        let (first, second) = (ticket(7, one.to_string()), ticket(7, other.to_string()));
+        assert_ne!(first, second);
+        assert_eq!(common_secret(&first), common_secret(&second));
+        assert_ne!(
+            common_secret(&first),
+            common_secret(&ticket(8, one.to_string()))
+        );
+        let claims = verify(&first, &key.public(), Time(0)).unwrap();
+        assert_eq!(claims.shown_by(&one), Ok(()));
+        assert_eq!(claims.shown_by(&other), Err(TicketError::Stolen));
+        let old = verify(&ticket(7, String::new()), &key.public(), Time(0)).unwrap();
+        assert_eq!(
+            old.shown_by(&other),
+            Ok(()),
+            "an earlier release names none"
         );
     }
 }

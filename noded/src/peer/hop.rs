@@ -137,6 +137,7 @@ impl Hop {
     async fn carry(&self, stream: Box<super::pool::Stream>) -> bool {
         let again = tokio::select! {
             () = self.goes() => true,
+            () = self.pool.until_revoked(&self.peer) => true,
             again = self.carry_frames(stream) => again,
         };
         again || self.is_gone()

@@ -3,11 +3,14 @@
 //!
 //! Carries bytes and says yes or no; what a step is, is known in [`crate::steps`]. Whom
 //! this node connects to is pinned by key; who connects here proves nothing by that: the
-//! ticket decides, and only for allocations that the controller gave to this node.
+//! ticket decides, which names the key that may show it, and only for allocations that the
+//! controller gave to this node.
 
 pub mod carry;
+pub mod door;
 pub mod hop;
 pub mod pool;
+pub mod revoked;
 pub mod serve;
 
 use cosy_proto::frame;

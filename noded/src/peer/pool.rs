@@ -1,6 +1,7 @@
 //! Connections to other nodes' daemons, kept for a while after each conversation: a step
 //! over many nodes then costs no handshakes.
 
+use super::revoked::RevokedKeys;
 use super::{read_frame, write_frame};
 use cosy_model::limits;
 use cosy_model::step::Peer;
@@ -46,6 +47,7 @@ struct Idle {
 /// The connections of one daemon.
 pub struct Pool {
     own: Arc<KeyPair>,
+    revoked: RevokedKeys,
     idle: Mutex<HashMap<(String, String), Vec<Idle>>>,
     /// Where nodes are that were elsewhere when their jobs began, by key.
     moved: watch::Sender<HashMap<String, String>>,
@@ -53,9 +55,10 @@ pub struct Pool {
 
 impl Pool {
     /// For the host with this key.
-    pub fn new(own: Arc<KeyPair>) -> Self {
+    pub fn new(own: Arc<KeyPair>, revoked: RevokedKeys) -> Self {
         Self {
             own,
+            revoked,
             idle: Mutex::default(),
             moved: watch::Sender::default(),
         }
@@ -66,6 +69,11 @@ impl Pool {
         self.moved.send_modify(|moved| {
             moved.insert(peer.key, peer.address);
         });
+    }
+
+    /// Comes when the key of that node is no good any more.
+    pub async fn until_revoked(&self, peer: &Peer) {
+        self.revoked.until_revoked(&peer.key).await;
     }
 
     fn address_of(&self, peer: &Peer) -> String {
@@ -82,6 +90,9 @@ impl Pool {
     /// # Errors
     /// In one line, with the node's name: it cannot be reached or does not answer.
     pub async fn converse(&self, peer: &Peer, ask: &PeerAsk) -> Result<Reply, String> {
+        if self.revoked.has(&peer.key) {
+            return Err(format!("node {}: its key was revoked", peer.node));
+        }
         if let Some(stream) = self.take(peer)
             && let Ok(reply) = self.ask(peer, stream, ask).await
         {

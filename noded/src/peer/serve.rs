@@ -1,21 +1,24 @@
-//! Where other nodes' daemons connect. Every byte may be hostile: connections, unfinished
-//! handshakes, bytes of asks that are not whole, and time are limited, for all together,
-//! because nobody is known before the ticket is seen.
+//! Where other nodes' daemons connect. Every byte may be hostile. Nobody is known before a
+//! good ticket is seen: until then a connection stands at the [`Door`], where newcomers take
+//! the place of those that only stand there. From then on it counts with those of its key.
 
 use super::carry::carry;
+use super::door::{Door, SentAway, Standing};
+use super::revoked::RevokedKeys;
 use super::{read_body, write_frame};
 use cosy_model::limits;
 use cosy_proto::frame;
-use cosy_proto::keys::KeyPair;
+use cosy_proto::keys::{KeyPair, PublicKey};
 use cosy_proto::peer::{PeerAnswer, PeerAsk};
 use cosy_proto::tls;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
@@ -23,12 +26,10 @@ use tokio_rustls::server::TlsStream;
 
 /// Where it listens unless the configuration says otherwise.
 pub const DEFAULT_LISTEN: &str = "[::]:7818";
-/// Most connections at once.
-const CONNECTIONS: usize = 1024;
-/// Most handshakes at once.
-const HANDSHAKES: usize = 64;
-/// A handshake takes no longer.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// From the connection to the last byte of the first ask.
+const PROOF: Duration = Duration::from_secs(10);
+/// Bytes of a first ask that are read at once.
+const PIECE: usize = 64 << 10;
 /// From the first byte of an ask to its last.
 const ASK: Duration = Duration::from_secs(20);
 /// Between conversations. Longer than the other end keeps its connection.
@@ -45,6 +46,8 @@ pub enum Verdict {
     Carry(StdStream),
     /// No, and why, in one line.
     Refuse(String),
+    /// No: its ticket is none. The connection ends.
+    Stranger(String),
 }
 
 /// Another node's daemon asks.
@@ -52,6 +55,8 @@ pub enum Verdict {
 pub struct PeerAsked {
     /// What.
     pub ask: PeerAsk,
+    /// The key that its daemon has proved to hold.
+    pub key: PublicKey,
     /// Where the answer goes.
     pub verdict: oneshot::Sender<Verdict>,
 }
@@ -109,10 +114,14 @@ fn bind(wanted: SocketAddr, memory: &Path) -> io::Result<std::net::TcpListener> 
     Ok(listener)
 }
 
-struct Limits {
-    connections: Semaphore,
-    handshakes: Semaphore,
+/// What all connections share.
+struct Port<E> {
+    acceptor: TlsAcceptor,
+    revoked: RevokedKeys,
+    door: Door,
+    known: Known,
     buffered_kib: Semaphore,
+    events: mpsc::Sender<E>,
 }
 
 /// Serves the port until the daemon ends.
@@ -122,24 +131,27 @@ struct Limits {
 pub fn serve<E>(
     listener: std::net::TcpListener,
     key: &KeyPair,
+    revoked: RevokedKeys,
     events: mpsc::Sender<E>,
 ) -> anyhow::Result<()>
 where
     E: From<PeerAsked> + Send + 'static,
 {
-    let acceptor = TlsAcceptor::from(tls::server_config(key)?);
     let listener = TcpListener::from_std(listener)?;
-    let limits = Arc::new(Limits {
-        connections: Semaphore::new(CONNECTIONS),
-        handshakes: Semaphore::new(HANDSHAKES),
+    let port = Arc::new(Port {
+        acceptor: TlsAcceptor::from(tls::server_config(key)?),
+        revoked,
+        door: Door::default(),
+        known: Known::default(),
         buffered_kib: Semaphore::new(BUFFERED_KIB),
+        events,
     });
     tokio::spawn(async move {
-        while !events.is_closed() {
+        while !port.events.is_closed() {
             match listener.accept().await {
-                Ok((tcp, _)) => {
-                    let (acceptor, limits) = (acceptor.clone(), Arc::clone(&limits));
-                    tokio::spawn(connection(tcp, acceptor, limits, events.clone()));
+                Ok((tcp, from)) => {
+                    let standing = port.door.enter(from.ip());
+                    tokio::spawn(Arc::clone(&port).connection(tcp, standing));
                 }
                 // No descriptors left: others will close some.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -149,87 +161,179 @@ where
     Ok(())
 }
 
-async fn connection<E: From<PeerAsked>>(
-    tcp: TcpStream,
-    acceptor: TlsAcceptor,
-    limits: Arc<Limits>,
-    events: mpsc::Sender<E>,
-) {
-    // Beyond the limit a connection is closed at once.
-    let Ok(_place) = limits.connections.try_acquire() else {
-        return;
-    };
-    let Ok(turn) = limits.handshakes.try_acquire() else {
-        return;
-    };
-    let _ = tcp.set_nodelay(true);
-    let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
-    let Ok(Ok(mut stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(tcp)).await else {
-        return;
-    };
-    drop(turn);
-    let mut first = true;
-    while let Some(ask) = next_ask(&mut stream, &limits, first).await {
-        first = false;
-        if converse(&mut stream, ask, &events).await.is_err() {
+impl<E: From<PeerAsked>> Port<E> {
+    async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (Standing, SentAway)) {
+        let (standing, mut away) = at_door;
+        let _ = tcp.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
+        let proof = tokio::select! {
+            proof = tokio::time::timeout(PROOF, self.first_ask(tcp, &standing)) => proof,
+            () = away.come() => return,
+        };
+        let Ok(Some((mut stream, key, ask))) = proof else {
             return;
+        };
+        let name = key.to_string();
+        tokio::select! {
+            () = self.conversations(&mut stream, key, ask, (standing, away)) => {}
+            () = self.revoked.until_revoked(&name) => {}
         }
     }
-}
 
-/// The next ask; `None` ends the connection.
-async fn next_ask(
-    stream: &mut TlsStream<TcpStream>,
-    limits: &Limits,
-    first: bool,
-) -> Option<PeerAsk> {
-    let mut header = [0; frame::HEADER];
-    let patience = if first { HANDSHAKE } else { IDLE };
-    let got = tokio::time::timeout(patience, stream.read_exact(&mut header)).await;
-    got.ok()?.ok()?;
-    let length = u32::from_le_bytes(header) as usize;
-    if length > limits::FRAME_BYTES {
-        return None;
+    /// The handshake and the first ask of a connection, with the key that was proved.
+    async fn first_ask(
+        &self,
+        tcp: TcpStream,
+        standing: &Standing,
+    ) -> Option<(TlsStream<TcpStream>, PublicKey, PeerAsk)> {
+        let mut stream = self.acceptor.accept(tcp).await.ok()?;
+        let key = tls::peer_key(stream.get_ref().1)?;
+        if self.revoked.has(&key.to_string()) {
+            return None;
+        }
+        let length = read_length(&mut stream).await?;
+        let mut body = Vec::new();
+        while body.len() < length {
+            let piece = (length - body.len()).min(PIECE);
+            standing.grow(piece);
+            body.extend(read_body(&mut stream, piece, PIECE).await.ok()?);
+        }
+        Some((stream, key, frame::decode(&body).ok()?))
     }
-    let reading = async {
-        let room = (length / 1024 + 1) as u32;
-        let _room = limits.buffered_kib.acquire_many(room).await.ok()?;
-        let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
-        frame::decode(&body).ok()
-    };
-    tokio::time::timeout(ASK, reading).await.ok()?
-}
 
-async fn converse<E: From<PeerAsked>>(
-    stream: &mut TlsStream<TcpStream>,
-    ask: PeerAsk,
-    events: &mpsc::Sender<E>,
-) -> io::Result<()> {
-    let (verdict, answer) = oneshot::channel();
-    let gone = || io::Error::other("the daemon is ending");
-    let version = ask.version;
-    let verdict_of = async {
+    /// One after another, until the other end has gone or turns out to be nobody.
+    async fn conversations(
+        &self,
+        stream: &mut TlsStream<TcpStream>,
+        key: PublicKey,
+        ask: PeerAsk,
+        (standing, mut away): (Standing, SentAway),
+    ) {
+        let verdict = tokio::select! {
+            verdict = self.verdict(ask, key) => verdict,
+            () = away.come() => return,
+        };
+        let stranger = matches!(verdict, None | Some(Verdict::Stranger(_)));
+        let place = self.known.enter(key).filter(|_| !stranger);
+        drop(standing);
+        let Some(mut verdict) = verdict else { return };
+        if !stranger && place.is_none() {
+            verdict = Verdict::Stranger(format!(
+                "there are {} connections of that key, or {} in all, already",
+                limits::PEERS_OF_KEY,
+                limits::PEERS
+            ));
+        }
+        loop {
+            if let Ok(true) = carry_out(stream, verdict).await
+                && let Some(ask) = self.next_ask(stream).await
+                && let Some(next) = self.verdict(ask, key).await
+            {
+                verdict = next;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What the daemon says to an ask; `None` when it is ending.
+    async fn verdict(&self, ask: PeerAsk, key: PublicKey) -> Option<Verdict> {
+        let version = ask.version;
         if !cosy_proto::understands(version) {
-            return Ok(Verdict::Refuse(format!(
-                "protocol version {version} is not understood here"
-            )));
+            let why = format!("protocol version {version} is not understood here");
+            return Some(Verdict::Stranger(why));
         }
-        let event = PeerAsked { ask, verdict }.into();
-        events.send(event).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        let (verdict, answer) = oneshot::channel();
+        let event = PeerAsked { ask, key, verdict }.into();
+        self.events.send(event).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// The next ask on a connection that is known; `None` ends it.
+    async fn next_ask(&self, stream: &mut TlsStream<TcpStream>) -> Option<PeerAsk> {
+        let length = tokio::time::timeout(IDLE, read_length(stream));
+        let length = length.await.ok()??;
+        let reading = async {
+            let room = (length / 1024 + 1) as u32;
+            let _room = self.buffered_kib.acquire_many(room).await.ok()?;
+            let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
+            frame::decode(&body).ok()
+        };
+        tokio::time::timeout(ASK, reading).await.ok()?
+    }
+}
+
+/// The length of the frame that begins; `None` for one that is too long.
+async fn read_length(stream: &mut TlsStream<TcpStream>) -> Option<usize> {
+    let mut header = [0; frame::HEADER];
+    stream.read_exact(&mut header).await.ok()?;
+    let length = u32::from_le_bytes(header) as usize;
+    (length <= limits::FRAME_BYTES).then_some(length)
+}
+
+/// Says what the verdict is and carries what follows; true when the connection is free for
+/// the next conversation.
+async fn carry_out(stream: &mut TlsStream<TcpStream>, verdict: Verdict) -> io::Result<bool> {
+    let refused = |reason: &str| PeerAnswer::Refused {
+        reason: reason.chars().take(1000).collect(),
     };
-    match verdict_of.await? {
+    match verdict {
         Verdict::Refuse(reason) => {
-            let answer = PeerAnswer::Refused {
-                reason: reason.chars().take(1000).collect(),
-            };
-            write_frame(stream, &answer, limits::HELLO_BYTES).await
+            write_frame(stream, &refused(&reason), limits::HELLO_BYTES).await?;
+            Ok(true)
+        }
+        Verdict::Stranger(reason) => {
+            let answer = refused(&reason);
+            let said = write_frame(stream, &answer, limits::HELLO_BYTES);
+            let _ = tokio::time::timeout(PROOF, said).await;
+            let _ = tokio::time::timeout(PROOF, stream.shutdown()).await;
+            Ok(false)
         }
         Verdict::Carry(local) => {
             write_frame(stream, &PeerAnswer::Accepted, limits::HELLO_BYTES).await?;
             local.set_nonblocking(true)?;
             let mut local = UnixStream::from_std(local)?;
-            carry(stream, &mut local).await
+            carry(stream, &mut local).await?;
+            Ok(true)
+        }
+    }
+}
+
+/// The connections that have shown a good ticket, by key.
+#[derive(Clone, Default)]
+struct Known(Arc<Mutex<BTreeMap<PublicKey, usize>>>);
+
+/// A connection's place among them, given back when it is dropped.
+struct Place {
+    known: Known,
+    key: PublicKey,
+}
+
+impl Known {
+    /// `None` when there are too many already.
+    fn enter(&self, key: PublicKey) -> Option<Place> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.values().sum::<usize>() >= limits::PEERS {
+            return None;
+        }
+        let own = all.entry(key).or_default();
+        if *own >= limits::PEERS_OF_KEY {
+            return None;
+        }
+        *own += 1;
+        let known = self.clone();
+        Some(Place { known, key })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = all.get_mut(&self.key) {
+            *own -= 1;
+            if *own == 0 {
+                all.remove(&self.key);
+            }
         }
     }
 }

@@ -60,7 +60,8 @@ fn namespace(task: &StepTask) -> String {
     let key = task.order.key;
     let attempt = key.attempt.attempt.0;
     let name = format!("cosy.{key}.{attempt}");
-    let secret = [name.as_bytes(), b" ", &task.allocation.ticket.0].concat();
+    let common = cosy_proto::ticket::common_secret(&task.allocation.ticket);
+    let secret = [name.as_bytes(), b" ", &common].concat();
     let digest = keys::sha256_hex(&secret);
     format!("{name}.{}", &digest[..16.min(digest.len())])
 }

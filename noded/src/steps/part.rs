@@ -11,8 +11,9 @@ use crate::sys;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
 use cosy_model::{Gid, OsText, Uid, limits};
+use cosy_proto::keys::PublicKey;
 use cosy_proto::peer::PeerWish;
-use cosy_proto::ticket::{self, Claims};
+use cosy_proto::ticket::{self, Claims, TicketError};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::sync::oneshot;
@@ -34,11 +35,11 @@ impl PartAsked {
 impl Steps {
     /// Another node asks.
     pub(super) fn peer_asked(&mut self, asked: PeerAsked) {
-        let PeerAsked { ask, verdict } = asked;
+        let PeerAsked { ask, key, verdict } = asked;
         let refuse = |reason: String| Verdict::Refuse(reason);
         if ask.node != self.setup.name {
             let text = format!("this is node {}, not {}", self.setup.name, ask.node);
-            let _ = verdict.send(refuse(text));
+            let _ = verdict.send(Verdict::Stranger(text));
             return;
         }
         let job = match &ask.what {
@@ -46,10 +47,10 @@ impl Steps {
             PeerWish::Resume { key } => Some(key.attempt),
             PeerWish::Command { .. } => None,
         };
-        let claims = match self.claims(&ask.ticket, job) {
+        let claims = match self.claims(&ask.ticket, job, &key) {
             Ok(claims) => claims,
             Err(reason) => {
-                let _ = verdict.send(refuse(reason));
+                let _ = verdict.send(Verdict::Stranger(reason.to_string()));
                 return;
             }
         };
@@ -63,31 +64,29 @@ impl Steps {
         }
     }
 
-    /// What a good ticket says, which must name this node and, where one is given, that
-    /// attempt.
-    fn claims(&self, ticket: &OsText, attempt: Option<AttemptKey>) -> Result<Claims, String> {
-        // The ticket of the allocation here was looked at when it came.
-        let known = attempt.and_then(|key| self.jobs.get(&key));
-        if let Some(job) = known.filter(|job| job.allocation.ticket == *ticket) {
-            let allocation = &job.allocation;
-            return Ok(Claims {
-                key: allocation.key,
-                uid: allocation.uid,
-                gid: allocation.gid,
-                groups: Vec::new(),
-                nodes: allocation.nodes.clone(),
-                expiry: cosy_model::Time::FAR,
-            });
-        }
-        let claims = ticket::verify(ticket, &self.setup.controller, sys::now())
-            .map_err(|e| e.to_string())?;
+    /// What a good ticket says, which must name this node, the key of who shows it and,
+    /// where one is given, that attempt.
+    fn claims(
+        &self,
+        ticket: &OsText,
+        attempt: Option<AttemptKey>,
+        shown_by: &PublicKey,
+    ) -> Result<Claims, TicketError> {
+        // An attempt that is known here has not ended, however long it runs.
+        let known = attempt.is_some_and(|key| self.jobs.contains_key(&key));
+        let controller = &self.setup.controller;
+        let claims = match known {
+            true => ticket::verify_signature(ticket, controller)?,
+            false => ticket::verify(ticket, controller, sys::now())?,
+        };
+        claims.shown_by(shown_by)?;
         if attempt.is_some_and(|key| key != claims.key) {
-            return Err(ticket::TicketError::Mismatch("job").to_string());
+            return Err(TicketError::Mismatch("job"));
         }
         let names = cosy_model::expand(&claims.nodes).unwrap_or_default();
         match names.contains(&self.setup.name) {
             true => Ok(claims),
-            false => Err(ticket::TicketError::Mismatch("node").to_string()),
+            false => Err(TicketError::Mismatch("node")),
         }
     }
 

@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 
 /// Connections of one user at once, those of steps that wait among them.
 const CONNECTIONS_PER_UID: usize = 512;
-/// Connections at once.
-const CONNECTIONS: usize = 2048;
+/// Connections at once, the last [`limits::ROOT_RESERVE`] of them root's.
+const CONNECTIONS: usize = 8192;
 /// Bytes of asks that are not yet whole, of one user.
 const BUFFERED_PER_UID: usize = 48 << 20;
 /// An ask must be whole within this time.
@@ -56,11 +56,12 @@ impl Place {
     fn take(table: &Table, uid: u32) -> Result<Self, usize> {
         let mut all = locked(table);
         let count: usize = all.values().map(|h| h.connections).sum();
-        let own = all.entry(uid).or_default();
-        if own.connections >= CONNECTIONS_PER_UID || count >= CONNECTIONS {
-            return Err(own.connections);
+        let own = all.get(&uid).map_or(0, |held| held.connections);
+        let room = limits::room_of(CONNECTIONS, uid);
+        if own >= CONNECTIONS_PER_UID || count >= room {
+            return Err(own);
         }
-        own.connections += 1;
+        all.entry(uid).or_default().connections += 1;
         drop(all);
         Ok(Self {
             table: Arc::clone(table),
@@ -294,6 +295,14 @@ mod tests {
         assert!(Place::take(&table, 8).is_ok());
         assert!(places[0].buffer(BUFFERED_PER_UID) && !places[1].buffer(1));
         assert!(places[0].buffer(0) && places[1].buffer(1));
+        // Whatever others hold, root gets in.
+        let users = (8..).take(CONNECTIONS / CONNECTIONS_PER_UID);
+        places.extend(users.flat_map(|uid| {
+            let table = &table;
+            (0..CONNECTIONS_PER_UID).map_while(move |_| Place::take(table, uid).ok())
+        }));
+        assert_eq!(places.len(), CONNECTIONS - limits::ROOT_RESERVE);
+        assert!(Place::take(&table, 99).is_err() && Place::take(&table, 0).is_ok());
         places.clear();
         assert!(locked(&table).is_empty());
     }

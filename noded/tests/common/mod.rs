@@ -162,7 +162,7 @@ impl Bench {
 
     pub fn write_config(&self) -> PathBuf {
         let text = format!(
-            "name = '{}'\ncontroller = '{}'\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\nlisten = '127.0.0.1:0'\n{}",
+            "name = '{}'\ncontroller = '{}'\ncontroller_key = '{}'\nkey = 'node.key'\nspool_dir = 'spool'\nlisten = '127.0.0.1:0'\nallow_root = true\n{}",
             self.name,
             self.address(),
             self.key.public(),
@@ -223,6 +223,7 @@ impl Bench {
             cluster: "test".into(),
             heartbeat: Span::from_secs(1),
             unknown: Vec::new(),
+            revoked: Vec::new(),
         });
         match self.next_report() {
             NodeReport::Register { nodes, inventory } => (nodes, inventory),
@@ -451,7 +452,13 @@ impl Bench {
         allocation
     }
 
+    /// A ticket that everybody may show, as an earlier release gave them.
     pub fn sign(&self, allocation: &mut Allocation) {
+        self.sign_for(allocation, String::new());
+    }
+
+    /// A ticket that only the host with that key may show.
+    pub fn sign_for(&self, allocation: &mut Allocation, holder: String) {
         let claims = Claims {
             key: allocation.key,
             uid: allocation.uid,
@@ -459,6 +466,8 @@ impl Bench {
             groups: allocation.groups.clone(),
             nodes: allocation.nodes.clone(),
             expiry: Time::FAR,
+            holder,
+            seal: ticket::seal(allocation.key, &self.key),
         };
         allocation.ticket = ticket::sign(&claims, &self.key);
     }

@@ -277,7 +277,7 @@ impl Nodes {
             let mut allocation = bench.cores(job, cores);
             allocation.nodes = fold(&names);
             allocation.parts = if at == 0 { parts.clone() } else { Vec::new() };
-            bench.sign(&mut allocation);
+            bench.sign_for(&mut allocation, self.peers[at].key.clone());
             allocation
         });
         all.collect()

@@ -171,7 +171,7 @@ impl Controller {
         let row = FlowRow {
             id,
             uid: user.uid,
-            gid: user.gid,
+            gid: booking.caller.group(),
             user: user.name.clone(),
             state: match booking.hold {
                 true => FlowState::Held,
@@ -483,7 +483,7 @@ impl Controller {
             id: ReservationId(0),
             series: None,
             uid: user.uid,
-            gid: user.gid,
+            gid: caller.group(),
             user: user.name.clone(),
             queue: self.queues[wish.queue.index()].spec.name.clone(),
             account: wish.account.clone(),

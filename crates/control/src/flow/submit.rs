@@ -63,7 +63,7 @@ impl Controller {
         let row = FlowRow {
             id,
             uid: caller.user.uid,
-            gid: caller.user.gid,
+            gid: caller.group(),
             user: caller.user.name.clone(),
             state: FlowState::Running,
             made: now,

@@ -389,7 +389,7 @@ impl Controller {
             id,
             series: series.or(repeats.then_some(id)),
             uid: user.uid,
-            gid: user.gid,
+            gid: booking.caller.group(),
             user: user.name.clone(),
             queue: self.queues[wish.queue.index()].spec.name.clone(),
             account: wish.account.clone(),

@@ -113,11 +113,7 @@ impl Controller {
         }
         let known = self.users.get(&job.submitted.uid);
         let known = known.filter(|known| !known.user.name.is_empty())?;
-        let rights = Caller {
-            user: known.user.clone(),
-            resolved: true,
-            via: None,
-        };
+        let rights = Caller::known(known.user.clone());
         Some(self.may_use(&known.user, found) || self.is_admin(&rights))
     }
 

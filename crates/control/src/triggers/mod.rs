@@ -148,7 +148,7 @@ impl Controller {
         let row = TriggerRow {
             id,
             uid,
-            gid: caller.user.gid,
+            gid: caller.group(),
             user: caller.user.name.clone(),
             made: now,
             spec,

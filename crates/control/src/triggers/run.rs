@@ -17,7 +17,7 @@ use cosy_model::node::{
     PrepareFailure,
 };
 use cosy_model::{
-    Attempt, Dialect, End, EndCause, Gid, JobId, NodeId, NodeState, OsText, Program, Span, Time,
+    Attempt, Dialect, End, EndCause, JobId, NodeId, NodeState, OsText, Program, Span, Time,
     TriggerId, Uid, User, Watched, limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,17 +154,13 @@ impl Controller {
             return;
         };
         let Some(run) = &row.run else { return };
-        let mut groups: Vec<Gid> = user.groups.iter().map(|g| g.gid).collect();
-        if groups.is_empty() {
-            groups.push(row.gid);
-        }
         let allocation = Allocation {
             key: key_of(row),
             node: run.node.clone(),
             nodes: run.node.clone(),
             uid: user.uid,
-            gid: row.gid,
-            groups,
+            gid: user.granted(row.gid),
+            groups: user.gids(),
             user: user.name.clone(),
             home: user.home.clone(),
             shell: user.shell.clone(),
@@ -204,6 +200,7 @@ impl Controller {
             link,
             launch,
             expiry,
+            holder: self.key_of_link(link),
         });
     }
 

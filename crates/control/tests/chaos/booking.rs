@@ -322,11 +322,7 @@ fn all_reservations() -> Request {
 fn asked(request: Request) -> Event {
     Event::Asked {
         client: ClientId(u64::MAX),
-        caller: Box::new(Caller {
-            user: user(0, "root"),
-            resolved: true,
-            via: None,
-        }),
+        caller: Box::new(Caller::known(user(0, "root"))),
         key: None,
         request,
         facts: Facts {

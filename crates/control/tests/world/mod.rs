@@ -39,6 +39,7 @@ pub struct MemoryStore {
     pub nodes: BTreeMap<String, NodeRow>,
     queues: BTreeMap<String, QueueState>,
     own_queues: BTreeMap<String, OwnQueue>,
+    revoked: Vec<(String, String, Time)>,
     pub answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
     /// What was said of ends, by object.
@@ -133,7 +134,9 @@ impl MemoryStore {
                         tasks[at] = *row;
                     }
                 }
+                Record::KeyRevoked { key, node, at } => self.revoked.push((key, node, at)),
                 Record::NodeKey { .. }
+                | Record::NodeKeyGone { .. }
                 | Record::Token { .. }
                 | Record::TokenGone { .. }
                 | Record::ForgetAnswers { .. } => {}
@@ -208,6 +211,7 @@ impl MemoryStore {
             queues: self.queues.clone().into_iter().collect(),
             own_queues: self.own_queues.clone().into_iter().collect(),
             facts,
+            revoked_keys: self.revoked.clone(),
             answers: self
                 .answers
                 .iter()
@@ -301,6 +305,8 @@ pub struct World {
     /// Orders on their way.
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
+    /// What first words of daemons were answered.
+    pub answers: BTreeMap<LinkId, LinkAnswer>,
     pub mails: Vec<String>,
     /// Programs of triggers that were ordered.
     pub programs: Vec<Launch>,
@@ -411,6 +417,7 @@ impl World {
             nodes,
             orders: VecDeque::new(),
             replies: BTreeMap::new(),
+            answers: BTreeMap::new(),
             mails: Vec::new(),
             programs: Vec::new(),
             notes: Vec::new(),
@@ -508,7 +515,8 @@ impl World {
     fn perform(&mut self, effect: Effect, again: &mut Vec<Event>) {
         match effect {
             Effect::Reply { client, reply } => drop(self.replies.insert(client, reply)),
-            Effect::LinkReply { .. } | Effect::Reload { .. } => {}
+            Effect::LinkReply { link, answer } => drop(self.answers.insert(link, answer)),
+            Effect::Reload { .. } => {}
             Effect::CloseLink(link) => {
                 for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
                     node.link = None;
@@ -935,11 +943,7 @@ impl World {
             .collect();
         self.event(Event::Asked {
             client,
-            caller: Box::new(Caller {
-                user: who,
-                resolved: true,
-                via: None,
-            }),
+            caller: Box::new(Caller::known(who)),
             key,
             request,
             facts: Facts {

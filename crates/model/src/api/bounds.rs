@@ -84,7 +84,9 @@ impl Request {
             Self::NodeControl { nodes, action } => {
                 hosts("nodes", nodes)?;
                 match action {
-                    NodeAction::Drain { reason } | NodeAction::Down { reason } => {
+                    NodeAction::Drain { reason }
+                    | NodeAction::Down { reason }
+                    | NodeAction::Revoke { reason } => {
                         text("reason", reason, limits::COMMENT_BYTES)
                     }
                     NodeAction::Features { names: all } => names("features", all),

@@ -212,11 +212,7 @@ impl<'a> Controlled<'a> {
     fn ask(&mut self, now: Time, at: usize, request: Request) {
         let asked = Event::Asked {
             client: ClientId(at as u64),
-            caller: Box::new(Caller {
-                user: user(uid(&self.setup.jobs[at])),
-                resolved: true,
-                via: None,
-            }),
+            caller: Box::new(Caller::known(user(uid(&self.setup.jobs[at])))),
             key: None,
             request,
             facts: Facts::default(),

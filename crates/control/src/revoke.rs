@@ -1,0 +1,104 @@
+//! Keys of nodes that are accepted no more.
+//!
+//! What always holds: from the turn in which a key is revoked no link is open with it, no
+//! node is known by it, nothing is signed for it, and it can join under no name again. All
+//! other daemons are told, so that they neither connect to it nor answer it.
+
+use crate::controller::Controller;
+use crate::event::{Caller, Effect, LinkId};
+use crate::record::Record;
+use cosy_model::api::NodeAction;
+use cosy_model::node::NodeOrder;
+use cosy_model::{NodeId, Refusal, RefusalCode, Time, limits};
+use std::collections::BTreeSet;
+
+impl Controller {
+    /// Revokes the keys of nodes. Every other node with such a key is meant too.
+    pub(crate) fn revoke(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        ids: &[NodeId],
+        reason: &str,
+    ) -> Result<(), Refusal> {
+        let name = |id: &NodeId| self.nodes[id.index()].spec.name.clone();
+        let mut names: BTreeSet<String> = ids.iter().map(name).collect();
+        let key = |name: &String| Some((self.key_of(name)?.clone(), name.clone()));
+        let keys: Vec<(String, String)> = names.iter().filter_map(key).collect();
+        if self.revoked.len() + keys.len() > limits::REVOKED_KEYS {
+            let most = limits::REVOKED_KEYS;
+            let why = format!("at most {most} revoked keys are remembered");
+            return Err(Refusal::new(RefusalCode::TooMany, why));
+        }
+        for (key, name) in &keys {
+            names.extend(self.names_of_key(key).map(str::to_owned));
+            self.revoked.insert(key.clone(), (name.clone(), now));
+            self.record(Record::KeyRevoked {
+                key: key.clone(),
+                node: name.clone(),
+                at: now,
+            });
+        }
+        for name in &names {
+            self.forget_key(now, caller, name, reason);
+        }
+        let revoked: BTreeSet<String> = keys.into_iter().map(|(key, _)| key).collect();
+        self.drop_links(&revoked);
+        self.tell_revoked(&revoked);
+        Ok(())
+    }
+
+    /// The node of that name has no key any more, nobody may join as it with a token that
+    /// was made before, and its jobs are given up.
+    fn forget_key(&mut self, now: Time, caller: &Caller, name: &str, reason: &str) {
+        if self.node_keys.remove(name).is_some() {
+            let name = name.to_owned();
+            self.record(Record::NodeKeyGone { name });
+        }
+        let tokens = self.tokens.iter().filter(|(_, (node, _))| node == name);
+        let tokens: Vec<String> = tokens.map(|(hash, _)| hash.clone()).collect();
+        for hash in tokens {
+            self.tokens.remove(&hash);
+            self.record(Record::TokenGone { hash });
+        }
+        let who = caller.user.name.clone();
+        let object = format!("node {name}");
+        self.happened(now, "revoked", &who, object, reason.to_owned());
+        if let Some(id) = self.node_ids.get(name).copied() {
+            let reason = format!("its key was revoked: {reason}");
+            self.node_control_one(now, caller, id, &NodeAction::Down { reason });
+        }
+    }
+
+    fn drop_links(&mut self, keys: &BTreeSet<String>) {
+        let theirs = self.links.iter().filter(|(_, l)| keys.contains(&l.peer));
+        let theirs: Vec<LinkId> = theirs.map(|(link, _)| *link).collect();
+        for link in theirs {
+            self.effect(Effect::CloseLink(link));
+            self.link_closed(link);
+        }
+    }
+
+    /// Every daemon hears of it at once; those that are away hear it when they come.
+    fn tell_revoked(&mut self, keys: &BTreeSet<String>) {
+        let there = self.links.iter().filter(|(_, link)| !link.nodes.is_empty());
+        let there: Vec<LinkId> = there.map(|(link, _)| *link).collect();
+        for link in there {
+            let order = NodeOrder::Welcome {
+                cluster: self.config.name.clone(),
+                heartbeat: self.config.policy.heartbeat,
+                unknown: Vec::new(),
+                revoked: keys.iter().cloned().collect(),
+            };
+            self.effect(Effect::Order { link, order });
+        }
+    }
+
+    /// What a daemon is told that comes with a revoked key.
+    pub(crate) fn told_revoked(&self, key: &str) -> String {
+        let node = self.revoked.get(key).map_or("", |(node, _)| node.as_str());
+        format!(
+            "the key {key} of node {node} was revoked: remove its key file there and let it join anew with a token"
+        )
+    }
+}
