@@ -4,6 +4,7 @@
 
 mod devices;
 
+use crate::cgroup::Processes;
 use crate::devices::Devices;
 use cosy_model::node::Allocation;
 use cosy_model::{Counted, Gid, MiB, Span, Uid};
@@ -102,6 +103,8 @@ pub struct Config {
     pub min_uid: Uid,
     /// Jobs of root, and with root's group, run here.
     pub allow_root: bool,
+    /// Most processes and threads of a job here.
+    pub job_processes: Processes,
     /// What to log.
     pub log: String,
 }
@@ -218,6 +221,7 @@ struct Draft {
     cgroups: CgroupUse,
     min_uid: Option<u32>,
     allow_root: bool,
+    job_processes: Processes,
     log: Option<String>,
 }
 
@@ -232,8 +236,8 @@ struct Reader<'t> {
 
 const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, step_socket, \
     listen, address, cores, memory, disk, \
-    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, cgroup, \
-    min_uid, allow_root, log";
+    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, \
+    cgroup, job_processes, min_uid, allow_root, log";
 
 impl Reader<'_> {
     fn fault(&mut self, span: &Range<usize>, text: String) {
@@ -278,6 +282,7 @@ impl Reader<'_> {
                 DeValue::Boolean(allowed) => self.draft.allow_root = *allowed,
                 _ => self.fault(&value.span(), "allow_root is true or false".to_owned()),
             },
+            "job_processes" => self.job_processes(value),
             "log" => self.draft.log = self.string(name, value),
             _ => self.fault(
                 &key.span(),
@@ -450,6 +455,15 @@ impl Reader<'_> {
         }
     }
 
+    fn job_processes(&mut self, value: &Value<'_>) {
+        let most = i64::from(cosy_model::limits::PROCESSES);
+        match self.number("job_processes", value, 0, most) {
+            Some(0) => self.draft.job_processes = Processes::Unlimited,
+            Some(most) => self.draft.job_processes = Processes::Most(most),
+            None => {}
+        }
+    }
+
     /// A fault of the file as a whole.
     fn whole(&mut self, text: String) {
         self.faults.push(Fault { line: 0, text });
@@ -498,6 +512,7 @@ impl Reader<'_> {
                     cgroups: draft.cgroups,
                     min_uid: draft.min_uid.map_or(MIN_UID, Uid),
                     allow_root: draft.allow_root,
+                    job_processes: draft.job_processes,
                     log: draft.log.unwrap_or_else(|| "info".into()),
                 })
             }

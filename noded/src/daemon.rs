@@ -319,7 +319,7 @@ fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
     for text in missing {
         tracing::warn!("{text}");
     }
-    groups
+    groups.with_processes(config.job_processes)
 }
 
 /// The signals that the daemon listens to.
@@ -701,10 +701,11 @@ impl Daemon {
             && old.step_socket == new.step_socket
             && old.listen == new.listen
             && old.address == new.address
-            && old.cgroups == new.cgroups;
+            && old.cgroups == new.cgroups
+            && old.job_processes == new.job_processes;
         if !same {
             tracing::warn!(
-                "name, controller, keys, spool, sockets, addresses and cgroup change only with a restart"
+                "name, controller, keys, spool, sockets, addresses, cgroup and job_processes change only with a restart"
             );
         }
         let merged = Config {
@@ -718,6 +719,7 @@ impl Daemon {
             listen: old.listen.clone(),
             address: old.address.clone(),
             cgroups: old.cgroups,
+            job_processes: old.job_processes,
             ..new
         };
         let described = self.describe();

@@ -754,6 +754,7 @@ impl Node {
             memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
             cores: &allocation.cores,
             denied: &self.denied(Held::of(allocation)),
+            trigger: allocation.key.job.trigger().is_some(),
         });
         let work = Work::Run(Box::new(Task {
             groups,

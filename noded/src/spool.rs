@@ -9,6 +9,7 @@
 //!     outcome              how it ended: written by the shepherd before anyone is told
 //!     plugins/             files of its MPI plugins, owned by its user (0700)
 //!     epilog               the epilog has run; holds why it failed
+//!     keep                 link to the control group of its steps' supervisors
 //! SPOOL/NODE/spare.N/      a forgotten attempt's directory, for the next one
 //! ```
 //!
@@ -61,6 +62,9 @@ pub const OUTCOME: &str = "outcome";
 /// Name of the directory with the files of a job's MPI plugins, its user's own.
 pub const PLUGINS: &str = "plugins";
 const EPILOG: &str = "epilog";
+/// Name of the link to the control group in which the supervisors of an attempt's steps are
+/// born, where there is one.
+pub const KEEP: &str = "keep";
 /// Name of the file with what the program is to be told, and its greatest size but for the
 /// last line.
 const NOTES: &str = "notes";
@@ -436,6 +440,7 @@ impl Spool {
         }
         absent_is_fine(fs::remove_file(directory.join(EPILOG)))?;
         absent_is_fine(fs::remove_file(directory.join(NOTES)))?;
+        absent_is_fine(fs::remove_file(directory.join(KEEP)))?;
         let outcome = directory.join(OUTCOME);
         absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
         let spare = self.spare_name();

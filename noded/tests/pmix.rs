@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use step::{DEADLINE, Kind, Step, node_with, plan, wait_for_end};
+use step::{DEADLINE, Kind, Step, node_that, node_with, plan, wait_for_end};
 
 fn check_output(plan: step::Plan, mode: &str, expected: &str) {
     check_program(Kind::Classic, plan, mode, expected);
@@ -98,6 +98,19 @@ fn helpers_act_as_the_user() {
     assert_eq!(step.codes(), [0, 0], "{}", step.errors());
     assert_eq!(step.output(), "ring 1\n");
     step.finish();
+}
+
+#[test]
+fn a_helper_that_is_stopped_before_its_exec_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = || nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_noded"));
+    let mut node = node_that(&program, &plan(1, 1), 0, folder.path(), stop);
+    let late = node.helper.until_ready(Duration::from_millis(50));
+    assert_eq!(late.unwrap_err(), "the PMIx helper is not ready after 50ms");
+    sys::kill(node.helper.pid(), nix::libc::SIGKILL).unwrap();
+    wait_for_end(&node.ended);
+    nix::sys::wait::waitpid(node.helper.pid(), None).unwrap();
 }
 
 #[test]

@@ -164,6 +164,7 @@ fn task(step: u32, work: &Path, tasks: u32, argv: Vec<OsText>) -> StepTask {
         allocation: allocation(),
         share: StepShare::default(),
         groups: Vec::new(),
+        keep: Vec::new(),
         variables: vec!["COSY_NODENAME=n1".into()],
         own: Vec::new(),
         children: Vec::new(),
@@ -384,6 +385,67 @@ fn tasks_and_their_ends() {
     assert_eq!((whole.tasks, whole.nodes.as_str()), (4, "n1"));
     assert_eq!((whole.end.exit_code, whole.end.signal), (2, 9));
     assert_eq!(whole.end.cause, EndCause::Exited);
+}
+
+#[test]
+fn a_supervisor_is_not_protected_like_its_daemon() {
+    let score = |pid| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse::<i32>().unwrap()
+    };
+    let mut bench = Bench::new();
+    let nursery = format!("/proc/{}/oom_score_adj", bench.nursery.id());
+    if std::fs::write(nursery, "-900").is_err() {
+        return eprintln!("SKIPPED: only root can protect a process");
+    }
+    let mut task = bench.task(1, "exec sleep 1000");
+    task.reset_oom_score = true;
+    let mut step = bench.start(&task);
+    step.until(|s| s.pids.len() == 1);
+    let supervisor = noded::shepherd::parent_of(step.pids[&0]).unwrap();
+    let own = cosy_model::limits::SUPERVISOR_OOM_SCORE;
+    assert_eq!((score(supervisor), score(step.pids[&0])), (own, 0));
+    step.send(Down::Kill);
+    step.send(Down::Kill);
+    step.wait();
+}
+
+/// A version 2 group of this test, removed at its end.
+struct TestGroup(PathBuf);
+
+impl Drop for TestGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_supervisor_is_born_in_the_group_of_its_job() {
+    let name = format!("cosy-test-born-{}", std::process::id());
+    let mounted = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+    let mounted = mounted
+        .into_iter()
+        .find(|at| at.join("cgroup.procs").exists());
+    let group = mounted.map(|at| TestGroup(at.join(&name)));
+    let Some(group) = group.filter(|g| std::fs::create_dir(&g.0).is_ok()) else {
+        return eprintln!("SKIPPED: no version 2 control groups here");
+    };
+    let mut bench = Bench::new();
+    let attempt = bench.directory.path().join(spool::name_of(ATTEMPT));
+    std::fs::create_dir_all(&attempt).unwrap();
+    std::os::unix::fs::symlink(&group.0, attempt.join(spool::KEEP)).unwrap();
+    let task = bench.task(1, "grep ^0:: /proc/$PPID/cgroup");
+    let step = bench.run(&task);
+    assert_eq!(step.text(0), format!("0::/{name}\n"));
+    eventually(|| {
+        std::fs::read_to_string(group.0.join("cgroup.procs"))
+            .ok()?
+            .is_empty()
+            .then_some(())
+    });
+    // Without the group it is born all the same.
+    drop(group);
+    assert_eq!(bench.sh(1, "echo on").text(0), "on\n");
 }
 
 #[test]

@@ -170,6 +170,28 @@ pub const STEP_PROGRAMS: usize = 4096;
 pub const STEPS: u32 = 10_000_000;
 /// Steps of one job that run or wait at once.
 pub const STEPS_AT_ONCE: usize = 10_000;
+/// Steps of one job that run at once, however many cores it has: each is a process of root on
+/// the job's first node.
+pub const STEPS_RUNNING: usize = 2000;
+/// Of these so many for a job of any size, and so many more for each of its cores.
+pub const STEPS_RUNNING_BY_CORES: (usize, usize) = (64, 8);
+/// Steps that run at once on one node, of all jobs.
+pub const STEPS_ON_NODE: usize = 4000;
+/// Most bytes of what is to be started (arguments, environments) by the steps of a node that
+/// wait, of one job.
+pub const STEPS_WAITING_BYTES: usize = 64 << 20;
+/// The same of all jobs on a node, and of what waits for jobs that are not known there yet.
+pub const NODE_WAITING_BYTES: usize = 256 << 20;
+/// Most processes and threads of a job on a node unless its configuration says otherwise: so
+/// many, and so many more for each core.
+pub const JOB_PROCESSES: (u64, u64) = (4096, 512);
+/// Highest number of processes that a configuration may name (the kernel's most).
+pub const PROCESSES: u32 = 4_194_304;
+/// Most processes and threads of a trigger's program.
+pub const TRIGGER_PROCESSES: u64 = 512;
+/// What is added to how much a supervisor deserves to be killed when memory is short
+/// (`oom_score_adj`): unlike its daemon it is not protected, but its tasks go first.
+pub const SUPERVISOR_OOM_SCORE: i32 = -250;
 /// Input of a step that is under way and not yet taken by all tasks, in bytes.
 pub const STDIN_WINDOW: u64 = 256 << 10;
 /// Most bytes of input or output in one frame.
@@ -193,7 +215,11 @@ pub const PMI_MESSAGE: usize = 64 << 10;
 pub const PMI_KEY: usize = 63;
 /// Longest value of a key-value space, in bytes (with MPICH's terminating NUL 1024).
 pub const PMI_VALUE: usize = 1023;
-/// Most bytes of keys and values in the key-value space of a step.
+/// Most bytes of entries in the key-value space of a step: keys, values and what each entry
+/// takes beside them. So there are some 400,000 entries at most.
 pub const PMI_SPACE: usize = 64 << 20;
-/// Most bytes of attributes and waiting questions that tasks leave on one node of a step.
+/// What an entry takes beside its key and value, in bytes: two allocations, its places in a
+/// table and in the list of keys.
+pub const PMI_ENTRY: usize = 160;
+/// Most bytes of attributes that tasks leave on one node of a step, counted like the space's.
 pub const PMI_NODE_ATTRIBUTES: usize = 1 << 20;

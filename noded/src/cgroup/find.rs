@@ -77,7 +77,7 @@ impl Cgroups {
         };
         let offered = read(&at.join("cgroup.controllers")).unwrap_or_default();
         let has = |name: &str| offered.split_whitespace().any(|c| c == name);
-        let wanted: Vec<String> = ["memory", "cpu", "cpuset"]
+        let wanted: Vec<String> = ["memory", "cpu", "cpuset", "pids"]
             .into_iter()
             .filter(|c| has(c))
             .map(|c| format!("+{c}"))
@@ -95,6 +95,7 @@ impl Cgroups {
                 memory: given("memory"),
                 cpu: given("cpu"),
                 cpuset: given("cpuset"),
+                pids: given("pids"),
             };
         }
         // Joining needs write access to the common ancestor too; only a try tells.
@@ -122,8 +123,16 @@ impl Cgroups {
         if self.real && !self.controllers.cpuset {
             self.cpuset = take("cpuset").filter(|p| inherit_cpuset(p));
         }
-        if !self.real && !self.controllers.cpu {
+        if !self.controllers.pids {
+            self.pids = take("pids").filter(|p| counts(p));
+        }
+        if !self.controllers.cpu {
             self.cpu = take("cpu").filter(|p| p.join("cpu.cfs_quota_us").exists());
+            // There only programs of triggers need it.
+            self.cpu
+                .iter()
+                .filter(|_| self.real)
+                .for_each(|p| remove(p));
         }
     }
 
@@ -170,6 +179,16 @@ fn joinable(parent: &Path) -> bool {
         .status();
     remove(&probe);
     joined.is_ok_and(|s| s.success())
+}
+
+/// True when the groups below `parent` may limit processes: asks with one that is made for
+/// that.
+fn counts(parent: &Path) -> bool {
+    let probe = parent.join("probe");
+    let _ = fs::create_dir(&probe);
+    let works = write(&probe.join("pids.max"), "max").is_ok();
+    remove(&probe);
+    works
 }
 
 /// A version 1 set of processors starts empty and takes no process until it has some.

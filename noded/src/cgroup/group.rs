@@ -117,6 +117,36 @@ impl Group {
         Ok(())
     }
 
+    /// Puts this process into it, for good.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn join(&self) -> Result<(), GroupError> {
+        let procs = self.path().join("cgroup.procs");
+        write(&procs, "0").map_err(|source| failed(&procs, source))
+    }
+
+    /// Puts this process beside all of this daemon's groups of its kind.
+    pub fn leave(&self) {
+        let beside = self.parent().and_then(|p| p.parent().map(Path::to_owned));
+        if let Some(beside) = beside {
+            let _ = write(&beside.join("cgroup.procs"), "0");
+        }
+    }
+
+    /// Removes it and what is around it, also where that is left to the daemon otherwise, as
+    /// far as nothing is inside.
+    pub fn vanish(&self) {
+        self.remove();
+        let _ = fs::remove_dir(self.path());
+        if let Some(outer) = &self.within {
+            let _ = fs::remove_dir(path_of(&outer.directory));
+        }
+        if let Some(parent) = self.parent() {
+            super::remove_parent(&parent);
+        }
+    }
+
     /// Removes it, waiting a moment for the kernel to let go.
     pub fn remove(&self) {
         if self.shared {

@@ -13,7 +13,12 @@
 //!                               processes in a group with groups inside
 //! PARENT/JOB.ATTEMPT/s.STEP     limits of a step; its tasks
 //! PARENT/JOB.ATTEMPT/s.STEP/t.N a task's own devices (version 2 without version 1's)
+//! PARENT/JOB.ATTEMPT/keep       supervisors of steps, where the job's memory is limited or
+//!                               version 2 has controllers
 //! ```
+//!
+//! A supervisor keeps what its tasks have said: so its memory is the job's. It is beside the
+//! tasks, and goes on when a step is killed.
 //!
 //! So no step gets more than its job has, and what the job used is what all of it used.
 //!
@@ -32,8 +37,8 @@ mod program;
 pub use group::{Group, GroupError, Outer};
 
 use crate::devices::DeviceNumber;
-use cosy_model::OsText;
 use cosy_model::step::StepId;
+use cosy_model::{OsText, limits};
 use group::remove_tree;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -44,6 +49,8 @@ use std::time::Duration;
 const PERIOD_US: u64 = 100_000;
 /// How long what is left of a job may take to be killed when its groups are removed.
 const REMOVAL: Duration = Duration::from_secs(1);
+/// Name of the group of a job's supervisors in the job's.
+const KEEP: &str = "keep";
 /// What the names of groups begin with that are shared and stay.
 const SHARED: [&[u8]; 2] = [b"cpus-", b"devices-"];
 
@@ -53,11 +60,12 @@ struct Controllers {
     memory: bool,
     cpu: bool,
     cpuset: bool,
+    pids: bool,
 }
 
 impl Controllers {
     fn any(self) -> bool {
-        self.memory || self.cpu || self.cpuset
+        self.memory || self.cpu || self.cpuset || self.pids
     }
 
     /// For `cgroup.subtree_control`.
@@ -66,6 +74,7 @@ impl Controllers {
             (self.memory, "+memory"),
             (self.cpu, "+cpu"),
             (self.cpuset, "+cpuset"),
+            (self.pids, "+pids"),
         ];
         let some: Vec<&str> = all.iter().filter(|(is, _)| *is).map(|(_, t)| *t).collect();
         some.join(" ")
@@ -82,6 +91,9 @@ pub struct Cgroups {
     cpuset: Option<PathBuf>,
     cpu: Option<PathBuf>,
     devices: Option<PathBuf>,
+    pids: Option<PathBuf>,
+    /// Most processes of a job.
+    processes: Processes,
     /// Version 2 groups take programs that decide about devices.
     programs: bool,
     /// Processors of this machine that may be used; the place is a core's number.
@@ -90,6 +102,18 @@ pub struct Cgroups {
     real: bool,
     /// Jobs are kept to their cores.
     limit_cores: bool,
+}
+
+/// How many processes and threads a job may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Processes {
+    /// As many as suit its cores ([`limits::JOB_PROCESSES`]).
+    #[default]
+    ByCores,
+    /// So many.
+    Most(u32),
+    /// As many as the machine has.
+    Unlimited,
 }
 
 /// What an attempt is to be held to.
@@ -103,6 +127,9 @@ pub struct Wanted<'a> {
     pub cores: &'a [u32],
     /// Devices that it must not open.
     pub denied: &'a [DeviceNumber],
+    /// It is the program of a trigger: it has a share of the processors that is worth one
+    /// core, and few processes.
+    pub trigger: bool,
 }
 
 /// What a step is to be held to, inside its job.
@@ -138,6 +165,11 @@ impl Cgroups {
         self.devices.is_some() || self.programs
     }
 
+    /// The same with that limit on the processes of a job.
+    pub fn with_processes(self, processes: Processes) -> Self {
+        Self { processes, ..self }
+    }
+
     /// The groups of an attempt's batch program, in the order in which they are made.
     pub fn groups_for(&self, wanted: Wanted<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
@@ -152,15 +184,85 @@ impl Cgroups {
                 ..Group::default()
             });
         }
-        if let (Some(parent), Some(settings)) = (&self.cpu, self.quota_settings(wanted.cores)) {
+        let quota = match wanted.trigger {
+            true => quota_of(1),
+            false => self.quota_settings(wanted.cores),
+        };
+        if let (Some(parent), Some(settings)) = (&self.cpu, quota) {
+            // It may be made by the first that needs it.
+            let _ = fs::create_dir(parent);
             groups.push(Group {
                 directory: text_of(&parent.join(wanted.name)),
                 settings,
                 ..Group::default()
             });
         }
+        groups.extend(self.counted(wanted));
         groups.extend(self.shared_groups(wanted.cores, wanted.denied));
         groups
+    }
+
+    /// The groups that the supervisor of a step joins itself before it makes anything else: its
+    /// own memory is the job's, and the tasks count among the job's processes from their first
+    /// instruction. In version 2 it is born in [`Self::keep_of`].
+    pub fn groups_for_supervisor(&self, job: Wanted<'_>) -> Vec<Group> {
+        let mut groups = Vec::new();
+        if let (Some(parent), Some(bytes)) = (&self.memory, job.memory_bytes) {
+            groups.push(Group {
+                directory: text_of(&parent.join(job.name).join(KEEP)),
+                strict: true,
+                within: Some(Outer {
+                    directory: text_of(&parent.join(job.name)),
+                    settings: self.memory_settings(bytes),
+                    must: true,
+                    own: false,
+                }),
+                ..Group::default()
+            });
+        }
+        groups.extend(self.counted(job));
+        groups
+    }
+
+    /// Version 2: the group in a job's in which the supervisors of its steps are born, beside
+    /// those of their tasks. Nothing where nothing is limited.
+    pub fn keep_of(&self, job: Wanted<'_>) -> Option<Group> {
+        let parent = self.unified.as_ref().filter(|_| self.controllers.any())?;
+        let directory = parent.join(job.name);
+        Some(Group {
+            directory: text_of(&directory.join(KEEP)),
+            unified: true,
+            within: Some(self.unified_job(&directory, job, false)),
+            ..Group::default()
+        })
+    }
+
+    /// Version 1: the group that counts the processes of a job. It stays until the job is
+    /// over.
+    fn counted(&self, job: Wanted<'_>) -> Option<Group> {
+        let parent = self.pids.as_ref()?;
+        Some(Group {
+            directory: text_of(&parent.join(job.name)),
+            shared: true,
+            strict: true,
+            settings: vec![("pids.max".into(), self.most_processes(job)?.to_string())],
+            ..Group::default()
+        })
+    }
+
+    fn most_processes(&self, job: Wanted<'_>) -> Option<u64> {
+        let own = match self.processes {
+            Processes::ByCores => {
+                let (any, each) = limits::JOB_PROCESSES;
+                Some(any.saturating_add(each.saturating_mul(job.cores.len() as u64)))
+            }
+            Processes::Most(most) => Some(u64::from(most)),
+            Processes::Unlimited => None,
+        };
+        match job.trigger {
+            true => least(own, Some(limits::TRIGGER_PROCESSES)),
+            false => own,
+        }
     }
 
     /// The groups of a step inside its job's, in the order in which they are made.
@@ -275,6 +377,12 @@ impl Cgroups {
     /// The group of the whole job, around its program and its steps.
     fn unified_job(&self, directory: &Path, job: Wanted<'_>, own: bool) -> Outer {
         let mut settings = self.unified_settings(job.memory_bytes, job.cores);
+        if self.controllers.cpu && job.trigger {
+            settings.push(("cpu.max".into(), format!("{PERIOD_US} {PERIOD_US}")));
+        }
+        if let (true, Some(most)) = (self.controllers.pids, self.most_processes(job)) {
+            settings.push(("pids.max".into(), most.to_string()));
+        }
         if self.controllers.any() {
             settings.push(("cgroup.subtree_control".into(), self.controllers.text()));
         }
@@ -314,9 +422,8 @@ impl Cgroups {
 
     /// A share of the processors, where numbers of cores are not those of processors.
     fn quota_settings(&self, cores: &[u32]) -> Option<Vec<(String, String)>> {
-        let quota = PERIOD_US * cores.len() as u64;
-        (self.limit_cores && !cores.is_empty())
-            .then(|| vec![("cpu.cfs_quota_us".into(), quota.to_string())])
+        let limited = !self.real && self.limit_cores && !cores.is_empty();
+        limited.then(|| quota_of(cores.len() as u64))?
     }
 
     /// Version 1: groups that everybody with the same cores or devices joins.
@@ -388,6 +495,7 @@ impl Cgroups {
             &self.memory,
             &self.cpuset,
             &self.cpu,
+            &self.pids,
             &self.devices,
         ]
         .into_iter()
@@ -412,7 +520,7 @@ impl Cgroups {
     /// of an allocation, when its program and its steps are over. Most often there is
     /// nothing.
     pub fn remove_job(&self, name: &str) {
-        for parent in [&self.unified, &self.memory, &self.cpu]
+        for parent in [&self.unified, &self.memory, &self.cpu, &self.pids]
             .into_iter()
             .flatten()
         {
@@ -459,6 +567,12 @@ pub fn remove_parent(parent: &Path) {
 
 fn is_shared(name: &[u8]) -> bool {
     SHARED.iter().any(|p| name.starts_with(p))
+}
+
+/// Version 1: a share of the processors that is worth so many.
+fn quota_of(cores: u64) -> Option<Vec<(String, String)>> {
+    let quota = PERIOD_US.checked_mul(cores)?;
+    Some(vec![("cpu.cfs_quota_us".into(), quota.to_string())])
 }
 
 fn step_name(step: StepId) -> String {

@@ -33,6 +33,7 @@ fn version_2(real: bool) -> Cgroups {
             memory: true,
             cpu: true,
             cpuset: true,
+            pids: true,
         },
         programs: true,
         processors: processors(4),
@@ -56,6 +57,7 @@ const JOB: Wanted<'_> = Wanted {
     memory_bytes: Some(1 << 20),
     cores: &[0, 1],
     denied: &[],
+    trigger: false,
 };
 
 #[test]
@@ -74,7 +76,73 @@ fn version_2_limits_are_settings_of_the_jobs_group() {
     assert_eq!(set(&outer.settings, "cpuset.cpus"), None);
     // Last: from then on nothing may run in it.
     let last = outer.settings.last().unwrap();
-    assert_eq!(last.1, "+memory +cpu +cpuset");
+    assert_eq!(last.1, "+memory +cpu +cpuset +pids");
+}
+
+#[test]
+fn processes_are_limited_by_cores_or_as_configured() {
+    let limit = |groups: Cgroups, job: Wanted<'_>| {
+        let got = groups.groups_for(job);
+        let outer = got[0].within.clone().unwrap();
+        set(&outer.settings, "pids.max").map(str::to_owned)
+    };
+    let check = |processes, trigger, want: Option<&str>| {
+        let job = Wanted { trigger, ..JOB };
+        let got = limit(version_2(true).with_processes(processes), job);
+        assert_eq!(got.as_deref(), want, "{processes:?}");
+    };
+    check(Processes::ByCores, false, Some("5120"));
+    check(Processes::Most(77), false, Some("77"));
+    check(Processes::Unlimited, false, None);
+    check(Processes::ByCores, true, Some("512"));
+    check(Processes::Most(77), true, Some("77"));
+    check(Processes::Unlimited, true, Some("512"));
+}
+
+#[test]
+fn the_program_of_a_trigger_has_a_share_worth_one_core() {
+    let job = Wanted {
+        cores: &[],
+        trigger: true,
+        ..JOB
+    };
+    for real in [false, true] {
+        let got = version_2(real).groups_for(job);
+        let outer = got[0].within.clone().unwrap();
+        assert_eq!(set(&outer.settings, "cpu.max"), Some("100000 100000"));
+        let v1 = Cgroups {
+            cpu: Some("/none/c".into()),
+            real,
+            limit_cores: true,
+            ..Cgroups::default()
+        };
+        let got = v1.groups_for(job);
+        assert_eq!(set(&got[0].settings, "cpu.cfs_quota_us"), Some("100000"));
+    }
+}
+
+#[test]
+fn supervisors_of_steps_are_in_their_job() {
+    let v2 = version_2(true);
+    let keep = v2.keep_of(JOB).unwrap();
+    assert_eq!(directory(&keep), "/u/7.1/keep");
+    assert_eq!(keep.within.unwrap().settings[0].1, "1048576");
+    assert_eq!(v2.groups_for_supervisor(JOB), []);
+    let v1 = Cgroups {
+        memory: Some("/m".into()),
+        pids: Some("/p".into()),
+        ..Cgroups::default()
+    };
+    assert_eq!(v1.keep_of(JOB), None);
+    let got = v1.groups_for_supervisor(JOB);
+    let paths: Vec<String> = got.iter().map(directory).collect();
+    assert_eq!(paths, ["/m/7.1/keep", "/p/7.1"]);
+    assert!(got.iter().all(|g| g.strict) && got[1].shared);
+    let unlimited = Wanted {
+        memory_bytes: None,
+        ..JOB
+    };
+    assert_eq!(v1.groups_for_supervisor(unlimited)[..], got[1..]);
 }
 
 #[test]
@@ -240,6 +308,27 @@ fn a_step_is_kept_to_its_memory_inside_its_jobs() {
     // The job's groups stay until it is over.
     assert!(!here.directories().is_empty());
     here.0.remove_job("1.1");
+    assert_eq!(here.directories(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_job_has_no_more_processes_than_it_may() {
+    let Some(here) = Here::new("pids", |c| c.pids.is_some() || c.controllers.pids) else {
+        return;
+    };
+    let mut here = here;
+    here.0.processes = Processes::Most(9);
+    let job = Wanted {
+        name: "4.1",
+        ..Wanted::default()
+    };
+    let groups = here.0.groups_for(job);
+    let script =
+        "i=0; while [ $i -lt 20 ]; do sleep 1000 > /dev/null 2>&1 & i=$((i+1)); done; wait";
+    let output = run_in(&groups, script);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("fork"), "{output:?}");
+    here.0.remove_job("4.1");
     assert_eq!(here.directories(), Vec::<PathBuf>::new());
 }
 

@@ -239,7 +239,13 @@ impl Pmi {
         match ask {
             Ask::Barrier => self.arrive(rank, thread, acts),
             Ask::Finalize => self.finalize(rank, thread, acts),
-            Ask::Abort { code, reason } => acts.push(PmiAct::Abort { rank, code, reason }),
+            Ask::Abort { code, reason } => {
+                // Once: nothing that it says after that is of use to anybody.
+                if let Some(task) = self.tasks.get_mut(&rank) {
+                    task.leave(Stage::Gone);
+                }
+                acts.push(PmiAct::Abort { rank, code, reason });
+            }
             Ask::NodeAttribute { key, wait } => self.attribute(rank, thread, key, wait, acts),
             Ask::PutNodeAttribute { key, value } => {
                 let put = self.space.put_attribute(&key, &value);

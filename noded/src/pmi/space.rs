@@ -9,7 +9,9 @@
 //! ```
 //!
 //! Shares are read in the order of nodes, so that all nodes hold the same afterwards. Keys
-//! and values are bytes. What is kept has a limit ([`limits`]), what a share may be, too.
+//! and values are bytes. What is kept has a limit ([`limits`]), what a share may be, too: an
+//! entry counts with what it takes beside its bytes ([`limits::PMI_ENTRY`]), so that many
+//! small ones take no more memory than few large ones.
 
 use cosy_model::limits;
 use std::collections::BTreeMap;
@@ -56,7 +58,7 @@ pub struct Space {
     keys: Vec<Arc<[u8]>>,
     names: Table,
     attributes: Table,
-    /// Bytes in `values` and `names`.
+    /// Bytes in `values` and `names`, with what their entries take beside.
     held: usize,
     attributes_held: usize,
     /// The node's share of the next exchange.
@@ -131,11 +133,12 @@ impl Space {
     /// Too long, or too much; in one line.
     pub fn put_attribute(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
         check_lengths(key, value)?;
-        let more = self.attributes_held + key.len() + value.len();
+        let more = self.attributes_held + cost(key, value);
         if more > limits::PMI_NODE_ATTRIBUTES {
             let limit = limits::PMI_NODE_ATTRIBUTES;
             return Err(format!(
-                "attributes of the node may have {limit} bytes in all"
+                "attributes of the node may have {limit} bytes in all, each {} more than its own",
+                limits::PMI_ENTRY
             ));
         }
         replace(&mut self.attributes, key, value, &mut self.attributes_held);
@@ -159,7 +162,7 @@ impl Space {
     pub fn merge(&mut self, mut share: &[u8]) -> Result<(), String> {
         while !share.is_empty() {
             let (entry, rest) = first_entry(share).ok_or("a node's share cannot be read")?;
-            self.admit(entry.key, entry.value)?;
+            self.admit(entry.kind, entry.key, entry.value)?;
             self.keep(entry.kind, entry.key, entry.value);
             share = rest;
         }
@@ -177,7 +180,7 @@ impl Space {
     }
 
     fn enter(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.admit(key, value)?;
+        self.admit(kind, key, value)?;
         let length = self.share.len() + HEADER + key.len() + value.len();
         if length > self.share_limit {
             return Err(format!(
@@ -190,11 +193,18 @@ impl Space {
         Ok(())
     }
 
-    fn admit(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+    fn admit(&self, kind: Kind, key: &[u8], value: &[u8]) -> Result<(), String> {
         check_lengths(key, value)?;
         let limit = limits::PMI_SPACE;
-        if self.held + key.len() + value.len() > limit {
-            return Err(format!("the step's key-value space is full: {limit} bytes"));
+        let room = match kind {
+            Kind::Value | Kind::Name => cost(key, value),
+            Kind::NoName => 0,
+        };
+        if self.held + room > limit {
+            return Err(format!(
+                "the step's key-value space is full: {limit} bytes, {} of them for each entry beside its own",
+                limits::PMI_ENTRY
+            ));
         }
         Ok(())
     }
@@ -211,11 +221,16 @@ impl Space {
             }
             Kind::NoName => {
                 if let Some(old) = self.names.remove(key) {
-                    self.held = self.held.saturating_sub(key.len() + old.len());
+                    self.held = self.held.saturating_sub(cost(key, &old));
                 }
             }
         }
     }
+}
+
+/// What an entry takes, in bytes.
+const fn cost(key: &[u8], value: &[u8]) -> usize {
+    key.len() + value.len() + limits::PMI_ENTRY
 }
 
 /// Puts a value under a key and counts; the key if it is new.
@@ -226,7 +241,7 @@ fn replace(table: &mut Table, key: &[u8], value: &[u8], held: &mut usize) -> Opt
         return None;
     }
     let new: Arc<[u8]> = key.into();
-    *held += key.len() + value.len();
+    *held += cost(key, value);
     table.insert(Arc::clone(&new), value.into());
     Some(new)
 }
@@ -339,13 +354,36 @@ mod tests {
         assert!(full.unwrap().contains("1048576 bytes"));
     }
 
+    /// Puts entries without a value until there is room for no more; gives how many fit.
+    fn fill(mut put: impl FnMut(&[u8]) -> Result<(), String>) -> usize {
+        (0_u32..)
+            .position(|n| put(&n.to_le_bytes()).is_err())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn many_small_entries_take_no_more_than_few_large_ones() {
+        let mut space = Space::new(usize::MAX);
+        space.publish(b"name", b"").unwrap();
+        let most = limits::PMI_SPACE / (limits::PMI_ENTRY + 4);
+        assert_eq!(fill(|key| space.put(key, b"")), most - 1);
+        assert_eq!(space.keys.len(), most - 1);
+        refused(space.publish(b"more", b""), "is full");
+        // What is taken back gives its room back.
+        space.unpublish(b"name").unwrap();
+        space.publish(b"more", b"").unwrap();
+        let most = limits::PMI_NODE_ATTRIBUTES / (limits::PMI_ENTRY + 4);
+        assert_eq!(fill(|key| space.put_attribute(key, b"")), most);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn hostile_shares_give_errors(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut space = Space::new(0);
             let read = space.merge(&bytes);
-            prop_assert!(read.is_ok() || space.held <= bytes.len());
+            let most = bytes.len() * (1 + limits::PMI_ENTRY);
+            prop_assert!(read.is_ok() || space.held <= most);
         }
 
         #[test]

@@ -80,6 +80,9 @@ impl Task {
 
     /// Keeps bytes until they are taken as messages.
     pub fn hear(&mut self, bytes: &[u8]) {
+        if self.stage == Stage::Gone {
+            return;
+        }
         self.input.drain(..self.taken);
         self.taken = 0;
         self.input.extend_from_slice(bytes);

@@ -223,6 +223,10 @@ fn abort_ends_the_step() {
         reason: String::new(),
     };
     assert_eq!(acts, [abort]);
+    // Said again and again, or followed by anything, it is neither heard nor kept.
+    let again = b"cmd=abort exitcode=17\n".repeat(1000);
+    assert_eq!(pmi.heard(0, &again), []);
+    assert!(pmi.is_unfinished(0));
 }
 
 /// The sentence with which a conversation ends.

@@ -301,7 +301,11 @@ impl Helper {
                 ))
             }
             FromHelper::Contribute { bytes } => PmixAct::Contribute(bytes.0),
-            FromHelper::Abort { rank, code, reason } => PmixAct::Abort { rank, code, reason },
+            FromHelper::Abort { rank, code, reason } => {
+                let known = self.ranks.contains(&rank).then_some(rank);
+                let rank = known.or_else(|| self.ranks.first().copied())?;
+                PmixAct::Abort { rank, code, reason }
+            }
             FromHelper::Failed { reason } => self.fail(reason),
         })
     }

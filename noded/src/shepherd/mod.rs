@@ -138,12 +138,7 @@ fn keep<T: serde::Serialize>(outcome: &T) {
 
 /// After the lifeline's end: leave nothing, not even directories that are then empty.
 fn vanish(directory: &Path, groups: &[Group]) {
-    for group in groups {
-        group.remove();
-        if let Some(parent) = group.parent() {
-            crate::cgroup::remove_parent(&parent);
-        }
-    }
+    groups.iter().for_each(Group::vanish);
     let _ = plugin::clean(directory);
     let _ = std::fs::remove_dir_all(directory);
 }

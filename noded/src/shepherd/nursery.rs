@@ -16,12 +16,13 @@ use crate::sys::{self, Fork, Reap};
 use crate::{spool, steps};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::StepId;
-use cosy_model::{Attempt, JobId};
+use cosy_model::{Attempt, JobId, limits};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -189,17 +190,47 @@ fn bear_all(
 }
 
 fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> Told {
+    let group = group_of(birth, directory);
     // SAFETY: the nursery has one thread.
-    match unsafe { sys::fork_into(None) } {
+    let forked = match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
+        // The group has gone, or the kernel knows no birth in one.
+        // SAFETY: as before.
+        Err(_) if group.is_some() => unsafe { sys::fork_into(None) },
+        forked => forked,
+    };
+    match forked {
         Ok(Fork::Child) => grow_up(birth, up, directory, lifeline),
         Ok(Fork::Parent(pid)) => Told::Born(birth, pid.as_raw()),
         Err(e) => Told::Failed(birth, e.raw_os_error().unwrap_or(0)),
     }
 }
 
+/// The control group that the daemon has made for the supervisors of an attempt's steps.
+fn group_of(birth: Birth, directory: &Path) -> Option<File> {
+    birth.step?;
+    File::open(
+        directory
+            .join(spool::name_of(birth.attempt))
+            .join(spool::KEEP),
+    )
+    .ok()
+}
+
+/// The daemon is protected where memory is short; what is born here does for a job, and is
+/// not. Its tasks go before it.
+fn lose_protection() {
+    const SCORE: &str = "/proc/self/oom_score_adj";
+    let own = std::fs::read_to_string(SCORE).ok();
+    let own: Option<i32> = own.and_then(|text| text.trim().parse().ok());
+    if own.is_some_and(|own| own < limits::SUPERVISOR_OOM_SCORE) {
+        let _ = std::fs::write(SCORE, limits::SUPERVISOR_OOM_SCORE.to_string());
+    }
+}
+
 /// The new shepherd: a session of its own, nothing of the nursery's.
 fn grow_up(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> ! {
     let _ = nix::unistd::setsid();
+    lose_protection();
     let up = up.map(IntoRawFd::into_raw_fd);
     // SAFETY: this function never returns to those that own the socket and the signals.
     let up = unsafe { sys::keep_only(up) };

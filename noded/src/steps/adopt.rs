@@ -97,6 +97,10 @@ impl Steps {
             }
             (None, None) => self.supervisor_gone(key),
         }
+        drop(task);
+        if let Some(running) = self.running(key) {
+            Arc::make_mut(&mut running.task).forget_what_is_started();
+        }
     }
 
     fn note(&mut self, key: StepKey, task: &Arc<StepTask>, since: cosy_model::Time) {

@@ -1,6 +1,6 @@
 //! What commands ask for: on this host, or carried here from another one.
 
-use super::ledger::Verdict;
+use super::ledger::{Verdict, bytes_of};
 use super::serve::{Connection, StepAsked};
 use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
@@ -10,7 +10,7 @@ use crate::peer::hop::dock;
 use crate::shepherd::signals::Order;
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepId, StepInfo, StepKey, StepSpec};
-use cosy_model::{MiB, Refusal, RefusalCode, Span, Uid};
+use cosy_model::{MiB, Refusal, RefusalCode, Span, Uid, limits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -141,6 +141,9 @@ impl Steps {
         if spec.patience.is_some_and(|p| p.ms() <= 0) {
             return connection.refuse(RefusalCode::NotFree, reason);
         }
+        if let Err(why) = self.may_wait(bytes_of(&spec)) {
+            return connection.refuse(RefusalCode::TooMany, why);
+        }
         let step = match self.new_step(key) {
             Ok(step) => step,
             Err(why) => return connection.refuse(RefusalCode::TooMany, why),
@@ -175,6 +178,24 @@ impl Steps {
         });
         if let Some(waiter) = first.ledger.waiter(number) {
             waiter.watch = Some(watch.abort_handle());
+        }
+    }
+
+    /// Whether something of so many bytes may wait here.
+    ///
+    /// # Errors
+    /// In one line, why not.
+    pub(super) fn may_wait(&self, bytes: usize) -> Result<(), String> {
+        let most = limits::NODE_WAITING_BYTES;
+        let of_jobs = self.jobs.values().filter_map(|job| job.first.as_ref());
+        let waiting: usize = of_jobs.map(|first| first.ledger.waiting_bytes()).sum();
+        let all = waiting.saturating_add(self.pending_bytes());
+        match all.saturating_add(bytes) > most {
+            true => Err(format!(
+                "what waits on node {} has {all} bytes, and {most} may be; try again",
+                self.setup.name
+            )),
+            false => Ok(()),
         }
     }
 

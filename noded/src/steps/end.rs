@@ -11,7 +11,7 @@ use crate::spool::{self, Outcome, Phase};
 use crate::{sweep, sys};
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::step::{NodeEnd, StepId, StepKey, StepRecord};
-use cosy_model::{End, EndCause, RefusalCode, Span};
+use cosy_model::{End, EndCause, OsText, RefusalCode, Span};
 use nix::unistd::Pid;
 use std::sync::Arc;
 
@@ -346,6 +346,12 @@ impl Steps {
 }
 
 impl StepTask {
+    /// Arguments and environments are in the spool: the daemon does not need them any more.
+    pub(super) fn forget_what_is_started(&mut self) {
+        self.order.spec.environment = OsText::default();
+        self.order.spec.programs = Vec::new();
+    }
+
     /// True on the job's first node, where the command is connected.
     pub fn is_head(&self) -> bool {
         self.up == UpKind::Command

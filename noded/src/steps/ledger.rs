@@ -5,9 +5,14 @@
 //! Pure: counts only; which cores they are is each node's own choice ([`super::share`]).
 
 use super::layout::{Held, JobShape, Misfit, Placed, place};
-use cosy_model::step::{JobPart, StepId, StepSpec};
+use cosy_model::step::{JobPart, StepCommand, StepId, StepProgram, StepSpec};
 use cosy_model::{JobId, limits};
 use std::collections::{BTreeMap, VecDeque};
+
+/// What a step that waits takes beside its arguments and its environment, and each argument
+/// beside its bytes.
+const SPEC: usize = 2048;
+const WORD: usize = 32;
 
 /// A step that waits; `W` is what the daemon needs to start it.
 #[derive(Debug)]
@@ -36,7 +41,19 @@ pub struct Ledger<W> {
     held: Vec<Held>,
     running: BTreeMap<StepId, Vec<(usize, Held)>>,
     waiting: VecDeque<Waiting<W>>,
+    /// Bytes of what those that wait are to start.
+    waiting_bytes: usize,
     next: u64,
+}
+
+/// Bytes of what a step is to start: its arguments and its environment.
+pub fn bytes_of(spec: &StepSpec) -> usize {
+    let of_program = |program: &StepProgram| match &program.command {
+        StepCommand::Run { argv, .. } => argv.iter().map(|word| word.0.len() + WORD).sum(),
+        StepCommand::Receive { path, .. } => path.0.len(),
+    };
+    let programs: usize = spec.programs.iter().map(of_program).sum();
+    spec.environment.0.len() + programs + SPEC
 }
 
 impl<W: AsRef<StepSpec>> Ledger<W> {
@@ -49,6 +66,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
             cores_per_task: cores_per_task.max(1),
             running: BTreeMap::new(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             next: 0,
         }
     }
@@ -88,7 +106,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
         let mut misfits = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
             match place(self.shape(), &self.held, waiting.what.as_ref()) {
-                Err(Misfit::Never(why)) => misfits.push((waiting.what, why)),
+                Err(Misfit::Never(why)) => misfits.push((self.left(waiting), why)),
                 Err(Misfit::NotNow(_)) | Ok(_) => self.waiting.push_back(waiting),
             }
         }
@@ -106,14 +124,51 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
         }
         match place(self.shape(), &self.held, spec) {
             Err(Misfit::Never(why)) => Verdict::Refuse(why),
-            Err(Misfit::NotNow(why)) => Verdict::Wait(why),
-            Ok(_) if !spec.overlap && !self.waiting.is_empty() => Verdict::Wait(format!(
-                "{} other steps of job {} wait before it",
-                self.waiting.len(),
-                self.job
-            )),
+            Err(Misfit::NotNow(why)) => self.wait_or_not(spec, why),
+            Ok(_) if !spec.overlap && !self.waiting.is_empty() => {
+                let (count, job) = (self.waiting.len(), self.job);
+                self.wait_or_not(
+                    spec,
+                    format!("{count} other steps of job {job} wait before it"),
+                )
+            }
+            Ok(_) if self.running.len() >= self.most_running() => {
+                let (most, job) = (self.most_running(), self.job);
+                let why = format!("{most} steps of job {job} run, which is the most at once");
+                self.wait_or_not(spec, why)
+            }
             Ok(placed) => Verdict::Start(placed),
         }
+    }
+
+    fn wait_or_not(&self, spec: &StepSpec, why: String) -> Verdict {
+        let most = limits::STEPS_WAITING_BYTES;
+        match self.waiting_bytes.saturating_add(bytes_of(spec)) > most {
+            true => Verdict::Refuse(format!(
+                "the arguments and environments of the steps of job {} that wait are {} bytes, and {most} may be",
+                self.job, self.waiting_bytes
+            )),
+            false => Verdict::Wait(why),
+        }
+    }
+
+    /// Bytes of what the steps that wait are to start.
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// How many steps may run at once: each has a supervisor on the job's first node.
+    fn most_running(&self) -> usize {
+        let (any, each) = limits::STEPS_RUNNING_BY_CORES;
+        let cores: usize = self.parts.iter().map(|part| part.cores as usize).sum();
+        let most = any.saturating_add(each.saturating_mul(cores));
+        most.min(limits::STEPS_RUNNING)
+    }
+
+    fn left(&mut self, waiting: Waiting<W>) -> W {
+        let bytes = bytes_of(waiting.what.as_ref());
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+        waiting.what
     }
 
     fn shape(&self) -> JobShape<'_> {
@@ -155,6 +210,7 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
     /// Puts a step at the end of those that wait; gives its number there.
     pub fn wait(&mut self, what: W) -> u64 {
         self.next += 1;
+        self.waiting_bytes += bytes_of(what.as_ref());
         self.waiting.push_back(Waiting {
             number: self.next,
             what,
@@ -165,7 +221,8 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
     /// Takes a step out of those that wait.
     pub fn leave(&mut self, number: u64) -> Option<W> {
         let at = self.waiting.iter().position(|w| w.number == number)?;
-        self.waiting.remove(at).map(|w| w.what)
+        let waiting = self.waiting.remove(at)?;
+        Some(self.left(waiting))
     }
 
     /// One of those that wait.
@@ -181,15 +238,19 @@ impl<W: AsRef<StepSpec>> Ledger<W> {
 
     /// Takes all out that wait.
     pub fn dismiss(&mut self) -> Vec<W> {
+        self.waiting_bytes = 0;
         self.waiting.drain(..).map(|w| w.what).collect()
     }
 
     /// The first that waits, if it fits now.
     pub fn take_next(&mut self) -> Option<(W, Placed)> {
         let first = self.waiting.front()?;
+        if self.running.len() >= self.most_running() {
+            return None;
+        }
         let placed = place(self.shape(), &self.held, first.what.as_ref()).ok()?;
         let first = self.waiting.pop_front()?;
-        Some((first.what, placed))
+        Some((self.left(first), placed))
     }
 }
 
@@ -252,6 +313,59 @@ mod tests {
         assert!(ledger.leave(second).is_some());
         assert!(ledger.leave(second).is_none());
         assert!(ledger.take_next().is_none());
+    }
+
+    #[test]
+    fn steps_that_overlap_do_not_run_in_any_number() {
+        let mut ledger = ledger(4);
+        let mut overlapping = asked(1);
+        overlapping.0.overlap = true;
+        let (any, each) = limits::STEPS_RUNNING_BY_CORES;
+        let most = any + 4 * each;
+        for step in 0..most as u32 {
+            let verdict = ledger.judge(&overlapping.0);
+            assert!(matches!(verdict, Verdict::Start(_)), "{step}: {verdict:?}");
+            ledger.take(StepId(step), Vec::new());
+        }
+        let why = format!("{most} steps of job 12 run, which is the most at once");
+        assert_eq!(ledger.judge(&overlapping.0), Verdict::Wait(why));
+        ledger.wait(overlapping);
+        assert!(ledger.take_next().is_none());
+        ledger.give_back(StepId(0));
+        assert!(ledger.take_next().is_some());
+        let mut wide: Ledger<Asked> = Ledger::new(JobId(12), vec![part("n1", 100_000)], 1);
+        assert_eq!(wide.most_running(), limits::STEPS_RUNNING);
+        wide.dismiss();
+    }
+
+    #[test]
+    fn what_waits_has_so_many_bytes_at_most() {
+        let mut ledger = ledger(1);
+        assert!(start(&mut ledger, 0, 1));
+        let large = |bytes: usize| {
+            let mut asked = asked(1);
+            asked.0.environment = cosy_model::OsText(vec![b'x'; bytes]);
+            asked
+        };
+        let each = 1 << 20;
+        let mut numbers = Vec::new();
+        while let Verdict::Wait(_) = ledger.judge(&large(each).0) {
+            numbers.push(ledger.wait(large(each)));
+        }
+        assert_eq!(
+            numbers.len(),
+            limits::STEPS_WAITING_BYTES / (each + SPEC + WORD)
+        );
+        match ledger.judge(&large(each).0) {
+            Verdict::Refuse(why) => assert!(why.contains("67108864 may be"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        ledger.leave(numbers[0]).unwrap();
+        assert!(matches!(ledger.judge(&large(each).0), Verdict::Wait(_)));
+        ledger.give_back(StepId(0));
+        ledger.take_next().unwrap();
+        ledger.dismiss();
+        assert_eq!(ledger.waiting_bytes(), 0);
     }
 
     #[test]

@@ -113,6 +113,9 @@ pub struct StepTask {
     /// Control groups of the step here, in the order in which they are made.
     #[serde(default)]
     pub groups: Vec<Group>,
+    /// Control groups that the supervisor makes and joins itself before that.
+    #[serde(default)]
+    pub keep: Vec<Group>,
     /// Variables that the node sets, `NAME=value`.
     #[serde(default)]
     pub variables: Vec<OsText>,

@@ -145,6 +145,7 @@ impl Steps {
     fn start_part(&mut self, order: StepOrder) -> Result<StdStream, String> {
         let key = order.key;
         self.check_part(&order)?;
+        self.has_room()?;
         if self.is_short(&order) {
             // The end of an earlier step is seen here a moment later than at the head.
             self.release_finished(key.attempt);

@@ -1,12 +1,13 @@
 //! What is asked for jobs that are not known here: it waits for the controller's order, and
 //! commands are shown the way to a job that is elsewhere.
 
+use super::ledger::bytes_of;
 use super::serve::StepAsked;
 use super::table::{Pending, PendingAsk, StepEvent, Steps};
 use crate::peer::carry::carry;
 use crate::peer::pool::{Pool, Reply};
 use cosy_model::node::NodeReport;
-use cosy_model::step::{Passage, Peer, StepAnswer};
+use cosy_model::step::{Passage, Peer, StepAnswer, StepAsk};
 use cosy_model::{JobId, Refusal, RefusalCode};
 use cosy_proto::peer::{PeerAsk, PeerWish};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ const PENDING: usize = 4096;
 impl Steps {
     pub(super) fn pend(&mut self, job: JobId, what: PendingAsk) {
         let seek = matches!(&what, PendingAsk::Command(asked) if !asked.from_peer);
-        if self.pending.len() >= PENDING {
+        let room = self.may_wait(what.bytes());
+        if self.pending.len() >= PENDING || room.is_err() {
             return self.refuse_pending(what, "too many commands wait for jobs here; try again");
         }
         self.next_pending += 1;
@@ -39,6 +41,11 @@ impl Steps {
             tokio::time::sleep(PATIENCE).await;
             let _ = events.send(StepEvent::Late(number).into()).await;
         });
+    }
+
+    /// Bytes of what waits for jobs that are not known here.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending.iter().map(|p| p.what.bytes()).sum()
     }
 
     /// Another node is reached elsewhere from now on, also by hops that look for it.
@@ -122,6 +129,21 @@ impl Steps {
                 let pool = Arc::clone(&self.setup.pool);
                 tokio::spawn(pass_on(pool, *passage, asked));
             }
+        }
+    }
+}
+
+impl PendingAsk {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Command(asked) => match &asked.ask {
+                StepAsk::Start { spec, .. } => bytes_of(spec),
+                StepAsk::List { .. }
+                | StepAsk::Usage { .. }
+                | StepAsk::Attach { .. }
+                | StepAsk::Signal { .. } => 0,
+            },
+            Self::Part(asked) => bytes_of(&asked.order.spec),
         }
     }
 }

@@ -10,13 +10,13 @@ use crate::cgroup::{Group, StepWanted, Wanted};
 use crate::devices::DeviceNumber;
 use crate::peer::hop::Hop;
 use crate::shepherd::nursery::Birth;
-use crate::spool::name_of;
+use crate::spool::{KEEP, name_of};
 use crate::{sweep, sys};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{
     JobPart, Peer, RankRun, StepAnswer, StepId, StepKey, StepLayout, StepOrder, StepSpec,
 };
-use cosy_model::{MiB, OsText, RefusalCode, Span};
+use cosy_model::{MiB, OsText, RefusalCode, Span, limits};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,6 +40,9 @@ impl Steps {
         placed: Placed,
     ) {
         let key = StepKey { attempt, step };
+        if let Err(why) = self.has_room() {
+            return connection.refuse(RefusalCode::TooMany, why);
+        }
         let Some(first) = self.known_first(attempt) else {
             return connection.refuse(RefusalCode::WrongState, "the job is over");
         };
@@ -63,6 +66,21 @@ impl Steps {
         }
     }
 
+    /// Whether one more step may run here.
+    ///
+    /// # Errors
+    /// In one line, why not.
+    pub(super) fn has_room(&self) -> Result<(), String> {
+        let running: usize = self.jobs.values().map(|job| job.running.len()).sum();
+        match running < limits::STEPS_ON_NODE {
+            true => Ok(()),
+            false => Err(format!(
+                "{running} steps run on node {}, which is the most at once; try again when some are over",
+                self.setup.name
+            )),
+        }
+    }
+
     /// Keeps this node's part of a step in the spool and notes it; its supervisor is asked
     /// for by the caller.
     ///
@@ -74,10 +92,12 @@ impl Steps {
         let Some(job) = self.jobs.get(&key.attempt) else {
             return Err(io::Error::other("the job is over"));
         };
-        let task = Arc::new(self.task(job, order, up));
+        let mut task = self.task(job, order, up);
         self.spool.create(&path, &task)?;
         let (gone, is_gone) = watch::channel(false);
         self.start_children(&task, &is_gone);
+        task.forget_what_is_started();
+        let task = Arc::new(task);
         let Some(job) = self.jobs.get_mut(&key.attempt) else {
             return Err(io::Error::other("the job is over"));
         };
@@ -111,6 +131,7 @@ impl Steps {
         variables.extend(given.variables);
         StepTask {
             groups: self.groups(job, &order, &share, &given.denied),
+            keep: self.keep(job, key.attempt),
             variables,
             own: given.own,
             children: split(order.tree.get(1..).unwrap_or_default()),
@@ -135,7 +156,7 @@ impl Steps {
             name: &name_of(order.key.attempt),
             memory_bytes: job.allocation.memory.map(MiB::bytes),
             cores: &job.allocation.cores,
-            denied: &[],
+            ..Wanted::default()
         };
         let own = StepWanted {
             step: order.key.step,
@@ -144,6 +165,27 @@ impl Steps {
             denied,
         };
         self.setup.cgroups.groups_for_step(whole, own)
+    }
+
+    /// The groups that a supervisor joins, and in version 2 that in which it is born: the
+    /// nursery finds it by its name in the spool.
+    fn keep(&self, job: &Job, attempt: AttemptKey) -> Vec<Group> {
+        let name = name_of(attempt);
+        let whole = Wanted {
+            name: &name,
+            memory_bytes: job.allocation.memory.map(MiB::bytes),
+            cores: &job.allocation.cores,
+            ..Wanted::default()
+        };
+        if let Some(group) = self.setup.cgroups.keep_of(whole) {
+            let place = self.path(attempt).join(KEEP);
+            if !place.is_symlink()
+                && let Err(e) = make_keep(&group, &place)
+            {
+                tracing::warn!(job = %attempt.job, "supervisors of its steps are not in its control group: {e}");
+            }
+        }
+        self.setup.cgroups.groups_for_supervisor(whole)
     }
 
     fn variables(&self, key: StepKey) -> Vec<OsText> {
@@ -224,6 +266,11 @@ impl Steps {
             ticket: task.allocation.ticket.clone(),
         }
     }
+}
+
+fn make_keep(group: &Group, place: &std::path::Path) -> io::Result<()> {
+    group.create().map_err(io::Error::other)?;
+    std::os::unix::fs::symlink(group.path(), place)
 }
 
 /// Writes the rest of an answer. A command that does not read it is cut off, which its

@@ -368,6 +368,19 @@ fn node(plan: &Plan, number: u32, folder: &Path) -> Node {
 }
 
 pub fn node_with(program: &Path, plan: &Plan, number: u32, folder: &Path) -> Node {
+    let uid = plan.uid;
+    let become_user = move || uid.map_or(Ok(()), become_user);
+    node_that(program, plan, number, folder, become_user)
+}
+
+/// One whose process does this before it executes its program.
+pub fn node_that(
+    program: &Path,
+    plan: &Plan,
+    number: u32,
+    folder: &Path,
+    become_user: impl FnMut() -> Result<(), Errno> + Send + Sync + 'static,
+) -> Node {
     let directory = folder.join(format!("d{number}"));
     let run = |n: u32| RankRun {
         first: n * plan.each,
@@ -388,8 +401,6 @@ pub fn node_with(program: &Path, plan: &Plan, number: u32, folder: &Path) -> Nod
         directory: OsText(directory.as_os_str().as_bytes().to_vec()),
         library: OsText(plan.library.into()),
     };
-    let uid = plan.uid;
-    let become_user = move || uid.map_or(Ok(()), become_user);
     let helper = Helper::start_with(program, setup, &OsText::default(), become_user).unwrap();
     let ended = sys::pidfd_open(helper.pid()).unwrap();
     Node {

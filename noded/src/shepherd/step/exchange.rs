@@ -16,9 +16,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 /// A task that has so many bytes to read yet is not listened to.
-const UNREAD: usize = 1 << 20;
-/// Most that is read from a task at once, in bytes.
-const CHUNK: usize = 64 << 10;
+const UNREAD: usize = 256 << 10;
+/// Most that is read from a task at once, in bytes. Answers can be sixty times as long.
+const CHUNK: usize = 8 << 10;
 /// Most reads of what a task that has ended said last.
 const LAST: usize = 16;
 
@@ -68,6 +68,8 @@ pub struct Exchange {
     gather: Gather,
     first_rank: u32,
     acts: Vec<Act>,
+    /// Tasks that have asked for the end of the step: each is heard once.
+    aborted: BTreeSet<u32>,
 }
 
 impl Exchange {
@@ -90,6 +92,7 @@ impl Exchange {
             gather: Gather::new(node, !ranks.is_empty(), task.children.len()),
             first_rank: ranks.first().copied().unwrap_or(0),
             acts: Vec::new(),
+            aborted: BTreeSet::new(),
         })
     }
 
@@ -102,6 +105,7 @@ impl Exchange {
             gather: Gather::new(0, false, 0),
             first_rank: 0,
             acts: Vec::new(),
+            aborted: BTreeSet::new(),
         }
     }
 
@@ -303,7 +307,9 @@ impl Exchange {
     }
 
     fn abort(&mut self, rank: u32, code: i32, reason: String) {
-        self.acts.push(Act::Abort { rank, code, reason });
+        if self.aborted.insert(rank) {
+            self.acts.push(Act::Abort { rank, code, reason });
+        }
     }
 
     fn contribute(&mut self, share: Vec<u8>) {

@@ -50,13 +50,15 @@ mod writer;
 
 use super::signals::Signals;
 use super::{claim, keep};
+use crate::cgroup::{Group, Outer};
 use crate::spool::{self, Phase};
 use crate::steps::{StepOutcome, StepTask};
 use crate::sys;
 use cosy_model::step::NodeEnd;
-use cosy_model::{End, EndCause};
+use cosy_model::{End, EndCause, OsText};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Runs the supervisor of the step that is kept in `directory`; `up` is its way up. The
@@ -89,17 +91,42 @@ fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
     let start = sys::now();
     spool::mark_started(&file, start)?;
     let task = kept.work;
+    let joined = task.keep.iter().try_for_each(|g| {
+        g.create()?;
+        g.join()
+    });
     // Those of tasks lie in the step's, or are shared: they go with it.
     let own = task.own.iter().flat_map(|own| &own.groups);
     let mut all = task.groups.iter().chain(own);
-    let groups = all.try_for_each(crate::cgroup::Group::create);
+    let groups = joined.and_then(|()| all.try_for_each(Group::create));
     let trouble = groups.err().map(|e| e.to_string());
     let mut supervisor =
         run::Supervisor::new(&task, start, &signals, lifeline.as_ref(), up, trouble);
     if !supervisor.run() {
+        let born = born_in(directory);
+        let own = || task.keep.iter().chain(&born);
+        own().for_each(Group::leave);
         super::vanish(directory, &task.groups);
+        own().for_each(Group::vanish);
     }
     Ok(())
+}
+
+/// The group that supervisors of steps of this attempt are born in, where there is one.
+fn born_in(directory: &Path) -> Option<Group> {
+    let place = directory.parent()?.join(spool::KEEP);
+    let path = std::fs::read_link(place).ok()?;
+    let outer = path.parent()?;
+    let text = |path: &Path| OsText(path.as_os_str().as_bytes().to_vec());
+    Some(Group {
+        directory: text(&path),
+        unified: true,
+        within: Some(Outer {
+            directory: text(outer),
+            ..Outer::default()
+        }),
+        ..Group::default()
+    })
 }
 
 fn never_ran(reason: String) {
