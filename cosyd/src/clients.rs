@@ -504,7 +504,11 @@ impl Desk {
             let once: std::collections::BTreeSet<JobRef> = refs.into_iter().collect();
             let one = |job| {
                 let ok = store.outcome(job)?;
-                Ok(OldJob { job, ok })
+                let owner = match ok {
+                    Some(_) => store.owner(job.job)?,
+                    None => None,
+                };
+                Ok(OldJob { job, owner, ok })
             };
             once.into_iter()
                 .map(one)

@@ -716,9 +716,13 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         None => Visibility::Own,
         Some(text) => match text.get_ref().as_str() {
             "own" => Visibility::Own,
-            "all" => Visibility::All,
+            "all" => Visibility::States,
+            "everything" => Visibility::Everything,
             _ => {
-                check.fault(text.span().start, "visibility must be \"own\" or \"all\"");
+                check.fault(
+                    text.span().start,
+                    "visibility must be \"own\", \"all\" or \"everything\"",
+                );
                 Visibility::Own
             }
         },

@@ -332,6 +332,14 @@ impl Store {
         Ok((ended == to - from).then_some(ok == to - from))
     }
 
+    /// Whose job that is.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn owner(&self, job: JobId) -> Result<Option<Uid>, StoreError> {
+        Ok(self.submission_of(job)?.map(|(row, _)| row.uid))
+    }
+
     fn submission_of(&self, job: JobId) -> Result<Option<(SubmissionRow, bool)>, StoreError> {
         let found: Option<(Vec<u8>, bool)> = self.sql(|c| {
             c.prepare_cached(

@@ -104,6 +104,7 @@ impl Controller {
             return Ok(Reply::Ended(vec![self.ended_job(id, ended)]));
         }
         let old = facts.old_jobs.iter().find(|old| old.job == name);
+        let old = old.filter(|old| old.owner == Some(caller.user.uid));
         let ok = old.and_then(|old| old.ok).ok_or_else(|| no_job(name))?;
         Ok(Reply::Ended(vec![EndedJob {
             job: name,

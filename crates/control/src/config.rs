@@ -13,8 +13,10 @@ pub enum Visibility {
     /// Only the user's own.
     #[default]
     Own,
-    /// Everyone's, without what is private in them (command, files, comment).
-    All,
+    /// Of those of others their states, sizes and times: see [`crate::visible`].
+    States,
+    /// Everything of everyone's jobs.
+    Everything,
 }
 
 /// Numbers that steer the controller.

@@ -9,6 +9,8 @@ use crate::event::{Batch, ClientId, Effect, Event, LinkId};
 use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
+use crate::licenses::Unlicensed;
+use crate::machine::Changes;
 use crate::many::Cancelling;
 use crate::nodes::{Link, Node};
 use crate::own_queues::FileQueues;
@@ -26,7 +28,7 @@ use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How often time-dependent things are looked at when nothing else happens.
-const TICK: Span = Span::from_secs(1);
+pub(crate) const TICK: Span = Span::from_secs(1);
 /// Answers of changing requests are remembered for so long.
 const REMEMBER_ANSWERS: Span = Span::from_secs(3600);
 /// Most ended jobs kept in memory.
@@ -127,8 +129,10 @@ pub struct Controller {
     pub(crate) joint: crate::bundles::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
-    /// Jobs that wait for licences.
-    pub(crate) unlicensed: BTreeSet<JobId>,
+    /// Jobs that wait for licences, and those in planners' queues that want some.
+    pub(crate) unlicensed: Unlicensed,
+    /// What nodes have become and was not acted upon yet.
+    pub(crate) changes: Changes,
     pub(crate) reservations: Reservations,
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
@@ -137,6 +141,9 @@ pub struct Controller {
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     pub(crate) started_at: Time,
+    /// How long it has listened to nodes in all.
+    pub(crate) listened: Span,
+    last_turn: Time,
     pub(crate) out: Batch,
     /// An [`Effect::TellDurable`] is under way.
     told: bool,
@@ -197,13 +204,16 @@ impl Controller {
             choosers: BTreeSet::new(),
             joint: Vec::new(),
             undecided: Undecided::default(),
-            unlicensed: BTreeSet::new(),
+            unlicensed: Unlicensed::default(),
+            changes: Changes::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
             triggers: Triggers::default(),
             inside: BTreeMap::new(),
             started_at: now,
+            listened: Span::ZERO,
+            last_turn: now,
             out: Batch::default(),
             last_tick: now - TICK, // the first turn looks at everything
             last_forgotten: now,
@@ -246,12 +256,15 @@ impl Controller {
     /// Starts what can start now, looks at what depends on time, and hands out what
     /// was decided since the last call. Call it after every turn of events.
     pub fn settle(&mut self, now: Time) -> Batch {
+        let before = std::mem::replace(&mut self.last_turn, now);
+        self.listen(now, before);
         if now.since(self.last_tick) >= TICK {
             let before = std::mem::replace(&mut self.last_tick, now);
             self.mail_shares(before, now);
             self.watch_time(now);
             self.tick(now);
         }
+        self.changes_due(now);
         self.begin_due(now);
         self.reservations_due(now);
         self.held_due(now);
@@ -260,6 +273,7 @@ impl Controller {
         self.flows_due(now);
         let mut steps = Steps::of_turn();
         self.review_line(now, &mut steps);
+        self.licenses_due(now);
         self.start_jobs(now);
         self.review_line(now, &mut steps);
         self.flows_due(now); // what could not be started may have ended
@@ -304,6 +318,7 @@ impl Controller {
             self.reservations.next_due(),
             self.flows.next_due(),
             self.triggers.next_due(),
+            self.changes.next_due(),
         ];
         next.into_iter().flatten().min()
     }
@@ -325,6 +340,7 @@ impl Controller {
         self.check_limits(now);
         self.check_users(now);
         self.choose_again(now);
+        self.licenses_left(now);
         self.undecided.tick();
         self.check_reservations(now);
         self.check_overruns(now);

@@ -74,8 +74,10 @@ impl Controller {
         facts: &Facts,
     ) -> Result<(), Refusal> {
         let mut named = Named::new(self);
-        let olds: BTreeMap<JobRef, Option<bool>> =
-            facts.old_jobs.iter().map(|old| (old.job, old.ok)).collect();
+        let olds: BTreeMap<JobRef, Option<bool>> = self
+            .seen_of_old(caller, facts)
+            .map(|old| (old.job, old.ok))
+            .collect();
         for dependency in dependencies {
             if dependency.kind == DependencyKind::Singleton {
                 continue;
@@ -138,10 +140,7 @@ impl Controller {
             }
         }
         self.begins.extend(next_look.map(|at| (at, id)));
-        match reason {
-            Some(WaitReason::Licenses) => drop(self.unlicensed.insert(id)),
-            Some(_) | None => drop(self.unlicensed.remove(&id)),
-        }
+        self.stand_in_line(id, reason.as_ref());
         if let Some(group) = self.groups.get_mut(&base) {
             if throttled {
                 group.throttled.insert(at);
@@ -153,11 +152,14 @@ impl Controller {
             if let Some(reservation) = within {
                 self.inside.insert(id, reservation);
             }
+            self.unlicensed
+                .enter(id, &self.jobs[&id].submitted.spec.licenses);
             self.planner_of(id).enqueue(waiting);
             self.count_queued(base, true);
         } else if reason.is_some() && queued {
             self.planner_of(id).dequeue(id);
             self.inside.remove(&id);
+            self.unlicensed.leave(id);
             self.count_queued(base, false);
             self.refill_interactive(now, id);
         }
@@ -223,8 +225,7 @@ impl Controller {
         if job.needs_user {
             return Some(WaitReason::Directory);
         }
-        let short = !self.is_queued(job.id) && self.lacks_licenses(job.spec());
-        short.then_some(WaitReason::Licenses)
+        self.awaits_licenses(job).then_some(WaitReason::Licenses)
     }
 
     /// Until when it is not looked at, so that jobs that come together are looked at
@@ -355,14 +356,15 @@ impl Controller {
     }
 
     /// In Slurm's words what nobody knows any more has happened.
-    pub(crate) fn forget_unknown(&self, spec: &mut JobSpec, facts: &Facts) {
+    pub(crate) fn forget_unknown(&self, caller: &Caller, spec: &mut JobSpec, facts: &Facts) {
         if spec.dialect != Dialect::Slurm {
             return;
         }
         let mut named = Named::new(self);
         spec.dependencies.retain(|dependency| {
             let job = target_of(None, dependency);
-            let old = facts.old_jobs.iter().find(|o| o.job == job);
+            let mut olds = self.seen_of_old(caller, facts);
+            let old = olds.find(|old| old.job == job);
             dependency.kind == DependencyKind::Singleton
                 || named.submitted(job).is_some()
                 || old.is_some_and(|o| o.ok.is_some())

@@ -69,6 +69,8 @@ pub struct Via {
 pub struct OldJob {
     /// Which was asked for.
     pub job: JobRef,
+    /// Whose it is.
+    pub owner: Option<Uid>,
     /// Whether it (or all its tasks) ended with exit code 0; `None`: there is no such job.
     pub ok: Option<bool>,
 }

@@ -45,6 +45,7 @@ mod launch;
 mod licenses;
 mod listing;
 mod lost;
+mod machine;
 mod mail;
 mod many;
 mod nodes;
@@ -69,6 +70,7 @@ mod suspend;
 mod table;
 mod triggers;
 mod variables;
+mod visible;
 mod widen;
 
 pub use access::{is_admin, may_come_from};

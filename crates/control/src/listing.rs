@@ -16,7 +16,8 @@ use crate::event::{Caller, ClientId};
 use crate::job::Job;
 use crate::request::no_job;
 use crate::show::{Around, Row, Starts, index_ranges};
-use crate::table::Rows;
+use crate::table::{Cell, Rows};
+use crate::visible::{asks_private, is_told_to_others};
 use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Time, limits};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,6 +68,8 @@ pub(crate) struct Listing {
     named: Option<Ids>,
     /// Which; without the ids.
     filter: JobFilter,
+    /// It names what others are not told of jobs.
+    private: bool,
     fold: bool,
     by_bundle: bool,
     starts: Option<Starts>,
@@ -219,6 +222,7 @@ impl Controller {
             caller: asked.caller,
             named: (!refs.is_empty()).then(Ids::default),
             refs,
+            private: asks_private(&asked.filter),
             filter: asked.filter,
             fold: asked.fold,
             by_bundle: asked.fields.contains(&JobField::Bundle),
@@ -323,7 +327,8 @@ impl Controller {
     }
 
     fn look_at(&self, listing: &mut Listing, sieve: &Sieve<'_>, job: &Job) {
-        if !sieve.passes(job) || !self.may_see(&listing.caller, &job.submitted) {
+        let (caller, private) = (&listing.caller, listing.private);
+        if !sieve.passes(job) || !self.may_find(caller, private, &job.submitted) {
             return;
         }
         let rank = job.rank();
@@ -387,7 +392,7 @@ impl Controller {
         sieve.passes_state(ended.state)
             && !sieve.names_nodes()
             && sieve.passes_submitted(&ended.submitted)
-            && self.may_see(&listing.caller, &ended.submitted)
+            && self.may_find(&listing.caller, listing.private, &ended.submitted)
     }
 
     /// Rows until the work of a piece is done; true when there are no more to make.
@@ -480,9 +485,20 @@ impl Controller {
         };
         listing.rows.worked(row.nodes() / 4);
         let spec = listing.rows.array_spec(row.base()).map(str::to_owned);
-        listing
-            .rows
-            .push(|field| self.cell(now, row, field, &around, spec.as_deref()));
+        let hidden = self.hidden_in(&listing.caller, row);
+        listing.rows.push(|field| match hidden {
+            Some(over) if !is_told_to_others(field, over) => Cell::None,
+            Some(_) | None => self.cell(now, row, field, &around, spec.as_deref()),
+        });
+    }
+
+    /// Of a row of which its reader is not told everything: whether the job is over.
+    fn hidden_in(&self, caller: &Caller, row: &Row<'_>) -> Option<bool> {
+        let (owner, over) = match row {
+            Row::Live(job) | Row::Fold(job, ..) => (job.submitted.uid, false),
+            Row::Ended(_, submitted) => (submitted.uid, true),
+        };
+        (!self.is_told_all(caller, owner)).then_some(over)
     }
 
     fn listed(&self, now: Time, listing: Listing) -> Reply {
@@ -498,6 +514,7 @@ impl Controller {
             Answering::Job(job) => {
                 let ids = self.ids_of(job).into_iter();
                 let first = ids.filter_map(|id| self.jobs.get(&id)).next();
+                let first = first.filter(|j| self.is_told_all(&listing.caller, j.submitted.uid));
                 let none = Starts::new();
                 let starts = listing.starts.as_ref().unwrap_or(&none);
                 let lines = first.map_or_else(Vec::new, |job| self.lines(now, job, starts));

@@ -1,15 +1,18 @@
 //! Nodes as they are now: connected or not, open or drained, what they have.
 
-use crate::controller::Controller;
+use crate::controller::{Controller, TICK};
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::{NodeRow, Record};
 use crate::triggers::Condition;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
 use cosy_model::node::{Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
-use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Time, Uid, limits};
+use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Span, Time, Uid, limits};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+
+/// The most that the time between two turns counts as listening.
+const LISTENS: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -27,6 +30,8 @@ pub(crate) struct Node {
     pub state: NodeState,
     pub link: Option<LinkId>,
     pub last_seen: Option<Time>,
+    /// How long the controller had listened when it was heard of last.
+    pub heard: Span,
     /// Given up after silence; its attempts are superseded.
     pub lost: bool,
     /// What the node's own health check says.
@@ -65,6 +70,7 @@ impl Node {
             state,
             link: None,
             last_seen: None,
+            heard: Span::ZERO,
             lost: false,
             problem: None,
             version: String::new(),
@@ -366,6 +372,7 @@ impl Controller {
         let node = &mut self.nodes[id.index()];
         let old_link = node.link.replace(link).filter(|old| *old != link);
         node.last_seen = Some(now);
+        node.heard = self.listened;
         node.idle_since = now;
         let counted = node.devices.counted;
         node.devices.tell(&from);
@@ -386,19 +393,19 @@ impl Controller {
         let amounts = node
             .devices
             .counted(node.spec.amounts.clone().unwrap_or(from.amounts));
-        let changed = !node.known || node.amounts != amounts || node.features != old;
-        node.known = true;
-        node.amounts = amounts;
         // The store tells of the types of GPUs from now on, also that there are none.
-        let first = !counted && node.amounts.gpus > 0;
+        let first = !counted && amounts.gpus > 0;
+        let renamed = node.features != old;
+        self.changes.features(&old, &node.features);
+        match node.known && node.amounts == amounts {
+            true => self.changes.forget(id),
+            false => self.changes.amounts(id, amounts),
+        }
         if let Some(old) = old_link {
             self.effect(Effect::CloseLink(old));
         }
-        if changed || first {
+        if renamed || first {
             self.save_node(id);
-        }
-        if changed {
-            self.machine_changed(now);
         }
         self.update_available(id);
         id
@@ -420,7 +427,7 @@ impl Controller {
     }
 
     pub(crate) fn update_available(&mut self, id: NodeId) {
-        let available = self.nodes[id.index()].takes_jobs();
+        let available = self.nodes[id.index()].takes_jobs() && !self.changes.concern(id);
         self.sched.set_available(id, available);
         self.update_available_inside(id, available);
         self.watch_node(id);
@@ -491,14 +498,15 @@ impl Controller {
         }
         for id in ids {
             let node = &mut self.nodes[id.index()];
-            node.features = names.iter().cloned().collect();
+            let new = names.iter().cloned().collect();
+            let old = std::mem::replace(&mut node.features, new);
             node.features_set = true;
+            self.changes.features(&old, &node.features);
             let object = format!("node {}", node.spec.name);
             self.save_node(*id);
             let who = caller.user.name.clone();
             self.happened(now, "changed", &who, object, names.join(","));
         }
-        self.machine_changed(now);
         Ok(())
     }
 
@@ -549,6 +557,14 @@ impl Controller {
         }
     }
 
+    /// Silence is measured in time in which the controller listened. A turn that took long,
+    /// or a machine that stood still, counts as one look into the mailbox: what nodes said
+    /// meanwhile is still in there, or on its way.
+    pub(crate) fn listen(&mut self, now: Time, before: Time) {
+        let most = Span(self.config.policy.node_timeout.0 / 4).clamp(TICK, LISTENS);
+        self.listened = self.listened + now.since(before).clamp(Span::ZERO, most);
+    }
+
     /// Looks for nodes that were silent too long.
     pub(crate) fn check_nodes(&mut self, now: Time) {
         let timeout = self.config.policy.node_timeout;
@@ -556,8 +572,7 @@ impl Controller {
             .map(|n| NodeId(n as u32))
             .filter(|id| {
                 let node = &self.nodes[id.index()];
-                let last = node.last_seen.unwrap_or(self.started_at);
-                !node.lost && now.since(last) > timeout
+                !node.lost && Span(self.listened.0 - node.heard.0) > timeout
             })
             .collect();
         for id in silent {

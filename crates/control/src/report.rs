@@ -98,7 +98,8 @@ impl Controller {
             return;
         };
         for id in &link.nodes {
-            self.nodes[id.index()].last_seen = Some(now);
+            let node = &mut self.nodes[id.index()];
+            (node.last_seen, node.heard) = (Some(now), self.listened);
         }
     }
 
@@ -365,7 +366,7 @@ impl Controller {
             after => after,
         };
         self.count_running(id, false);
-        self.give_licenses(now, id);
+        self.give_licenses(id);
         let held = self.jobs.get(&id).and_then(Job::run);
         let held = held.and_then(|run| run.hold_after);
         self.unsaved_starts.remove(&id);
@@ -460,7 +461,8 @@ impl Controller {
         for begin in begin.into_iter().chain(not_before) {
             self.begins.remove(&(begin, id));
         }
-        self.unlicensed.remove(&id);
+        self.unlicensed.leave_line(id);
+        self.unlicensed.leave(id);
         self.ended.insert(
             id,
             Ended {

@@ -3,7 +3,7 @@
 use crate::answers::to_keep;
 use crate::chosen::Named;
 use crate::controller::Controller;
-use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, TokenSeed};
+use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, OldJob, TokenSeed};
 use crate::record::{HeldBy, Record};
 use crate::show::list_of;
 use crate::steer::Recipients;
@@ -25,6 +25,7 @@ pub(crate) struct KnownUser {
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub client: ClientId,
+    pub caller: Box<Caller>,
     pub open: BTreeSet<JobId>,
     pub done: Vec<EndedJob>,
 }
@@ -330,12 +331,12 @@ impl Controller {
         }
         let mut wait = Wait {
             client,
+            caller: Box::new(caller.clone()),
             open: BTreeSet::new(),
             done: Vec::new(),
         };
-        let olds: BTreeMap<JobRef, bool> = facts
-            .old_jobs
-            .iter()
+        let olds: BTreeMap<JobRef, bool> = self
+            .seen_of_old(caller, facts)
             .filter_map(|old| Some((old.job, old.ok?)))
             .collect();
         let mut named = Named::new(self);
@@ -350,9 +351,14 @@ impl Controller {
                     known = true;
                     wait.open.insert(id);
                 } else if let Some(ended) = self.ended.get(&id) {
+                    let owner = ended.submitted.uid;
+                    if !self.may_see_of(caller, owner) {
+                        continue;
+                    }
                     known = true;
+                    let news = || self.told_of_end(caller, owner, self.ended_job(id, ended));
                     let first = told.insert(id);
-                    wait.done.extend(first.then(|| self.ended_job(id, ended)));
+                    wait.done.extend(first.then(news));
                 }
             }
             match (known, olds.get(job)) {
@@ -368,6 +374,32 @@ impl Controller {
         Ok(None)
     }
 
+    /// Jobs out of the store of which a user is told.
+    pub(crate) fn seen_of_old<'a>(
+        &'a self,
+        caller: &'a Caller,
+        facts: &'a Facts,
+    ) -> impl Iterator<Item = &'a OldJob> {
+        let seen = |old: &&OldJob| {
+            let owner = old.owner;
+            owner.is_some_and(|owner| self.may_see_of(caller, owner))
+        };
+        facts.old_jobs.iter().filter(seen)
+    }
+
+    /// What a user is told of the end of a job: of others' the state alone.
+    fn told_of_end(&self, caller: &Caller, owner: Uid, news: EndedJob) -> EndedJob {
+        if self.is_told_all(caller, owner) {
+            return news;
+        }
+        EndedJob {
+            exit_code: 0,
+            signal: 0,
+            note: String::new(),
+            ..news
+        }
+    }
+
     /// Tells those who wait that a job has ended.
     pub(crate) fn tell_waiting(&mut self, id: JobId) {
         if self.waits.is_empty() {
@@ -376,17 +408,20 @@ impl Controller {
         let Some(ended) = self.ended.get(&id) else {
             return;
         };
-        let news = self.ended_job(id, ended);
+        let (owner, news) = (ended.submitted.uid, self.ended_job(id, ended));
         let mut answers = Vec::new();
-        for wait in &mut self.waits {
+        let mut waits = std::mem::take(&mut self.waits);
+        for wait in &mut waits {
             if wait.open.remove(&id) {
-                wait.done.push(news.clone());
+                let news = self.told_of_end(&wait.caller, owner, news.clone());
+                wait.done.push(news);
                 if wait.open.is_empty() {
                     answers.push((wait.client, std::mem::take(&mut wait.done)));
                 }
             }
         }
-        self.waits.retain(|w| !w.open.is_empty());
+        waits.retain(|w| !w.open.is_empty());
+        self.waits = waits;
         for (client, done) in answers {
             self.reply(client, Reply::Ended(done));
         }

@@ -407,6 +407,7 @@ impl Controller {
             let id = self.node_ids[&spec.name];
             let node = &mut self.nodes[id.index()];
             if let Some(amounts) = &spec.amounts {
+                self.changes.forget(id);
                 node.amounts = node.devices.counted(amounts.clone());
                 node.known = true;
             }
@@ -453,6 +454,7 @@ impl Controller {
                 self.count_queued(base, false);
             }
         }
+        self.changes.all_placed(now, self.jobs.len());
         self.joint.clear();
         self.tell_planner();
         self.rebuild_insides();

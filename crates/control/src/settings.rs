@@ -36,7 +36,7 @@ impl Controller {
             node_timeout: policy.node_timeout,
             user_ttl: policy.user_ttl,
             backfill: policy.backfill,
-            open: policy.visibility == Visibility::All,
+            open: policy.visibility != Visibility::Own,
             default_queue: config.default_queue.clone().unwrap_or_default(),
             admins: config.admins.clone(),
             you_are_admin: self.is_admin(caller),

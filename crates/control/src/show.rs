@@ -1,7 +1,6 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
-use crate::config::Visibility;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
@@ -85,10 +84,6 @@ impl Row<'_> {
 }
 
 impl Controller {
-    pub(crate) fn may_see(&self, caller: &Caller, job: &Submitted) -> bool {
-        self.config.policy.visibility == Visibility::All || self.may_touch(caller, job)
-    }
-
     pub(crate) fn jobs_or_plan(
         &mut self,
         now: Time,

@@ -88,7 +88,7 @@ impl Controller {
             ..Outcome::new(&caller.user, &spec)
         };
         let Judged { queue, place } = self.check_result(caller, &outcome)?;
-        self.forget_unknown(&mut spec, facts);
+        self.forget_unknown(caller, &mut spec, facts);
         self.check_dependencies(caller, &spec.dependencies, facts)?;
         Ok(Ready {
             spec,

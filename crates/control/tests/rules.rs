@@ -807,8 +807,7 @@ fn a_lost_node_fails_or_requeues_its_jobs_and_is_told_when_it_comes_back() {
     world.deliver_all();
     world.disconnect(0);
     world.disconnect(1);
-    world.now = world.now + Span::from_secs(61);
-    world.event(Event::Ticked);
+    world.listen(61, &[]);
     assert_eq!(world.state_of(fail), JobState::NodeFailed);
     assert_eq!(world.queue(), format!("{keep}:waiting/nodes_unavailable"));
     world.connect(0);
@@ -843,13 +842,8 @@ fn lost_nodes_are_named_also_by_the_next_controller() {
             world.disconnect(*node);
         }
         let silent = |world: &mut World| {
-            for _ in 0..2 {
-                world.now = world.now + Span::from_secs(31);
-                for n in (0..4).filter(|n| !lost.contains(n)) {
-                    world.report(n, NodeReport::Heartbeat);
-                }
-            }
-            world.event(Event::Ticked);
+            let others: Vec<usize> = (0..4).filter(|n| !lost.contains(n)).collect();
+            world.listen(62, &others);
         };
         silent(&mut world);
         if crash {

@@ -250,8 +250,14 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         98..99 => world.directory_down = dice.chance(50),
         _ => {
             // Silence long enough to be given up.
-            world.now = world.now + Span::from_secs(61);
-            world.event(cosy_control::Event::Ticked);
+            for _ in 0..21 {
+                world.now = world.now + Span::from_secs(3);
+                world.event(cosy_control::Event::Ticked);
+            }
+            for _ in 0..21 {
+                world.now = world.now + Span::from_secs(1);
+                world.event(cosy_control::Event::Ticked);
+            }
         }
     }
 }

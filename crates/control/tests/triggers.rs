@@ -472,3 +472,90 @@ fn told_once(w: &World, begun: &mut BTreeMap<TriggerId, Attempt>, seed: u64) {
         }
     }
 }
+
+/// Programs stay away from nodes that somebody else has as a whole, share one core, and are few
+/// on each node; what they have used is told.
+#[test]
+fn programs_keep_away_from_anothers_nodes() {
+    let mut w = World::new(config(2, 4));
+    w.run_time = Span::from_secs(1000);
+    let mut whole = JobSpec {
+        time_limit: Some(Span::from_secs(2000)),
+        ..spec("whole")
+    };
+    whole.request.exclusive = true;
+    whole.request.nodes = Some(1);
+    let bobs = |w: &mut World, spec: JobSpec| {
+        let submission = api::Submission {
+            spec,
+            script: OsText::default(),
+            array: None,
+        };
+        let reply = w.ask_as(
+            user(1001, "u1001"),
+            None,
+            Request::Submit(Box::new(submission)),
+        );
+        let Reply::Submitted { job, .. } = reply else {
+            panic!("{reply:?}");
+        };
+        w.deliver_all();
+        job.0
+    };
+    bobs(&mut w, whole.clone());
+    let mine: Vec<u64> = (0..8)
+        .map(|_| {
+            w.submit(JobSpec {
+                hold: true,
+                ..spec("x")
+            })
+        })
+        .collect();
+    for job in &mine {
+        set_as(&mut w, ann(), of_job(*job, TriggerEvent::Ended)).unwrap();
+    }
+    let cancel = |w: &mut World, jobs: &[u64]| {
+        let request = Request::Cancel {
+            filter: ids(jobs),
+            signal: None,
+            script_only: false,
+            steps_only: false,
+        };
+        w.ask_as(ann(), None, request);
+    };
+    cancel(&mut w, &mine[..6]);
+    w.pass(3);
+    let programs = std::mem::take(&mut w.programs);
+    let nodes: Vec<&str> = programs.iter().map(|p| &*p.allocation.node).collect();
+    assert_eq!(nodes, ["n2"; limits::TRIGGER_PROGRAMS_ON_NODE]);
+    // One core each, and one that no job has.
+    assert!(programs.iter().all(|p| p.allocation.cores == [3]));
+    // When some are over the others follow, on the same node.
+    w.run_time = Span::from_secs(1);
+    for n in 0..2 {
+        let known: Vec<_> = w.nodes[n].known.keys().copied().collect();
+        for key in known.into_iter().filter(|key| key.job.trigger().is_some()) {
+            w.end(n, key, 0);
+        }
+    }
+    w.deliver_all();
+    w.pass(3);
+    assert_eq!(w.programs.len(), 2);
+    assert!(w.programs.iter().all(|p| p.allocation.node == "n2"));
+    let told = w
+        .store
+        .happened
+        .iter()
+        .filter(|e| e.what == "trigger_ended");
+    let told: Vec<&str> = told.map(|e| &*e.detail).collect();
+    assert!(told.len() >= 4, "{told:?}");
+    assert_eq!(told[0], "completed, exit code 0, 0.000 s of a core, 0 MiB");
+    // Where all nodes are somebody else's they wait.
+    w.programs.clear();
+    w.run_time = Span::from_secs(1000);
+    w.pass(3);
+    bobs(&mut w, whole);
+    cancel(&mut w, &mine[6..]);
+    w.pass(5);
+    assert!(w.programs.is_empty(), "{:?}", w.programs.len());
+}

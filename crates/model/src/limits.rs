@@ -118,6 +118,8 @@ pub const TRIGGERS: usize = 10_000;
 pub const TRIGGERS_OF_USER: usize = 200;
 /// Most programs of triggers that run at once for one user.
 pub const TRIGGER_PROGRAMS_AT_ONCE: usize = 16;
+/// Most programs of triggers that run at once on one node.
+pub const TRIGGER_PROGRAMS_ON_NODE: usize = 4;
 /// Most runs of one trigger's program that wait; what happens then joins the last.
 pub const TRIGGER_RUNS_AHEAD: usize = 100;
 /// Longest time between an event and its trigger's program (Slurm's range).

@@ -35,9 +35,9 @@ impl Controller {
         Ok(Reply::Flows(infos.collect()))
     }
 
-    /// As for jobs.
+    /// As for what jobs run: a workflow tells names and files.
     fn sees_flow(&self, caller: &Caller, id: FlowId) -> bool {
-        let all = self.config.policy.visibility == crate::Visibility::All;
+        let all = self.config.policy.visibility == crate::Visibility::Everything;
         let own = |flow: &Flow| flow.row.uid == caller.user.uid || self.is_admin(caller);
         self.flows.get(id).is_some_and(|flow| all || own(flow))
     }

@@ -233,7 +233,7 @@ impl Controller {
     }
 
     pub(crate) fn list_triggers(&self, caller: &Caller) -> Reply {
-        let all = self.config.policy.visibility == Visibility::All || self.is_admin(caller);
+        let all = self.config.policy.visibility == Visibility::Everything || self.is_admin(caller);
         let rows = self.triggers.all.values();
         let seen = rows.filter(|row| all || row.uid == caller.user.uid);
         Reply::Triggers(seen.filter_map(TriggerRow::shown).collect())

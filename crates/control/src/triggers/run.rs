@@ -2,10 +2,13 @@
 //!
 //! A node launches such a program as it launches the script of a job: as the user, under a
 //! supervisor, with a ticket and a time limit. It holds nothing of the node, waits for no
-//! queue, and its output goes nowhere. It gets no right that a job of that user has not.
+//! queue, and its output goes nowhere. It gets no right that a job of that user has not, one
+//! core, which it may have to share, and little memory; what it has used is told in the
+//! history (`trigger_ended`).
 //!
 //! Which node: one that the job was on; for others a login host, on which administrators'
-//! commands work; then one with nothing to do.
+//! commands work; then one with nothing to do. Never one that somebody else's job or
+//! reservation has as a whole, and only so many on one node.
 
 use super::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
 use crate::controller::Controller;
@@ -17,8 +20,8 @@ use cosy_model::node::{
     PrepareFailure,
 };
 use cosy_model::{
-    Attempt, Dialect, End, EndCause, JobId, NodeId, NodeState, OsText, Program, Span, Time,
-    TriggerId, Uid, User, Watched, limits,
+    Attempt, Dialect, End, EndCause, JobId, NodeId, NodeShare, NodeState, OsText, Program, Span,
+    Time, TriggerId, Uid, User, Watched, limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +31,11 @@ const AGAIN: Span = Span::from_secs(1);
 const TICKET_MARGIN: Span = Span::from_secs(3600);
 /// Where the program finds others.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Triggers that are due and looked at in one turn.
+const LOOKS: usize = 64;
+
+/// How many programs there are on each node.
+type Crowd = BTreeMap<String, usize>;
 
 impl Controller {
     pub(crate) fn load_triggers(&mut self, now: Time, rows: Vec<TriggerRow>, next: u64) {
@@ -64,9 +72,19 @@ impl Controller {
             return;
         }
         let mut running: BTreeMap<Uid, usize> = BTreeMap::new();
-        let runs = self.triggers.all.values().filter(|row| row.run.is_some());
-        runs.for_each(|row| *running.entry(row.uid).or_default() += 1);
+        let mut crowd: Crowd = BTreeMap::new();
+        for row in self.triggers.all.values() {
+            if let Some(run) = &row.run {
+                *running.entry(row.uid).or_default() += 1;
+                *crowd.entry(run.node.clone()).or_default() += 1;
+            }
+        }
+        let mut looks = LOOKS;
         while let Some(&(at, id)) = self.triggers.due.first().filter(|(at, _)| *at <= now) {
+            if looks == 0 {
+                return; // the next ones in the next turn
+            }
+            looks -= 1;
             self.triggers.due.remove(&(at, id));
             let Some(row) = self.triggers.all.get(&id) else {
                 continue;
@@ -80,7 +98,7 @@ impl Controller {
                 Some(at) if at > now => drop(self.triggers.due.insert((at, id))),
                 Some(_) => {
                     let may = *running < limits::TRIGGER_PROGRAMS_AT_ONCE;
-                    if may && self.run_program(now, id).is_some() {
+                    if may && self.run_program(now, id, &mut crowd).is_some() {
                         *running += 1;
                     } else {
                         self.triggers.due.insert((now + AGAIN, id));
@@ -91,12 +109,13 @@ impl Controller {
     }
 
     /// Orders the program of a trigger that is due, if that can be now.
-    fn run_program(&mut self, now: Time, id: TriggerId) -> Option<()> {
+    fn run_program(&mut self, now: Time, id: TriggerId, crowd: &mut Crowd) -> Option<()> {
         let row = self.triggers.all.get(&id)?;
         let (due, rest) = answered(row, now)?;
         let user = self.fresh_user(now, row.uid)?;
-        let node = self.node_for(id, &due, &user)?;
+        let node = self.node_for(id, &due, &user, crowd)?;
         let name = self.nodes[node.index()].spec.name.clone();
+        *crowd.entry(name.clone()).or_default() += 1;
         let row = self.triggers.all.get_mut(&id)?;
         row.due = rest;
         row.attempt = Attempt(row.attempt.0 + 1);
@@ -122,13 +141,15 @@ impl Controller {
     }
 
     /// The node that the program runs on.
-    fn node_for(&self, id: TriggerId, due: &Due, user: &User) -> Option<NodeId> {
+    fn node_for(&self, id: TriggerId, due: &Due, user: &User, crowd: &Crowd) -> Option<NodeId> {
         let of_job = matches!(self.triggers.all.get(&id)?.spec.on, Watched::Job(_));
         let can = |node: &&(usize, &Node)| {
             let (_, node) = node;
             let open = !matches!(node.state, NodeState::Down { .. });
             let anyone = node.only_uid.is_none_or(|uid| uid == user.uid);
-            node.link.is_some() && open && anyone
+            let there = crowd.get(&node.spec.name).copied().unwrap_or(0);
+            let room = there < limits::TRIGGER_PROGRAMS_ON_NODE;
+            node.link.is_some() && open && anyone && room && !self.is_anothers(node, user)
         };
         let nodes: Vec<(usize, &Node)> = self.nodes.iter().enumerate().collect();
         // After a failure the others come first.
@@ -148,6 +169,33 @@ impl Controller {
         best.map(|(at, _)| NodeId(*at as u32))
     }
 
+    /// Whether somebody else has the node as a whole, for a job or in a reservation.
+    fn is_anothers(&self, node: &Node, user: &User) -> bool {
+        let jobs = node.jobs.iter().filter_map(|id| self.jobs.get(id));
+        let mut whole = jobs.filter(|job| job.holds_whole_nodes());
+        if whole.any(|job| job.submitted.uid != user.uid) {
+            return true;
+        }
+        let active = self.reservations.active.iter();
+        let mut active = active.filter_map(|id| self.reservations.get(*id));
+        active.any(|reservation| {
+            let mut shares = reservation.shares.iter();
+            let here =
+                |share: &&NodeShare| self.nodes[share.node.index()].spec.name == node.spec.name;
+            let all = shares.find(here);
+            all.is_some_and(|share| share.amounts.cores >= node.amounts.cores)
+                && !self.may_use(user, reservation)
+        })
+    }
+
+    /// The core of a node that a program is bound to: one that nobody has, else the last one.
+    fn core_for_program(&self, node: NodeId) -> Vec<u32> {
+        let node = &self.nodes[node.index()];
+        let cores = node.amounts.cores.min(limits::NODE_CORES);
+        let free = (0..cores).rev().find(|n| !node.cores.holds_any(&[*n]));
+        free.or(cores.checked_sub(1)).into_iter().collect()
+    }
+
     fn order_program(&mut self, now: Time, id: TriggerId, node: NodeId, user: &User) {
         let on = &self.nodes[node.index()];
         let (Some(link), Some(row)) = (on.link, self.triggers.all.get(&id)) else {
@@ -165,7 +213,7 @@ impl Controller {
             home: user.home.clone(),
             shell: user.shell.clone(),
             memory: Some(limits::TRIGGER_MEMORY),
-            cores: Vec::new(),
+            cores: self.core_for_program(node),
             gpus: Vec::new(),
             devices: BTreeMap::new(),
             tasks: 0,
@@ -302,6 +350,11 @@ impl Controller {
             return;
         };
         let started = row.run.as_ref().is_some_and(|run| run.started) || end.start.is_some();
+        if started {
+            let (user, name) = (row.user.clone(), trigger);
+            let object = format!("trigger {name}");
+            self.happened(now, "trigger_ended", &user, object, used(end));
+        }
         match &end.cause {
             EndCause::NodeLost if !started => self.run_elsewhere(now, trigger),
             EndCause::LaunchFailed(why) => self.run_failed(now, trigger, &why.clone()),
@@ -407,6 +460,19 @@ impl Controller {
             }
         }
     }
+}
+
+/// What a program has used, in words.
+fn used(end: &End) -> String {
+    let cpu = end.user_cpu_us.saturating_add(end.system_cpu_us) / 1000;
+    format!(
+        "{}, exit code {}, {}.{:03} s of a core, {} MiB",
+        end.state(),
+        end.exit_code,
+        cpu / 1000,
+        cpu % 1000,
+        end.peak_memory_bytes >> 20
+    )
 }
 
 /// What one run of the program answers of all that is due, and what is left.

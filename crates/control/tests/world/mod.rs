@@ -44,6 +44,8 @@ pub struct MemoryStore {
     last_event: u64,
     /// What was said of ends, by object.
     pub ended: BTreeMap<String, String>,
+    /// What happened to triggers.
+    pub happened: Vec<api::HistoryEvent>,
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
     pub flows: BTreeMap<FlowId, LoadedFlow>,
     pub accounts: BTreeMap<String, AccountRow>,
@@ -91,7 +93,11 @@ impl MemoryStore {
                     assert_eq!(event.seq, self.last_event + 1);
                     self.last_event = event.seq;
                     if event.what == "ended" {
-                        self.ended.insert(event.object, event.detail);
+                        self.ended
+                            .insert(event.object.clone(), event.detail.clone());
+                    }
+                    if event.what.starts_with("trigger") {
+                        self.happened.push(event);
                     }
                 }
                 Record::Reservation(row) => drop(self.reservations.insert(row.id, *row)),
@@ -904,6 +910,17 @@ impl World {
         }
     }
 
+    /// The controller listens for so long, and only these nodes say something.
+    pub fn listen(&mut self, secs: i64, talking: &[usize]) {
+        for _ in 0..secs {
+            self.now = self.now + Span::from_secs(1);
+            for n in talking {
+                self.report(*n, NodeReport::Heartbeat);
+            }
+            self.event(Event::Ticked);
+        }
+    }
+
     /// The controller is killed and started again: only the store is left.
     pub fn crash(&mut self) {
         self.deaths += 1;
@@ -932,12 +949,14 @@ impl World {
                 job: *job,
                 task: None,
             }],
+            Request::Wait { jobs } => jobs.clone(),
             _ => Vec::new(),
         };
         let old_jobs = refs
             .into_iter()
             .map(|job| OldJob {
                 job,
+                owner: self.store.submissions.get(&job.job).map(|(row, _)| row.uid),
                 ok: self.store.outcome(job),
             })
             .collect();

@@ -1,0 +1,191 @@
+//! Changes of the machine: nodes that have other amounts or features than before.
+//!
+//! What nodes tell is taken note of when they register, and acted upon at the end of the turn,
+//! once for all of them. Features concern only jobs that ask for them, which are placed anew
+//! in pieces; amounts concern everybody, and a node whose amounts have changed takes no jobs
+//! until the planner knows them. With many jobs that is done so rarely that it takes a small
+//! part of the time only, however often nodes change their minds.
+
+use crate::controller::Controller;
+use crate::job::{Job, Place, Submitted};
+use cosy_model::job::ResourceRequest;
+use cosy_model::{Amounts, JobId, NodeId, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Jobs that are placed anew in one turn because of features.
+const PIECE: usize = 500;
+/// Jobs that are looked at in one turn for whether they are concerned.
+const LOOKS: usize = 20_000;
+/// After all jobs were placed anew the next time is not before so much for each of them.
+const REST_FOR_EACH: Span = Span(1);
+/// And not later than this.
+const LONGEST_REST: Span = Span::from_secs(30);
+
+/// What is to be done because nodes have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Amounts that the planner does not know yet.
+    amounts: BTreeMap<NodeId, Amounts>,
+    /// Features that nodes have gained or lost.
+    features: BTreeSet<String>,
+    /// Not before then are all jobs placed anew.
+    rest: Option<Time>,
+    /// The next job to be placed anew for these features.
+    under_way: Option<(BTreeSet<String>, JobId)>,
+    /// How many jobs were placed anew in all.
+    placed: u64,
+}
+
+impl Changes {
+    pub fn amounts(&mut self, node: NodeId, amounts: Amounts) {
+        self.amounts.insert(node, amounts);
+    }
+
+    /// Whether the node has told amounts that the planner does not know.
+    pub fn concern(&self, node: NodeId) -> bool {
+        self.amounts.contains_key(&node)
+    }
+
+    pub fn forget(&mut self, node: NodeId) {
+        self.amounts.remove(&node);
+    }
+
+    /// The node had the one and has the other.
+    pub fn features(&mut self, old: &BTreeSet<String>, new: &BTreeSet<String>) {
+        self.features.extend(old.symmetric_difference(new).cloned());
+    }
+
+    /// All jobs have been placed anew.
+    pub fn all_placed(&mut self, now: Time, jobs: usize) {
+        self.features.clear();
+        self.under_way = None;
+        self.placed += jobs as u64;
+        let rest = Span(REST_FOR_EACH.0.saturating_mul(jobs as i64));
+        self.rest = Some(now + rest.min(LONGEST_REST));
+    }
+
+    /// When there is something to do next.
+    pub fn next_due(&self) -> Option<Time> {
+        let soon = !self.features.is_empty() || self.under_way.is_some();
+        let rest = self.rest.unwrap_or(Time::EPOCH);
+        let amounts = (!self.amounts.is_empty()).then_some(rest);
+        soon.then_some(Time::EPOCH).or(amounts)
+    }
+}
+
+impl Controller {
+    /// Does what is due because nodes have changed.
+    pub(crate) fn changes_due(&mut self, now: Time) {
+        let rests = self.changes.rest.is_some_and(|until| now < until);
+        if !self.changes.amounts.is_empty() && !rests {
+            return self.amounts_changed(now);
+        }
+        if self.changes.under_way.is_none() && !self.changes.features.is_empty() {
+            let features = std::mem::take(&mut self.changes.features);
+            self.changes.under_way = Some((features, JobId(0)));
+        }
+        if let Some((features, from)) = self.changes.under_way.take() {
+            self.place_for_features(now, features, from);
+        }
+    }
+
+    fn amounts_changed(&mut self, now: Time) {
+        for (id, amounts) in std::mem::take(&mut self.changes.amounts) {
+            let node = &mut self.nodes[id.index()];
+            node.amounts = amounts;
+            node.known = true;
+            self.save_node(id);
+        }
+        self.machine_changed(now);
+    }
+
+    /// Places jobs anew that ask for such features, a piece of them.
+    fn place_for_features(&mut self, now: Time, features: BTreeSet<String>, from: JobId) {
+        let asks = |job: &Job| job.submitted.requests().any(|r| mentions(r, &features));
+        let mut ids = Vec::new();
+        let mut next = None;
+        for (looked, (id, job)) in self.jobs.range(from..).enumerate() {
+            if looked == LOOKS || ids.len() == PIECE {
+                next = Some(*id);
+                break;
+            }
+            ids.extend(asks(job).then_some(*id));
+        }
+        self.changes.under_way = next.map(|next| (features, next));
+        let mut alike: Option<(JobId, Arc<Submitted>)> = None;
+        for id in ids {
+            self.place_one(now, id, &mut alike);
+        }
+    }
+
+    fn place_one(&mut self, now: Time, id: JobId, alike: &mut Option<(JobId, Arc<Submitted>)>) {
+        let job = &self.jobs[&id];
+        let (base, old) = (job.submitted.base, job.submitted.clone());
+        // Who chooses among groups of nodes stands by itself.
+        let own = job.own || !old.spec.request.same_features.is_empty();
+        let known = alike.as_ref().filter(|(of, _)| *of == base && !own);
+        let group = self.groups.get(&base).map(|group| group.submitted.clone());
+        // What the first of its tasks was placed as is that of all.
+        let group = group.filter(|group| !own && !Arc::ptr_eq(group, &old));
+        let new = match (known, group) {
+            (Some((_, new)), _) => new.clone(),
+            (None, Some(group)) => group,
+            (None, None) => Arc::new(self.placed_again(&old)),
+        };
+        if !own {
+            *alike = Some((base, new.clone()));
+            if let Some(group) = self.groups.get_mut(&base) {
+                group.submitted = new.clone();
+            }
+        }
+        self.changes.placed += 1;
+        let waits = job_waits(self.jobs.get(&id));
+        let same = same_place(&old.place, &new.place);
+        if waits && !same && self.planner_of(id).dequeue(id) {
+            self.count_queued(base, false);
+            self.inside.remove(&id);
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.submitted = new;
+        }
+        if waits && !same {
+            self.review(now, id);
+        }
+    }
+
+    /// How many jobs were placed anew because nodes have changed, since the start: a measure
+    /// of work.
+    pub fn placed_for_changes(&self) -> u64 {
+        self.changes.placed
+    }
+}
+
+fn job_waits(job: Option<&Job>) -> bool {
+    job.is_some_and(Job::is_waiting)
+}
+
+fn same_place(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => a == b,
+        (Place::Lost, Place::Lost) => true,
+        (Place::Good { .. } | Place::Lost | Place::Beyond { .. }, _) => false,
+    }
+}
+
+/// Whether a request asks for one of these features, for good or by preference.
+fn mentions(request: &ResourceRequest, features: &BTreeSet<String>) -> bool {
+    let groups = [
+        &request.any_features,
+        &request.same_features,
+        &request.prefer_features,
+    ];
+    let groups = groups.into_iter().flatten().flatten();
+    let counted = request.counted_features.iter().flat_map(|c| &c.any);
+    let mut all = request
+        .features
+        .iter()
+        .chain(groups)
+        .chain(counted.flatten());
+    all.any(|name| features.contains(name))
+}

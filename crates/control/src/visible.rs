@@ -1,0 +1,167 @@
+//! Who is told what of whose jobs.
+//!
+//! Users are told everything of their own jobs, administrators of all. Of those of others
+//! the cluster tells nothing (`visibility = "own"`), states, sizes and times (`"all"`), or
+//! everything (`"everything"`). States, sizes and times are what tells how full the machine
+//! is, who has it and when it will be free; what a user has written or chosen freely (names,
+//! commands, comments, files, addresses, accounts), what a job has used and how it came out is
+//! nobody else's.
+//!
+//! What is not told cannot be asked for either: conditions on such fields fit no job of
+//! others.
+
+use crate::config::Visibility;
+use crate::controller::Controller;
+use crate::event::Caller;
+use crate::job::Submitted;
+use cosy_model::Uid;
+use cosy_model::api::{JobField, JobFilter};
+
+impl Controller {
+    /// Whether a user is told of a job at all.
+    pub(crate) fn may_see(&self, caller: &Caller, job: &Submitted) -> bool {
+        self.may_see_of(caller, job.uid)
+    }
+
+    /// The same of a job of that user.
+    pub(crate) fn may_see_of(&self, caller: &Caller, owner: Uid) -> bool {
+        match self.config.policy.visibility {
+            Visibility::Own => self.is_told_all(caller, owner),
+            Visibility::States | Visibility::Everything => true,
+        }
+    }
+
+    /// Whether a user is told everything of a job of that user.
+    pub(crate) fn is_told_all(&self, caller: &Caller, owner: Uid) -> bool {
+        owner == caller.user.uid
+            || self.config.policy.visibility == Visibility::Everything
+            || self.is_admin(caller)
+    }
+
+    /// Whether a list tells a user of a job; `private`: it is asked for by what others are not
+    /// told ([`asks_private`]).
+    pub(crate) fn may_find(&self, caller: &Caller, private: bool, job: &Submitted) -> bool {
+        self.may_see(caller, job) && (!private || self.is_told_all(caller, job.uid))
+    }
+}
+
+/// Whether a list asks for jobs by what others are not told of them.
+pub(crate) fn asks_private(filter: &JobFilter) -> bool {
+    !filter.names.is_empty() || !filter.accounts.is_empty()
+}
+
+/// Whether a field is among what others are told of a job; `over`: it has ended.
+pub(crate) const fn is_told_to_others(field: JobField, over: bool) -> bool {
+    match field {
+        // Who, where, and how it stands.
+        JobField::Id
+        | JobField::Ref
+        | JobField::ArrayId
+        | JobField::ArrayTask
+        | JobField::ArraySpecText
+        | JobField::ArrayAtOnce
+        | JobField::Bundle
+        | JobField::Bundles
+        | JobField::User
+        | JobField::Uid
+        | JobField::Gid
+        | JobField::Queue
+        | JobField::Queues
+        | JobField::State
+        | JobField::HeldBy
+        | JobField::Place
+        | JobField::Priority
+        | JobField::Nice
+        | JobField::Attempt
+        | JobField::Restarts
+        | JobField::Apart
+        | JobField::Requeue
+        | JobField::Reservation
+        | JobField::Attended
+        | JobField::Batch
+        | JobField::Dialect => true,
+        // A word of a waiting job; of one that is over what went wrong, with its files.
+        JobField::Reason => !over,
+        // Sizes.
+        JobField::NodeCount
+        | JobField::Nodes
+        | JobField::BatchHost
+        | JobField::Tasks
+        | JobField::Cores
+        | JobField::MemoryPerNode
+        | JobField::Gpus
+        | JobField::Gres
+        | JobField::TasksPerNode
+        | JobField::CoresPerTask
+        | JobField::MemoryPerCore
+        | JobField::MinMemoryPerNode
+        | JobField::MinDisk
+        | JobField::MinNodes
+        | JobField::MaxNodes
+        | JobField::AskedTasks
+        | JobField::Exclusive
+        | JobField::Oversubscribe
+        | JobField::Contiguous
+        | JobField::TasksByNode
+        | JobField::CoresByNode => true,
+        // Times.
+        JobField::Submit
+        | JobField::Eligible
+        | JobField::Begin
+        | JobField::Allocated
+        | JobField::Start
+        | JobField::End
+        | JobField::PredictedStart
+        | JobField::LatestEnd
+        | JobField::Elapsed
+        | JobField::TimeLimit
+        | JobField::TimeMin
+        | JobField::Deadline
+        | JobField::SuspendedFor
+        | JobField::SuspendedSince
+        | JobField::Resized => true,
+        // What its user has written, and who pays.
+        JobField::Name
+        | JobField::Account
+        | JobField::Qos
+        | JobField::Wckey
+        | JobField::Comment
+        | JobField::AdminComment
+        | JobField::Command
+        | JobField::SubmitLine
+        | JobField::SubmitHost
+        | JobField::SubmitSession
+        | JobField::Workdir
+        | JobField::Stdout
+        | JobField::Stderr
+        | JobField::Stdin
+        | JobField::OpenMode
+        | JobField::Umask
+        | JobField::Rlimits
+        | JobField::MailTypes
+        | JobField::MailTo
+        | JobField::Warn
+        | JobField::Mpi
+        | JobField::EndIfNever => false,
+        // What it waits for, and where it would like to be.
+        JobField::Dependencies
+        | JobField::DependencyText
+        | JobField::Licenses
+        | JobField::Features
+        | JobField::Constraint
+        | JobField::Prefer
+        | JobField::Avoid
+        | JobField::Require
+        | JobField::Sets => false,
+        // What it has used, and how it came out.
+        JobField::ExitCode
+        | JobField::Signal
+        | JobField::DerivedExitCode
+        | JobField::DerivedSignal
+        | JobField::UserCpu
+        | JobField::SystemCpu
+        | JobField::PeakMemory
+        | JobField::CoreIds
+        | JobField::GpuIds => false,
+    }
+}
