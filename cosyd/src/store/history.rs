@@ -30,8 +30,7 @@ pub struct Reading<'a> {
     pub filter: &'a JobFilter,
     /// Only of that user's.
     pub only: Option<Uid>,
-    /// Only names, queues, accounts and users of the submission count: what a job has been
-    /// changed to does not.
+    /// So many ids are looked through at most, whether their jobs are meant or not.
     pub most_ids: u64,
 }
 
@@ -288,5 +287,170 @@ pub fn most_ids(filter: &JobFilter) -> u64 {
         limits::HISTORY_IDS
     } else {
         u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_control::Record;
+    use cosy_model::{Attempt, End, EndCause, Gid, JobState, OsText, Time};
+    use tempfile::TempDir;
+
+    fn submission(base: u64, tasks: u32, uid: u32, last_first: bool) -> SubmissionRow {
+        let numbering = if last_first { "last_first" } else { "in_order" };
+        let indices: Option<Vec<u32>> = (tasks > 1).then(|| (1..=tasks).collect());
+        serde_json::from_value(serde_json::json!({
+            "base": base, "indices": indices, "numbering": numbering, "at_once": null,
+            "uid": uid, "gid": 1, "user": format!("u{uid}"), "queue": "day", "submit": 1,
+            "spec": {"name": "x", "program": "allocation", "request": {"cores_per_task": 1},
+                "workdir": "/", "environment": "", "umask": 18},
+        }))
+        .unwrap()
+    }
+
+    fn ended(of: &SubmissionRow, place: usize) -> Record {
+        let index = of.indices.as_ref().map(|all| all[place]);
+        Record::Job(Box::new(JobRow {
+            id: of.id_at(place),
+            base: of.base,
+            index,
+            state: JobState::Completed,
+            attempt: Attempt(1),
+            held: None,
+            changed: None,
+            queue: None,
+            eligible: None,
+            run: None,
+            end: Some(End::never_ran(
+                EndCause::Exited,
+                Time(of.id_at(place).0 as i64),
+            )),
+            note: String::new(),
+            derived: (0, 0),
+        }))
+    }
+
+    fn store(submissions: &[SubmissionRow]) -> (TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("db")).unwrap();
+        for of in submissions {
+            let mut records = vec![Record::Submitted {
+                row: Box::new(of.clone()),
+                script: OsText::default(),
+                environment: OsText::default(),
+            }];
+            records.extend((0..of.tasks() as usize).map(|place| ended(of, place)));
+            store.commit(&records).unwrap();
+        }
+        (dir, store)
+    }
+
+    fn name(row: &JobRow) -> String {
+        match row.index {
+            Some(index) => format!("{}_{index}", row.base),
+            None => row.id.to_string(),
+        }
+    }
+
+    /// All rows in pages of so many, or of so many ids; the earliest first.
+    fn pages(store: &Store, filter: &JobFilter, rows: usize, ids: u64) -> String {
+        let mut all: Vec<String> = Vec::new();
+        let mut filter = filter.clone();
+        for _ in 0..1000 {
+            let mut left = rows;
+            let reading = Reading {
+                filter: &filter,
+                only: None,
+                most_ids: ids,
+            };
+            let more = store.history(reading, |row, of| {
+                assert_eq!(row.base, of.base);
+                all.push(name(row));
+                left -= 1;
+                if left == 0 {
+                    Wants::Enough
+                } else {
+                    Wants::More
+                }
+            });
+            match more.unwrap() {
+                Some(more) => filter.after = Some(more),
+                None => {
+                    all.reverse();
+                    return all.join(" ");
+                }
+            }
+        }
+        panic!("it does not end: {filter:?}");
+    }
+
+    fn refs(text: &str) -> JobFilter {
+        JobFilter {
+            ids: text
+                .split_whitespace()
+                .map(|t| t.parse().unwrap())
+                .collect(),
+            ..JobFilter::default()
+        }
+    }
+
+    #[test]
+    fn pages_of_any_size_make_the_whole() {
+        let (_dir, store) = store(&[
+            submission(1, 1, 7, false),
+            submission(2, 4, 7, false),
+            submission(6, 4, 8, true),
+            submission(10, 1, 8, false),
+            submission(500, 2, 8, true),
+        ]);
+        let all = "1 2_1 2_2 2_3 2_4 6_1 6_2 6_3 6_4 10 500_1 500_2";
+        let check = |filter: &JobFilter, want: &str| {
+            for rows in 1..14 {
+                for ids in [1, 2, 3, 7, 100, u64::MAX] {
+                    assert_eq!(
+                        pages(&store, filter, rows, ids),
+                        want,
+                        "{filter:?} {rows} {ids}"
+                    );
+                }
+            }
+        };
+        check(&JobFilter::default(), all);
+        check(&refs("6"), "6_1 6_2 6_3 6_4");
+        check(&refs("6_4 6_1 2_3 2_3 10 77 6_9 1_1"), "2_3 6_1 6_4 10");
+        check(&refs("6_1 6_2 6_3"), "6_1 6_2 6_3");
+        // An id within an array is that task.
+        check(&refs("3"), "2_2");
+        let of = |user: &str| JobFilter {
+            users: vec![user.to_owned()],
+            ..JobFilter::default()
+        };
+        check(&of("u8"), "6_1 6_2 6_3 6_4 10 500_1 500_2");
+        check(&of("7"), "1 2_1 2_2 2_3 2_4");
+        check(&of("nobody"), "");
+        let late = JobFilter {
+            since: Some(Time(8)),
+            ..JobFilter::default()
+        };
+        check(&late, "6_2 6_3 10 500_1 500_2");
+    }
+
+    #[test]
+    fn only_what_is_the_users_own() {
+        let (_dir, store) = store(&[submission(1, 1, 7, false), submission(2, 3, 8, true)]);
+        let mut told = Vec::new();
+        let reading = Reading {
+            filter: &JobFilter::default(),
+            only: Some(Uid(8)),
+            most_ids: u64::MAX,
+        };
+        let more = store.history(reading, |row, of| {
+            assert_eq!((of.uid, of.gid), (Uid(8), Gid(1)));
+            told.push(name(row));
+            Wants::More
+        });
+        assert_eq!(more.unwrap(), None);
+        assert_eq!(told, ["2_3", "2_2", "2_1"]);
     }
 }

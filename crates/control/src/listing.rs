@@ -20,13 +20,14 @@ use crate::table::{Cell, Rows};
 use crate::visible::{asks_private, is_told_to_others};
 use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Time, limits};
+use cosy_sched::OrderKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 /// Jobs that one piece looks at.
-const PIECE_JOBS: usize = 10_000;
+const PIECE_JOBS: usize = 5_000;
 /// Work for rows in one piece: 1 for each cell and for 64 bytes of text.
-const PIECE_WORK: usize = 10_000;
+const PIECE_WORK: usize = 5_000;
 /// Lists under way at once.
 const LISTINGS: usize = 256;
 /// Room in an answer for what is around the rows, in bytes.
@@ -73,7 +74,9 @@ pub(crate) struct Listing {
     fold: bool,
     by_bundle: bool,
     starts: Option<Starts>,
-    /// Places in the order of the queue, by job.
+    /// Order of the waiting jobs, as far as it is looked up.
+    order: Vec<OrderKey>,
+    /// Places in it, from 1, by job.
     places: Vec<(JobId, i64)>,
     answering: Answering,
     stage: Stage,
@@ -97,6 +100,8 @@ struct Ids {
 /// Where the making of a list stands.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
+    /// The order of waiting jobs is looked up; those after this one are next.
+    Placing(JobId),
     /// Names are looked up.
     Naming,
     /// Live jobs are looked at; those after this one, or at that place of the named, are next.
@@ -144,6 +149,17 @@ impl Listing {
             Answering::List { after, .. } => *after,
             Answering::Job(_) => None,
         }
+    }
+
+    /// Places of all waiting jobs. Those that are submitted one after the other mostly are in
+    /// order already.
+    fn place(&mut self) {
+        let mut order = std::mem::take(&mut self.order);
+        order.sort();
+        let places = order.iter().zip(1..).map(|(key, at)| (key.job, at));
+        self.places = places.collect();
+        self.places.sort();
+        self.stage = Stage::Naming;
     }
 
     /// All that is to become rows, in order; from the place on where this answer begins.
@@ -227,9 +243,13 @@ impl Controller {
             fold: asked.fold,
             by_bundle: asked.fields.contains(&JobField::Bundle),
             starts: asked.starts,
-            places: self.places(&asked.fields),
+            order: Vec::new(),
+            places: Vec::new(),
             answering: asked.answering,
-            stage: Stage::Naming,
+            stage: match asked.fields.contains(&JobField::Place) {
+                true => Stage::Placing(JobId(0)),
+                false => Stage::Naming,
+            },
             live: Vec::new(),
             folds: BTreeMap::new(),
             ended: Vec::new(),
@@ -247,6 +267,7 @@ impl Controller {
         let mut done = false;
         while left > 0 {
             match listing.stage {
+                Stage::Placing(after) => self.look_at_order(listing, after, &mut left),
                 Stage::Naming => self.look_up(listing, &mut left),
                 Stage::Live(at, after) => self.look_at_live(listing, sieve, (at, after), &mut left),
                 Stage::Ended(at, after) => {
@@ -260,6 +281,22 @@ impl Controller {
         }
         listing.filter = filter;
         done
+    }
+
+    fn look_at_order(&self, listing: &mut Listing, after: JobId, left: &mut usize) {
+        let range = (Bound::Excluded(after), Bound::Unbounded);
+        let mut piece = self.jobs.range(range).take(*left).peekable();
+        if piece.peek().is_none() {
+            return listing.place();
+        }
+        let mut last = after;
+        for (id, job) in piece {
+            let key = job.is_waiting().then(|| self.sched.order_of(*id));
+            listing.order.extend(key.flatten());
+            last = *id;
+        }
+        listing.stage = Stage::Placing(last);
+        *left = 0;
     }
 
     /// Each job once, however often it is named. The id of a part stands for its job.
@@ -383,7 +420,7 @@ impl Controller {
             }
         };
         if over {
-            *left = (*left).max(1);
+            *left = 0; // sorting is a piece of its own
             listing.sort();
         }
     }
@@ -427,12 +464,12 @@ impl Controller {
                 None => self.row_of_ended(now, listing, sieve, id),
             },
             Entry::Fold { mut tasks, .. } => {
-                // Those that have started meanwhile have had their row, or get it next time.
-                let waits = |id: &JobId| self.jobs.get(id).is_some_and(Job::is_waiting);
-                tasks.retain(|(_, id)| waits(id));
-                tasks.sort_unstable();
-                let first = tasks.first().and_then(|(_, id)| self.jobs.get(id));
-                let Some(job) = first else { return };
+                // Those that started while the list was made are still told as they were.
+                let waiting = |(_, id): &(u32, JobId)| self.jobs.get(id).filter(|j| j.is_waiting());
+                tasks.sort();
+                let Some(job) = tasks.iter().find_map(waiting) else {
+                    return;
+                };
                 let group = self.groups.get(&job.submitted.base);
                 let at_once = group.and_then(|group| group.at_once);
                 listing.rows.worked(tasks.len() / 16);

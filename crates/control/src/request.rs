@@ -370,6 +370,7 @@ impl Controller {
         if wait.open.is_empty() {
             return Ok(Some(Reply::Ended(wait.done)));
         }
+        self.may_wait(&wait, caller)?;
         self.waits.push(wait);
         Ok(None)
     }
@@ -398,6 +399,27 @@ impl Controller {
             note: String::new(),
             ..news
         }
+    }
+
+    /// A short request may name an array of many tasks: what commands wait for has a most.
+    fn may_wait(&self, wait: &Wait, caller: &Caller) -> Result<(), Refusal> {
+        let mine = self
+            .waits
+            .iter()
+            .filter(|w| w.caller.user.uid == wait.caller.user.uid);
+        let mine: usize = mine.map(|w| w.open.len()).sum();
+        let most = limits::WAITED_JOBS_OF_USER;
+        if mine + wait.open.len() <= most || self.is_admin(caller) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            RefusalCode::TooMany,
+            format!(
+                "commands of user {} wait for {mine} jobs already, and {} more would pass the {most} of one user: wait for fewer",
+                caller.user.name,
+                wait.open.len()
+            ),
+        ))
     }
 
     /// Tells those who wait that a job has ended.

@@ -110,17 +110,6 @@ impl Controller {
         self.list(now, asked)
     }
 
-    /// Places in the order of the queue, from 1, when asked for.
-    pub(crate) fn places(&self, fields: &[JobField]) -> Vec<(JobId, i64)> {
-        if !fields.contains(&JobField::Place) {
-            return Vec::new();
-        }
-        let order = self.sched.waiting_in_order().zip(1..);
-        let mut places: Vec<(JobId, i64)> = order.map(|(job, at)| (job.key.job, at)).collect();
-        places.sort_unstable();
-        places
-    }
-
     /// `array_spec`: the indices of the row's array, when they are asked for.
     pub(crate) fn cell<'a>(
         &'a self,

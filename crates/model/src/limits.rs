@@ -70,6 +70,8 @@ pub const ANSWERS_OF_USER_BYTES: usize = 16 << 20;
 pub const ANSWERS: usize = 200_000;
 /// What they take in all, in bytes.
 pub const ANSWERS_BYTES: usize = 64 << 20;
+/// Jobs whose ends all commands of one user wait for.
+pub const WAITED_JOBS_OF_USER: usize = 1_000_000;
 /// Most names in each list of a filter.
 pub const FILTER_NAMES: usize = 4096;
 /// Most names in each access list of a queue that is made at run time.

@@ -226,6 +226,11 @@ impl Scheduler {
         self.waiting.contains(job)
     }
 
+    /// The place of a waiting job in the order of service.
+    pub fn order_of(&self, job: JobId) -> Option<OrderKey> {
+        self.waiting.get(job).map(|waiting| waiting.job.key)
+    }
+
     /// True when the job runs.
     pub fn is_running(&self, job: JobId) -> bool {
         self.running.find(job).is_some()
