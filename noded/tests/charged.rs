@@ -73,10 +73,10 @@ fn groups_of(pid: i32, end: &str) -> usize {
 
 #[test]
 fn what_tasks_leave_with_their_supervisor_is_their_jobs() {
-    let Some((mut bench, allocation)) = job_with_memory(256) else {
+    let Some((mut bench, allocation)) = job_with_memory(128) else {
         return;
     };
-    let mut client = Client::start(&bench, 1, &puts(100_000));
+    let mut client = Client::start(&bench, 1, &puts(50_000));
     let (key, _) = client.created();
     client.until("all keys", |ended| ended.output.contains_key(&0));
     let supervisor = supervisor(&bench, key);
@@ -90,7 +90,7 @@ fn what_tasks_leave_with_their_supervisor_is_their_jobs() {
             .find_map(|n| fs::read_to_string(path.join(n)).ok())?;
         text.trim().parse::<u64>().ok()
     });
-    assert!(used.unwrap() > 100_000 * 64, "{used:?} bytes in {keep:?}");
+    assert!(used.unwrap() > 50_000 * 64, "{used:?} bytes in {keep:?}");
     drop(client);
     bench.release(&allocation);
     let gone = || keep.iter().all(|path| !path.exists()).then_some(());
@@ -99,10 +99,10 @@ fn what_tasks_leave_with_their_supervisor_is_their_jobs() {
 
 #[test]
 fn a_supervisor_without_memory_is_lost_and_nothing_else() {
-    let Some((mut bench, allocation)) = job_with_memory(24) else {
+    let Some((mut bench, allocation)) = job_with_memory(16) else {
         return;
     };
-    let mut client = Client::start(&bench, 1, &puts(300_000));
+    let mut client = Client::start(&bench, 1, &puts(200_000));
     let (key, _) = client.created();
     let supervisor = supervisor(&bench, key);
     let ended = client.end();
