@@ -87,6 +87,7 @@ const MIGRATIONS: &[&str] = &[
     LIVE,
     triggers::TABLES,
     REVOKED,
+    BODIES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -102,6 +103,16 @@ const LIVE: &str = "
 const REVOKED: &str = "
     CREATE TABLE revoked_keys (
         key TEXT PRIMARY KEY, node TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// What changed jobs ask for, once for all that ask for the same, and how tasks of arrays stand
+/// that have no row of their own.
+const BODIES: &str = "
+    CREATE TABLE bodies (
+        base INTEGER NOT NULL, number INTEGER NOT NULL, row BLOB NOT NULL,
+        PRIMARY KEY (base, number)) STRICT;
+    CREATE TABLE standings (base INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
+    ALTER TABLE jobs ADD COLUMN body INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// An open store.
@@ -247,7 +258,12 @@ impl Store {
             last_event,
             ..Loaded::default()
         };
-        loaded.facts = self.facts(&submissions, &jobs)?;
+        loaded.bodies = self.live_bodies()?;
+        loaded.standings = self.blobs(
+            "standings",
+            "SELECT s.row FROM live_submissions l JOIN standings s ON s.base = l.base",
+        )?;
+        loaded.facts = self.facts(&submissions, &loaded.bodies, &jobs)?;
         loaded.steps = self.load_steps(&jobs)?;
         loaded.submissions = submissions;
         loaded.jobs = jobs;
@@ -279,14 +295,31 @@ impl Store {
         Ok(loaded)
     }
 
+    fn live_bodies(&self) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
+        let blobs: Vec<(u32, Vec<u8>)> = self.sql(|c| {
+            c.prepare(
+                "SELECT b.number, b.row FROM live_submissions l JOIN bodies b ON b.base = l.base",
+            )?
+            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .collect()
+        })?;
+        let decoded = blobs.into_iter();
+        decoded
+            .map(|(number, blob)| Ok((number, decode("bodies", &blob)?)))
+            .collect()
+    }
+
     /// How jobs ended that live ones depend on and that do not live themselves.
     fn facts(
         &self,
         submissions: &[SubmissionRow],
+        bodies: &[(u32, SubmissionRow)],
         jobs: &[JobRow],
     ) -> Result<Vec<(JobRef, bool)>, StoreError> {
         let changed = jobs.iter().filter_map(|j| j.changed.as_deref());
-        let specs = submissions.iter().map(|s| &s.spec).chain(changed);
+        let bodies = bodies.iter().map(|(_, body)| &body.spec);
+        let specs = submissions.iter().map(|s| &s.spec).chain(bodies);
+        let specs = specs.chain(changed);
         let mut facts = Vec::new();
         for d in specs.flat_map(|s| &s.dependencies) {
             let target = JobRef {
@@ -569,8 +602,16 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             )?;
             lives(row.base)
         }
-        Record::Changed(row) => run(
-            "UPDATE submissions SET row = ?2 WHERE base = ?1",
+        Record::Body { number, row } => run(
+            "INSERT OR REPLACE INTO bodies (base, number, row) VALUES (?1, ?2, ?3)",
+            params![row.base.0, number, encode(row)?],
+        ),
+        Record::BodyGone { base, number } => run(
+            "DELETE FROM bodies WHERE base = ?1 AND number = ?2",
+            params![base.0, number],
+        ),
+        Record::Standing(row) => run(
+            "INSERT OR REPLACE INTO standings (base, row) VALUES (?1, ?2)",
             params![row.base.0, encode(row)?],
         ),
         Record::Job(row) => {
@@ -579,22 +620,27 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
                 .and_then(|e| e.start)
                 .or(row.run.as_ref().and_then(|r| r.started));
             run(
-                "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT OR REPLACE INTO jobs (id, base, state, start, ended, row, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
                     row.id.0,
                     row.base.0,
                     row.state.word(),
                     start.map(|t| t.0),
                     end.map(|e| e.end.0),
-                    encode(row)?
+                    encode(row)?,
+                    row.body
                 ],
             )
         }
         Record::SubmissionLives(base) => lives(*base),
-        Record::SubmissionDone(base) => run(
-            "DELETE FROM live_submissions WHERE base = ?1",
-            params![base.0],
-        ),
+        Record::SubmissionDone(base) => {
+            run(
+                "DELETE FROM live_submissions WHERE base = ?1",
+                params![base.0],
+            )?;
+            // All its jobs have rows of their own now.
+            run("DELETE FROM standings WHERE base = ?1", params![base.0])
+        }
         Record::Node { name, row } => run(
             "INSERT OR REPLACE INTO nodes (name, row) VALUES (?1, ?2)",
             params![name, encode(row)?],

@@ -44,6 +44,11 @@ struct At {
     ids: u64,
 }
 
+/// The submission of the job before.
+type AtHand = Option<Arc<SubmissionRow>>;
+/// What the job before was changed to: its submission and number.
+type BodyAtHand = ((JobId, u32), Arc<SubmissionRow>);
+
 /// The query for a range of ids.
 struct Conditions {
     text: String,
@@ -70,7 +75,8 @@ impl Store {
             told: filter.after.map_or(0, |c| c.part),
             ids: reading.most_ids,
         };
-        let mut submission: Option<Arc<SubmissionRow>> = None;
+        let mut submission: AtHand = None;
+        let mut body: Option<BodyAtHand> = None;
         let mut take = |row: &JobRow, of: &SubmissionRow| {
             if names.is_empty() || ran_on(row, &names) {
                 take(row, of)
@@ -88,7 +94,7 @@ impl Store {
                     &ranges,
                     window,
                     &mut at,
-                    &mut submission,
+                    (&mut submission, &mut body),
                     &mut take,
                 )?;
                 if found == Wants::Enough {
@@ -117,7 +123,7 @@ impl Store {
         ranges: &[(u64, u64)],
         window: (u64, u64),
         at: &mut At,
-        submission: &mut Option<Arc<SubmissionRow>>,
+        (submission, body): (&mut AtHand, &mut Option<BodyAtHand>),
         take: &mut impl FnMut(&JobRow, &SubmissionRow) -> Wants,
     ) -> Result<Wants, StoreError> {
         let sql = |source| self.error(source);
@@ -148,14 +154,14 @@ impl Store {
                     None
                 };
                 if let Some(last) = last
-                    && take(&last, &of) == Wants::Enough
+                    && take(&last, &*self.body(&last, &of, body)?) == Wants::Enough
                 {
                     at.before = row.id.0 + 1;
                     return Ok(Wants::Enough);
                 }
             }
             at.before = row.id.0;
-            if take(&row, &of) == Wants::Enough {
+            if take(&row, &*self.body(&row, &of, body)?) == Wants::Enough {
                 return Ok(Wants::Enough);
             }
         }
@@ -189,6 +195,34 @@ impl Store {
         let row: Arc<SubmissionRow> = Arc::new(decode("submissions", &blob)?);
         *at_hand = Some(row.clone());
         Ok(row)
+    }
+
+    /// What a job was changed to: the body at hand, or out of the store. One that was not
+    /// changed is as submitted.
+    fn body(
+        &self,
+        row: &JobRow,
+        of: &Arc<SubmissionRow>,
+        at_hand: &mut Option<BodyAtHand>,
+    ) -> Result<Arc<SubmissionRow>, StoreError> {
+        if row.body == 0 {
+            return Ok(of.clone());
+        }
+        let key = (row.base, row.body);
+        if let Some((_, body)) = at_hand.as_ref().filter(|(known, _)| *known == key) {
+            return Ok(body.clone());
+        }
+        let blob: Option<Vec<u8>> = self.sql(|c| {
+            c.prepare_cached("SELECT row FROM bodies WHERE base = ?1 AND number = ?2")?
+                .query_row(params![row.base.0, row.body], |r| r.get(0))
+                .optional()
+        })?;
+        let Some(blob) = blob else {
+            return Ok(of.clone());
+        };
+        let body: Arc<SubmissionRow> = Arc::new(decode("bodies", &blob)?);
+        *at_hand = Some((key, body.clone()));
+        Ok(body)
     }
 
     /// The ids that are meant, as ranges that do not touch, ascending; the end is not in.
@@ -318,6 +352,7 @@ mod tests {
             state: JobState::Completed,
             attempt: Attempt(1),
             held: None,
+            body: 0,
             changed: None,
             queue: None,
             eligible: None,

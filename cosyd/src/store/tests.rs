@@ -1,19 +1,20 @@
 //! Reservations, money and steps: what is saved is what is loaded.
 
 use super::bookings::{LedgerQuery, Reader};
+use super::history::{Reading, Wants};
 use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-use cosy_control::{JobRow, NodeRow, StepBatch, StepUse, SubmissionRow};
-use cosy_model::api::{HistoryEvent, JobRef, StepRow};
+use cosy_control::{JobRow, NodeRow, StandingRow, StepBatch, StepUse, SubmissionRow};
+use cosy_model::api::{HistoryEvent, JobFilter, JobRef, StepRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{Amounts, FlowId, Gid, JobId, MiB, ReservationId, Span, Su, Time, Uid};
-use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText};
+use cosy_model::{Attempt, End, EndCause, JobState, NodeState, OsText, limits};
 use cosy_model::{TriggerEvent, TriggerId, TriggerSpec, Watched};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -492,6 +493,7 @@ fn running(job: u64, uid: u32, index: Option<u32>) -> Vec<Record> {
         state: JobState::Running,
         attempt: Attempt(2),
         held: None,
+        body: 0,
         changed: None,
         queue: None,
         eligible: None,
@@ -610,6 +612,10 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
          DROP TABLE triggers;
+         DROP TABLE revoked_keys;
+         DROP TABLE bodies;
+         DROP TABLE standings;
+         ALTER TABLE jobs DROP COLUMN body;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -649,6 +655,10 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
          DROP TABLE triggers;
+         DROP TABLE revoked_keys;
+         DROP TABLE bodies;
+         DROP TABLE standings;
+         ALTER TABLE jobs DROP COLUMN body;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -787,6 +797,10 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE live_submissions;
          DROP TABLE own_queues;
          DROP TABLE triggers;
+         DROP TABLE revoked_keys;
+         DROP TABLE bodies;
+         DROP TABLE standings;
+         ALTER TABLE jobs DROP COLUMN body;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -812,4 +826,99 @@ fn rows_of_nodes_may_be_of_before_features_could_be_set() {
         decode::<NodeRow>("nodes", &encode(&new).unwrap()).unwrap(),
         new
     );
+}
+
+/// What the jobs of submission 1 ask for, once changed, with that name.
+fn body(number: u32, name: &str) -> Record {
+    let Some(Record::Submitted { mut row, .. }) = running(1, 1000, Some(7)).into_iter().next()
+    else {
+        panic!("no submission");
+    };
+    row.indices = None;
+    row.spec.name = name.into();
+    Record::Body { number, row }
+}
+
+/// The row of submission 1 with that body, as of an ended job.
+fn ended_with(body: u32) -> Record {
+    let Some(Record::Job(mut row)) = running(1, 1000, Some(7)).into_iter().nth(1) else {
+        panic!("no row");
+    };
+    row.body = body;
+    row.state = JobState::Completed;
+    row.end = Some(End::never_ran(EndCause::Exited, Time(9)));
+    Record::Job(row)
+}
+
+#[test]
+fn bodies_are_kept_once_and_history_tells_them() {
+    let bench = Bench::new();
+    let standing = StandingRow {
+        base: JobId(1),
+        body: 2,
+        held: None,
+        at_once: Some(3),
+    };
+    let mut records = running(1, 1000, Some(7));
+    records.extend([body(1, "first"), body(2, "second"), ended_with(2)]);
+    records.extend([Record::Standing(standing), gone(1)]);
+    let store = bench.saved(&records);
+    let loaded = store.load().unwrap();
+    let bodies: Vec<(u32, &str)> = loaded
+        .bodies
+        .iter()
+        .map(|(number, row)| (*number, row.spec.name.as_str()))
+        .collect();
+    assert_eq!(bodies, [(2, "second")]);
+    assert_eq!(loaded.standings, [standing]);
+    let told = |filter: &JobFilter| {
+        let mut names = Vec::new();
+        let reading = Reading {
+            filter,
+            only: None,
+            most_ids: limits::HISTORY_IDS,
+        };
+        let more = store.history(reading, |row, of| {
+            names.push((row.body, of.spec.name.clone()));
+            Wants::More
+        });
+        assert!(more.unwrap().is_none());
+        names
+    };
+    assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
+    // What is over is no longer loaded, and history stays.
+    let store = bench.saved(&[Record::SubmissionDone(JobId(1))]);
+    let loaded = store.load().unwrap();
+    assert!(loaded.bodies.is_empty() && loaded.standings.is_empty());
+    assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
+}
+
+fn gone(number: u32) -> Record {
+    Record::BodyGone {
+        base: JobId(1),
+        number,
+    }
+}
+
+/// Rows of the ninth schema, with requests of their own in them.
+#[test]
+fn a_database_of_the_ninth_schema_is_migrated() {
+    let bench = Bench::new();
+    drop(bench.saved(&running(1, 1000, Some(7))));
+    let old = rusqlite::Connection::open(bench.path()).unwrap();
+    let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
+         PRAGMA user_version = 9;";
+    old.execute_batch(back).unwrap();
+    let changed: serde_json::Value = serde_json::json!({
+        "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",
+        "changed": serde_json::from_str::<serde_json::Value>(SPEC).unwrap(),
+        "queue": "night", "eligible": null, "run": null, "end": null, "note": ""});
+    let blob = rmp_serde::to_vec_named(&changed).unwrap();
+    old.execute("UPDATE jobs SET row = ?1", [blob]).unwrap();
+    drop(old);
+    let store = bench.open();
+    let loaded = store.load().unwrap();
+    let row = &loaded.jobs[0];
+    assert_eq!((row.body, row.queue.as_deref()), (0, Some("night")));
+    assert!(row.changed.is_some() && loaded.bodies.is_empty());
 }

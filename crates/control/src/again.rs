@@ -4,8 +4,9 @@
 use crate::check::{Judged, Outcome};
 use crate::chosen::{Chosen, Named};
 use crate::controller::{Controller, Ended};
-use crate::event::Caller;
+use crate::event::{Caller, ClientId};
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
+use crate::many::Work;
 use crate::record::{HeldBy, Numbering, Record};
 use crate::request::no_job;
 use cosy_model::api::{JobFilter, JobRef, Reply};
@@ -13,7 +14,7 @@ use cosy_model::node::KillCause;
 use cosy_model::{
     About, Dialect, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, WaitReason,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -24,37 +25,23 @@ impl Controller {
     pub(crate) fn requeue(
         &mut self,
         now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
         hold: Option<HeldBy>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         let (live, over) = self.live_and_ended(filter);
-        let who = &caller.user.name;
         let mut chosen = match live.ids.is_empty() && !over.is_empty() {
             true => Chosen::default(),
             false => self.choose(caller, &live)?,
         };
-        let mut changed = 0;
-        for id in chosen.ids {
-            match self.requeue_job(now, id, who, hold) {
-                Ok(()) => changed += 1,
-                Err(refusal) => chosen.refused.push(self.name_of(id), refusal),
-            }
-        }
-        for (target, id) in over {
-            match self.revive(now, caller, target, id, hold) {
-                Ok(()) => changed += 1,
-                Err(refusal) => chosen.refused.push(target.to_string(), refusal),
-            }
-        }
-        Ok(Reply::Done {
-            changed,
-            refused: chosen.refused.told(),
-        })
+        chosen.ids.extend(over);
+        let chosen = (chosen, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Requeue(hold))
     }
 
     /// Of jobs that are named, those that have ended, and the filter for all others.
-    fn live_and_ended(&self, filter: &JobFilter) -> (JobFilter, Vec<(JobRef, JobId)>) {
+    fn live_and_ended(&self, filter: &JobFilter) -> (JobFilter, Vec<JobId>) {
         let mut live = filter.clone();
         let mut over = Vec::new();
         let mut named = Named::new(self);
@@ -66,12 +53,24 @@ impl Controller {
             let ids = named.ids(*target);
             let ended = !ids.is_empty() && ids.iter().all(|id| self.ended.contains_key(id));
             if ended {
-                let once = ids.into_iter().filter(|id| seen.insert(*id));
-                over.extend(once.map(|id| (*target, id)));
+                over.extend(ids.into_iter().filter(|id| seen.insert(*id)));
             }
             !ended
         });
         (live, over)
+    }
+
+    pub(crate) fn requeue_or_revive(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        id: JobId,
+        hold: Option<HeldBy>,
+    ) -> Result<(), Refusal> {
+        match self.jobs.contains_key(&id) {
+            true => self.requeue_job(now, id, &caller.user.name, hold),
+            false => self.revive(now, caller, id, hold),
+        }
     }
 
     fn requeue_job(
@@ -130,11 +129,17 @@ impl Controller {
         &mut self,
         now: Time,
         caller: &Caller,
-        target: JobRef,
         id: JobId,
         hold: Option<HeldBy>,
     ) -> Result<(), Refusal> {
-        let ended = self.ended.get(&id).ok_or_else(|| no_job(target))?;
+        let unknown = || {
+            no_job(JobRef {
+                job: id,
+                task: None,
+            })
+        };
+        let ended = self.ended.get(&id).ok_or_else(unknown)?;
+        let target = self.ended_job(id, ended).job;
         if !self.may_touch(caller, &ended.submitted) {
             let why = format!("job {target} belongs to somebody else");
             return Err(Refusal::new(RefusalCode::Forbidden, why));
@@ -188,33 +193,32 @@ impl Controller {
         hold: Option<HeldBy>,
     ) {
         let old = &ended.submitted;
-        let submitted = Submitted {
-            base: old.base,
-            uid: old.uid,
-            gid: old.gid,
-            user: old.user.clone(),
-            submit: old.submit,
-            spec,
-            queue,
-            place,
-            flow: old.flow,
-            only: None,
+        let same = spec == old.spec && queue == old.queue;
+        let group = self.groups.get(&old.base);
+        let present = group.and_then(|group| group.body_like(&spec, &queue));
+        let submitted = match present {
+            Some(present) => present,
+            None if same => Arc::new(old.with(old.body, spec, queue, place)),
+            None => self.new_body(old, spec, queue, place),
         };
-        let submitted = Arc::new(submitted);
-        self.join_group(id, ended, &submitted);
+        self.join_group(id, ended, &submitted, same);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.attempt = ended.row.attempt;
             job.own = true;
-            job.submitted = submitted;
             job.held = hold;
         }
     }
 
-    fn join_group(&mut self, id: JobId, ended: &Ended, submitted: &Arc<Submitted>) {
+    /// `stored`: its body is that of its last row.
+    fn join_group(&mut self, id: JobId, ended: &Ended, submitted: &Arc<Submitted>, stored: bool) {
         let base = submitted.base;
         let Some(group) = self.groups.get_mut(&base) else {
             let mut group = Group {
                 submitted: submitted.clone(),
+                held: None,
+                plain: 1,
+                bodies: BTreeMap::new(),
+                next_body: submitted.body + 1,
                 indices: None,
                 numbering: Numbering::InOrder,
                 at_once: None,
@@ -229,7 +233,8 @@ impl Controller {
             };
             group.touched = u32::from(ended.row.attempt.0 > 0);
             self.record(Record::SubmissionLives(base));
-            return self.add_group(group);
+            self.add_group(group);
+            return self.is_stored(submitted, stored);
         };
         let at = group.place_of(id);
         group.unsettle(at);
@@ -245,6 +250,7 @@ impl Controller {
                 member: Some(member),
                 submitted: submitted.clone(),
                 own: true,
+                has_row: true,
                 held: None,
                 needs_user: false,
                 attempt: ended.row.attempt,
@@ -254,6 +260,8 @@ impl Controller {
             },
         );
         self.count_in_queue(submitted, 1);
+        self.join_body(submitted);
+        self.is_stored(submitted, stored);
     }
 }
 

@@ -180,6 +180,7 @@ impl Controller {
                 queue.map_or(1, |queue| self.least_nodes(&spec.request, queue))
             })),
             own: job.own,
+            has_row: job.has_row,
             held: job.held,
             needs_user: job.needs_user,
             attempt: job.attempt,
@@ -256,6 +257,7 @@ fn bundle_of(whole: &Submitted, bundle: u16, least: impl Fn(&JobSpec) -> u32) ->
     };
     Submitted {
         base: whole.base,
+        body: whole.body,
         uid: whole.uid,
         gid: whole.gid,
         user: whole.user.clone(),

@@ -4,8 +4,9 @@
 use crate::check::check_spec;
 use crate::columns;
 use crate::controller::Controller;
-use crate::event::Caller;
+use crate::event::{Caller, ClientId};
 use crate::job::{Job, Submitted};
+use crate::many::{BulkRequest, Work};
 use crate::record::HeldBy;
 use crate::steer::runs_already;
 use cosy_model::api::{JobChange, JobFilter, Reply};
@@ -18,10 +19,11 @@ impl Controller {
     pub(crate) fn change_running(
         &mut self,
         now: Time,
-        caller: &Caller,
+        bulk: &mut BulkRequest,
         id: JobId,
         change: &JobChange,
     ) -> Result<(), Refusal> {
+        let caller = &bulk.caller.clone();
         let Some(job) = self.jobs.get(&id) else {
             return Ok(());
         };
@@ -55,49 +57,53 @@ impl Controller {
         if *change == plain {
             return Ok(()); // what belongs to the array is done
         }
-        let mut spec = job.spec().clone();
-        apply(&mut spec, change);
-        check_spec(&spec)?;
+        let old = job.submitted.clone();
+        let new = self.rewritten(bulk, &old, change)?;
         if let Some(limit) = change.time_limit {
             self.limit_running(caller, id, limit)?;
         }
         if let Some(left) = left {
             self.leave_nodes(now, caller, id, &left);
         }
-        self.rewrite(id, change);
-        self.save_job(id);
-        let who = &caller.user.name;
-        self.happened(now, "changed", who, format!("job {id}"), String::new());
+        self.join_body(&new);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.own |= !Arc::ptr_eq(&old, &new);
+            job.submitted = new;
+        }
+        self.leave_body(&old, false);
+        self.steered(bulk, id);
         Ok(())
     }
 
-    /// What is asked for becomes another one, and nothing else.
-    fn rewrite(&mut self, id: JobId, change: &JobChange) {
-        let Some(job) = self.jobs.get_mut(&id) else {
-            return;
-        };
-        let old = &job.submitted;
+    /// What is asked for becomes another one, and nothing else: it stays where it is. Made once
+    /// for all jobs that ask for the same.
+    fn rewritten(
+        &mut self,
+        bulk: &mut BulkRequest,
+        old: &Arc<Submitted>,
+        change: &JobChange,
+    ) -> Result<Arc<Submitted>, Refusal> {
+        let key = (old.base, old.body);
+        if let Some(number) = bulk.rewritten.get(&key)
+            && let Some(group) = self.groups.get(&old.base)
+            && let Some(body) = group.bodies.get(number)
+        {
+            return Ok(body.submitted.clone());
+        }
         let mut spec = old.spec.clone();
-        // Its name may be one that others wait for.
         let change = JobChange {
             at_once: None,
             nodes: None, // should it run again, then as at first
             ..change.clone()
         };
         apply(&mut spec, &change);
-        job.submitted = Arc::new(Submitted {
-            base: old.base,
-            uid: old.uid,
-            gid: old.gid,
-            user: old.user.clone(),
-            submit: old.submit,
-            spec,
-            queue: old.queue.clone(),
-            place: old.place.clone(),
-            flow: old.flow,
-            only: None,
-        });
-        job.own = true;
+        check_spec(&spec)?;
+        if spec == old.spec {
+            return Ok(old.clone());
+        }
+        let new = self.new_body(old, spec, old.queue.clone(), old.place.clone());
+        bulk.rewritten.insert(key, new.body);
+        Ok(new)
     }
 
     /// Another limit for a running job: a shorter one, or any from an administrator.
@@ -128,62 +134,84 @@ impl Controller {
     pub(crate) fn may_prioritize(
         &self,
         caller: &Caller,
-        job: &Job,
+        job: &Submitted,
+        held: Option<HeldBy>,
         change: &JobChange,
     ) -> Result<(), Refusal> {
         let Some(priority) = change.priority.map(i64::from) else {
             return Ok(());
         };
-        let present = columns::priority(job.spec(), job.submitted.base);
-        if priority <= present && job.held.is_none() || priority == 0 {
+        let present = columns::priority(&job.spec, job.base);
+        if priority <= present && held.is_none() || priority == 0 {
             return Ok(());
         }
         self.require_admin(caller, "raise the priority of a job")
             .map_err(|refusal| refusal.about(About::Priority))
     }
 
-    /// Priority 0 holds a job, another one lets it go.
-    pub(crate) fn hold_by_priority(&mut self, caller: &Caller, id: JobId, change: &JobChange) {
+    /// Priority 0 holds a job, another one lets it go. `None`: it stays as it is.
+    pub(crate) fn held_by_priority(
+        &self,
+        caller: &Caller,
+        held: Option<HeldBy>,
+        change: &JobChange,
+    ) -> Option<Option<HeldBy>> {
         let by = match self.is_admin(caller) {
             true => HeldBy::Admin,
             false => HeldBy::User,
         };
-        if let (Some(priority), Some(job)) = (change.priority, self.jobs.get_mut(&id)) {
-            job.held = (priority == 0).then(|| by.upon(job.held));
-            self.save_job(id);
-        }
+        let priority = change.priority?;
+        Some((priority == 0).then(|| by.upon(held)))
     }
 
     /// Puts waiting jobs before the other waiting jobs of their users.
     pub(crate) fn top(
         &mut self,
         now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "put jobs on top")
             .map_err(|refusal| refusal.about(About::Priority))?;
-        self.each_chosen(caller, filter, |it, id| it.put_on_top(now, caller, id))
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Top)
     }
 
-    fn put_on_top(&mut self, now: Time, caller: &Caller, id: JobId) -> Result<(), Refusal> {
+    pub(crate) fn put_on_top(
+        &mut self,
+        now: Time,
+        bulk: &mut BulkRequest,
+        id: JobId,
+    ) -> Result<(), Refusal> {
         let Some(job) = self.jobs.get(&id).filter(|job| job.is_waiting()) else {
             let why = format!("job {} does not wait", self.name_of(id));
             return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Running));
         };
-        let uid = job.submitted.uid;
-        let others = self.jobs.values();
-        let others = others.filter(|j| j.is_waiting() && j.submitted.uid == uid && j.id != id);
-        let best = others.map(|j| columns::priority(j.spec(), j.submitted.base));
-        let above = best.max().unwrap_or(0).saturating_add(1);
-        let nice = job.spec().nice;
-        let own = columns::priority(job.spec(), job.submitted.base).max(above);
-        let priority = own.saturating_add(nice).clamp(1, i64::from(u32::MAX));
+        let key = (job.submitted.base, job.submitted.body);
+        let priority = match bulk.tops.get(&key) {
+            Some(priority) => *priority,
+            None => self.above_others(job),
+        };
+        // Tasks that are alike go on top together, in the order of their indices.
+        bulk.tops.insert(key, priority);
         let change = JobChange {
-            priority: u32::try_from(priority).ok(),
+            priority,
             ..JobChange::default()
         };
-        self.change_one(now, caller, id, &change)
+        self.change_one(now, bulk, id, &change)
+    }
+
+    /// A priority above those of the other waiting jobs of the same user.
+    fn above_others(&self, job: &Job) -> Option<u32> {
+        let uid = job.submitted.uid;
+        let others = self.jobs.values();
+        let others = others.filter(|j| j.is_waiting() && j.submitted.uid == uid && j.id != job.id);
+        let best = others.map(|j| columns::priority(j.spec(), j.submitted.base));
+        let above = best.max().unwrap_or(0).saturating_add(1);
+        let own = columns::priority(job.spec(), job.submitted.base).max(above);
+        let priority = own.saturating_add(job.spec().nice);
+        u32::try_from(priority.clamp(1, i64::from(u32::MAX))).ok()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::interactive::Allocating;
 use crate::job::{Group, Job};
 use crate::licenses::Unlicensed;
 use crate::machine::Changes;
-use crate::many::Cancelling;
+use crate::many::BulkRequest;
 use crate::nodes::{Link, Node};
 use crate::own_queues::FileQueues;
 use crate::passage::AskedPassage;
@@ -90,8 +90,8 @@ pub struct Controller {
     pub(crate) passages: Vec<(Uid, AskedPassage)>,
     pub(crate) answers: Answers,
     pub(crate) waits: Vec<Wait>,
-    /// Requests that cancel many jobs, the one whose turn is next first.
-    pub(crate) cancelling: VecDeque<Cancelling>,
+    /// Requests that concern many jobs, the one whose turn is next first.
+    pub(crate) bulk: VecDeque<BulkRequest>,
     /// Lists that are being made, the one whose turn it is first.
     pub(crate) listings: VecDeque<crate::listing::Listing>,
     /// This turn has had its piece of a list.
@@ -183,7 +183,7 @@ impl Controller {
             passages: Vec::new(),
             answers: Answers::default(),
             waits: Vec::new(),
-            cancelling: VecDeque::new(),
+            bulk: VecDeque::new(),
             listings: VecDeque::new(),
             listed: false,
             plans: BTreeMap::new(),
@@ -247,7 +247,7 @@ impl Controller {
             Event::Reconfigured(config) => self.reconfigure(now, *config),
             Event::BecameDurable => {
                 self.told = false;
-                self.cancel_next(now);
+                self.next_piece(now);
             }
             Event::Ticked => {}
         }
@@ -292,7 +292,7 @@ impl Controller {
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.cancelling.is_empty() || !self.reviews.is_empty();
+        let left = !self.bulk.is_empty() || !self.reviews.is_empty();
         if left && !self.told {
             self.told = true;
             self.effect(Effect::TellDurable);
@@ -415,6 +415,7 @@ impl Controller {
 
     /// Writes a live job's row.
     pub(crate) fn save_job(&mut self, id: JobId) {
+        self.stands_apart(id);
         if let Some(job) = self.jobs.get(&id) {
             let row = job.row(&|n| self.nodes[n.index()].spec.name.clone());
             self.record(Record::Job(Box::new(row)));

@@ -23,13 +23,13 @@ pub(crate) enum Met {
     Never,
 }
 
-/// Who waits.
+/// Who waits: the jobs of a submission that ask for the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Waiter {
-    /// The jobs of a submission, by its first id.
-    Group(JobId),
-    /// A job with a request of its own.
-    Job(JobId),
+pub(crate) struct Waiter {
+    /// The submission's first id.
+    pub base: JobId,
+    /// The number of what they ask for.
+    pub body: u32,
 }
 
 /// Who waits for a job or an array.
@@ -491,19 +491,14 @@ impl Controller {
         targets
     }
 
-    /// What a waiter asks for, and the indices of its jobs.
-    fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, Vec<u32>)> {
-        match waiter {
-            Waiter::Job(id) => {
-                let job = self.jobs.get(&id)?;
-                let index = job.member.map(|member| member.index);
-                Some((&job.submitted, index.into_iter().collect()))
-            }
-            Waiter::Group(base) => {
-                let group = self.groups.get(&base)?;
-                Some((&group.submitted, group.indices.clone().unwrap_or_default()))
-            }
-        }
+    /// What those who wait ask for, and the indices of their array.
+    fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, &[u32])> {
+        let group = self.groups.get(&waiter.base)?;
+        let body = group.bodies.get(&waiter.body)?;
+        Some((
+            &body.submitted,
+            group.indices.as_deref().unwrap_or_default(),
+        ))
     }
 
     /// From now on those who wait are looked at when something happens to what they wait for.
@@ -585,12 +580,10 @@ impl Controller {
 
     /// Whom of those who wait for tasks of a submission the progress of one of them concerns.
     fn concerned(&self, waiter: Waiter, progress: Progress) -> Option<Again> {
-        let Waiter::Group(base) = waiter else {
-            return Some(waiter.again());
-        };
-        let group = self.groups.get(&base)?;
+        let group = self.groups.get(&waiter.base)?;
+        let submitted = &group.bodies.get(&waiter.body)?.submitted;
         let mut same_index = false;
-        for dependency in &group.submitted.spec.dependencies {
+        for dependency in &submitted.spec.dependencies {
             let task = dependency.task.filter(|_| dependency.job == progress.base);
             let named = task.is_some() && task == progress.index;
             if named || dependency.job == progress.id && dependency.task.is_none() {
@@ -679,11 +672,15 @@ struct Standing {
 }
 
 impl Waiter {
-    fn again(self) -> Again {
-        match self {
-            Self::Group(base) => Again::Group(base),
-            Self::Job(id) => Again::Job(id),
+    pub fn of(submitted: &Submitted) -> Self {
+        Self {
+            base: submitted.base,
+            body: submitted.body,
         }
+    }
+
+    fn again(self) -> Again {
+        Again::Jobs(self)
     }
 }
 

@@ -97,7 +97,12 @@ impl Controller {
             }
             self.sched.end(TRIAL);
             let old = self.jobs[&id].submitted.clone();
-            self.replace(id, &old, old.spec.clone(), queue, place);
+            let new = self.body_in(&old, queue, place);
+            self.take_body(id, &new);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.own = true;
+            }
+            self.save_job(id);
             let name = self.queues[queue.index()].spec.name.clone();
             let job = format!("job {id}");
             self.happened(now, "moved", "controller", job, format!("to queue {name}"));

@@ -7,11 +7,14 @@
 //! Source: sbatch(1), `--constraint`.
 
 use crate::controller::Controller;
-use crate::job::Phase;
+use crate::depend::Waiter;
+use crate::job::{Job, Phase, Submitted};
 use crate::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
 use cosy_sched::{AtLeast, NodeMask};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Controller {
     /// Takes nodes out of `allowed` that lack features.
@@ -104,36 +107,70 @@ impl Controller {
         nodes
     }
 
-    /// Waiting jobs with a choice between groups of nodes look where they stand best now.
+    /// Waiting jobs with a choice between groups of nodes look where they stand best now. What
+    /// asks for the same stands in the same place.
     pub(crate) fn choose_again(&mut self, now: Time) {
+        let mut choosing: BTreeMap<Waiter, bool> = BTreeMap::new();
         for id in self.choosers.clone() {
-            self.choose_for(now, id);
+            let waits =
+                |job: &&Job| job.is_waiting() && !job.spec().request.same_features.is_empty();
+            let Some(job) = self.jobs.get(&id).filter(waits) else {
+                self.choosers.remove(&id);
+                continue;
+            };
+            let queued = choosing.entry(Waiter::of(&job.submitted)).or_default();
+            *queued |= matches!(job.phase, Phase::Waiting(None));
+        }
+        for (jobs, _) in choosing.into_iter().filter(|(_, queued)| *queued) {
+            self.choose_for(now, jobs);
         }
     }
 
-    fn choose_for(&mut self, now: Time, id: JobId) {
-        let waits = |job: &&crate::job::Job| {
-            matches!(job.phase, Phase::Waiting(_)) && !job.spec().request.same_features.is_empty()
-        };
-        let Some(job) = self.jobs.get(&id).filter(waits) else {
-            self.choosers.remove(&id);
+    fn choose_for(&mut self, now: Time, jobs: Waiter) {
+        let group = self.groups.get(&jobs.base);
+        let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
             return;
         };
-        if !matches!(job.phase, Phase::Waiting(None)) {
+        let new = self.placed_again(&body.submitted);
+        if crate::job::same_nodes(&body.submitted.place, &new.place) {
             return;
         }
-        let old = job.submitted.clone();
-        let new = self.placed_again(&old);
-        if crate::job::same_nodes(&old.place, &new.place) {
+        for id in self.place_body(jobs, &Arc::new(new)) {
+            if self.planner_of(id).dequeue(id) {
+                self.inside.remove(&id);
+                self.count_queued(jobs.base, false);
+                self.review(now, id);
+            }
+        }
+    }
+
+    /// Jobs that ask for the same stand elsewhere. Tells which wait.
+    pub(crate) fn place_body(&mut self, jobs: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
+        self.lay_body(new);
+        let Some(group) = self.groups.get(&jobs.base) else {
+            return Vec::new();
+        };
+        let mut waiting = Vec::new();
+        for id in group.ids() {
+            let job = self.jobs.get_mut(&id);
+            if let Some(job) = job.filter(|job| job.submitted.body == jobs.body) {
+                job.submitted = new.clone();
+                waiting.extend(job.is_waiting().then_some(id));
+            }
+        }
+        waiting
+    }
+
+    /// That is what jobs with its number ask for, and where they stand.
+    pub(crate) fn lay_body(&mut self, new: &Arc<Submitted>) {
+        let Some(group) = self.groups.get_mut(&new.base) else {
             return;
+        };
+        if let Some(body) = group.bodies.get_mut(&new.body) {
+            body.submitted = new.clone();
         }
-        if self.planner_of(id).dequeue(id) {
-            self.count_queued(old.base, false);
+        if group.submitted.body == new.body {
+            group.submitted = new.clone();
         }
-        self.inside.remove(&id);
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.submitted = std::sync::Arc::new(new);
-        }
-        self.review(now, id);
     }
 }

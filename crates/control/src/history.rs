@@ -16,7 +16,8 @@ use cosy_model::api::{Cursor, JobField, Table};
 pub struct HistoryRows {
     rows: Rows,
     by_bundle: bool,
-    last: Option<(JobId, Submitted)>,
+    /// By submission and number of the body.
+    last: Option<((JobId, u32), Submitted)>,
 }
 
 impl HistoryRows {
@@ -35,8 +36,9 @@ impl HistoryRows {
         if own {
             return self.push_as(row, &of_row(submission, row));
         }
-        let last = self.last.take().filter(|(base, _)| *base == row.base);
-        let last = last.unwrap_or_else(|| (row.base, of_row(submission, row)));
+        let key = (row.base, row.body);
+        let last = self.last.take().filter(|(known, _)| *known == key);
+        let last = last.unwrap_or_else(|| (key, of_row(submission, row)));
         self.push_as(row, &last.1);
         self.last = Some(last);
     }

@@ -5,6 +5,7 @@ use crate::job::{Fate, Part, PartStep};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched, limits};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Checks every invariant of the controller's state.
 ///
@@ -14,6 +15,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     no_node_is_overbooked(it)?;
     jobs_have_all_their_bundles(it)?;
     groups_count_their_tasks(it)?;
+    jobs_share_their_bodies(it)?;
     queues_count_their_jobs(it)?;
     users_count_their_jobs(it)?;
     answers_have_a_most(it)?;
@@ -333,6 +335,49 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
         }) && group.running + group.queued > group.at_once.unwrap_or(u32::MAX)
         {
             return Err(format!("array {base} runs more tasks than it may"));
+        }
+    }
+    Ok(())
+}
+
+/// What jobs ask for is kept once for all that ask for the same, and tasks without a row of
+/// their own stand alike, but for those that a request under way has yet to come to.
+fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
+    let mut have: BTreeMap<(JobId, u32), u32> = BTreeMap::new();
+    let mut plain: BTreeMap<JobId, u32> = BTreeMap::new();
+    for job in it.jobs.values() {
+        let (base, number) = (job.submitted.base, job.submitted.body);
+        *have.entry((base, number)).or_default() += 1;
+        *plain.entry(base).or_default() += u32::from(!job.has_row);
+        let body = it.groups.get(&base).and_then(|g| g.bodies.get(&number));
+        let shared = body.is_some_and(|body| Arc::ptr_eq(&body.submitted, &job.submitted));
+        if !shared && !it.changes.under_way() {
+            return Err(format!("job {} has a body {number} of its own", job.id));
+        }
+        if job.has_row && number > 0 && !body.is_some_and(|body| body.stored) {
+            return Err(format!("body {number} of job {} is not stored", job.id));
+        }
+    }
+    for (base, group) in &it.groups {
+        let under_way = it.bulk.iter().any(|bulk| bulk.whole.contains(base));
+        let alike = |job: &crate::job::Job| {
+            job.has_row || job.held == group.held && job.submitted.body == group.submitted.body
+        };
+        let mut jobs = group.ids().filter_map(|id| it.jobs.get(&id));
+        if !under_way && !jobs.all(alike) {
+            return Err(format!("tasks of {base} without a row are not alike"));
+        }
+        if group.plain != plain.get(base).copied().unwrap_or(0) {
+            return Err(format!("{base} counts {} jobs without a row", group.plain));
+        }
+        for (number, body) in &group.bodies {
+            let jobs = have.get(&(*base, *number)).copied().unwrap_or(0);
+            if body.jobs != jobs || jobs == 0 && *number != group.submitted.body {
+                return Err(format!(
+                    "body {number} of {base} counts {} jobs, there are {jobs}",
+                    body.jobs
+                ));
+            }
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! A job in memory.
 
+use crate::bodies::Body;
 use crate::record::{
     AfterRun, HeldBy, JobRow, Numbering, OfFlow, PartRow, RunRow, StepUse, SubmissionRow,
 };
@@ -17,6 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Submitted {
     pub base: JobId,
+    /// Its number among the bodies of the submission.
+    pub body: u32,
     pub uid: Uid,
     pub gid: Gid,
     pub user: String,
@@ -157,8 +160,10 @@ pub(crate) struct Job {
     pub id: JobId,
     pub member: Option<Member>,
     pub submitted: Arc<Submitted>,
-    /// `submitted` is this task's own, not the array's.
+    /// It was changed alone, not with the others of its array.
     pub own: bool,
+    /// It has a row in the store.
+    pub has_row: bool,
     pub held: Option<HeldBy>,
     /// The directory service has to tell the user's groups first.
     pub needs_user: bool,
@@ -312,7 +317,6 @@ impl Job {
 
     /// The row as it is now; `names` are the node names by number.
     pub fn row(&self, names: &dyn Fn(NodeId) -> String) -> JobRow {
-        let spec = self.own.then(|| Box::new(self.submitted.spec.clone()));
         JobRow {
             id: self.id,
             base: self.submitted.base,
@@ -320,8 +324,9 @@ impl Job {
             state: self.state(),
             attempt: self.attempt,
             held: self.held,
-            changed: spec,
-            queue: self.own.then(|| self.submitted.queue.clone()),
+            body: self.submitted.body,
+            changed: None,
+            queue: None,
             eligible: self.eligible,
             run: self.run().map(|r| r.row(names)),
             end: None,
@@ -466,7 +471,16 @@ pub(crate) enum Fate {
 /// A submission with jobs that live.
 #[derive(Debug)]
 pub(crate) struct Group {
+    /// What tasks without a row of their own ask for.
     pub submitted: Arc<Submitted>,
+    /// Who holds those.
+    pub held: Option<HeldBy>,
+    /// Live tasks without a row of their own.
+    pub plain: u32,
+    /// What its live jobs ask for, by number.
+    pub bodies: BTreeMap<u32, Body>,
+    /// A number that no body has had.
+    pub next_body: u32,
     /// Indices of an array.
     pub indices: Option<Vec<u32>>,
     /// Which task has which id.
@@ -493,6 +507,10 @@ impl Group {
     pub fn of_row(row: &SubmissionRow, submitted: Arc<Submitted>) -> Self {
         let ids = row.tasks() as usize;
         Self {
+            held: submitted.spec.hold.then_some(HeldBy::User),
+            plain: ids as u32,
+            bodies: BTreeMap::new(),
+            next_body: submitted.body + 1,
             submitted,
             indices: row.indices.clone(),
             numbering: row.numbering,
@@ -564,23 +582,5 @@ impl Group {
     pub fn ids(&self) -> impl Iterator<Item = JobId> + use<> {
         let (numbering, base, tasks) = (self.numbering, self.submitted.base, self.fates.len());
         (0..tasks).map(move |at| numbering.id(base, at, tasks))
-    }
-
-    /// The row as it is now.
-    pub fn row(&self) -> SubmissionRow {
-        let s = &self.submitted;
-        SubmissionRow {
-            base: s.base,
-            indices: self.indices.clone(),
-            numbering: self.numbering,
-            at_once: self.at_once,
-            uid: s.uid,
-            gid: s.gid,
-            user: s.user.clone(),
-            queue: s.queue.clone(),
-            submit: s.submit,
-            spec: s.spec.clone(),
-            flow: s.flow,
-        }
     }
 }

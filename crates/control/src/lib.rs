@@ -26,6 +26,7 @@ mod answers;
 mod arrays;
 mod attend;
 mod beyond;
+mod bodies;
 mod books;
 mod bundles;
 mod change;
@@ -84,6 +85,6 @@ pub use event::{
 pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
+pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, StandingRow, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

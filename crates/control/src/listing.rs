@@ -81,7 +81,8 @@ pub(crate) struct Listing {
     answering: Answering,
     stage: Stage,
     live: Vec<(JobId, JobId)>,
-    folds: BTreeMap<(JobId, bool), Fold>,
+    /// By array, what its tasks ask for, and whether they are held.
+    folds: BTreeMap<(JobId, u32, bool), Fold>,
     ended: Vec<JobId>,
     entries: VecDeque<Entry>,
     rows: Rows,
@@ -372,7 +373,8 @@ impl Controller {
         let folds = listing.fold && job.is_waiting() && !job.own;
         match job.member.filter(|_| folds) {
             Some(member) => {
-                let key = (job.submitted.base, job.held.is_some());
+                let submitted = &job.submitted;
+                let key = (submitted.base, submitted.body, job.held.is_some());
                 let fold = listing.folds.entry(key).or_insert_with(|| Fold {
                     rank,
                     tasks: Vec::new(),

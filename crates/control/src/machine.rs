@@ -7,7 +7,7 @@
 //! part of the time only, however often nodes change their minds.
 
 use crate::controller::Controller;
-use crate::job::{Job, Place, Submitted};
+use crate::job::{Job, Place};
 use cosy_model::job::ResourceRequest;
 use cosy_model::{Amounts, JobId, NodeId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,11 @@ impl Changes {
         self.rest = Some(now + rest.min(LONGEST_REST));
     }
 
+    /// Some of the jobs that ask for the same may have been placed anew, and others not.
+    pub fn under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// When there is something to do next.
     pub fn next_due(&self) -> Option<Time> {
         let soon = !self.features.is_empty() || self.under_way.is_some();
@@ -113,32 +118,21 @@ impl Controller {
             ids.extend(asks(job).then_some(*id));
         }
         self.changes.under_way = next.map(|next| (features, next));
-        let mut alike: Option<(JobId, Arc<Submitted>)> = None;
         for id in ids {
-            self.place_one(now, id, &mut alike);
+            self.place_one(now, id);
         }
     }
 
-    fn place_one(&mut self, now: Time, id: JobId, alike: &mut Option<(JobId, Arc<Submitted>)>) {
-        let job = &self.jobs[&id];
-        let (base, old) = (job.submitted.base, job.submitted.clone());
-        // Who chooses among groups of nodes stands by itself.
-        let own = job.own || !old.spec.request.same_features.is_empty();
-        let known = alike.as_ref().filter(|(of, _)| *of == base && !own);
-        let group = self.groups.get(&base).map(|group| group.submitted.clone());
-        // What the first of its tasks was placed as is that of all.
-        let group = group.filter(|group| !own && !Arc::ptr_eq(group, &old));
-        let new = match (known, group) {
-            (Some((_, new)), _) => new.clone(),
-            (None, Some(group)) => group,
-            (None, None) => Arc::new(self.placed_again(&old)),
-        };
-        if !own {
-            *alike = Some((base, new.clone()));
-            if let Some(group) = self.groups.get_mut(&base) {
-                group.submitted = new.clone();
-            }
-        }
+    /// What the first of those that ask for the same was placed as is that of all.
+    fn place_one(&mut self, now: Time, id: JobId) {
+        let old = self.jobs[&id].submitted.clone();
+        let base = old.base;
+        let group = self.groups.get(&base);
+        let body = group.and_then(|group| group.bodies.get(&old.body));
+        let placed = body.map(|body| body.submitted.clone());
+        let placed = placed.filter(|body| !Arc::ptr_eq(body, &old));
+        let new = placed.unwrap_or_else(|| Arc::new(self.placed_again(&old)));
+        self.lay_body(&new);
         self.changes.placed += 1;
         let waits = job_waits(self.jobs.get(&id));
         let same = same_place(&old.place, &new.place);

@@ -7,17 +7,20 @@ use crate::attend::Awaits;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::Job;
+use crate::many::Work;
 use cosy_model::api::{JobFilter, Reply};
 use cosy_model::node::NodeOrder;
-use cosy_model::{About, JobId, Refusal, RefusalCode, limits};
+use cosy_model::{About, JobId, Refusal, RefusalCode, Time, limits};
 
 impl Controller {
     pub(crate) fn notify(
         &mut self,
+        now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
         text: &str,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         if text.is_empty() || text.len() > limits::COMMENT_BYTES {
             return Err(Refusal::invalid(format!(
                 "a message has at least one and at most {} bytes",
@@ -25,10 +28,11 @@ impl Controller {
             )));
         }
         let text = text.replace(char::is_control, "?");
-        self.each_chosen(caller, filter, |it, id| it.notify_job(id, &text))
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Notify(text))
     }
 
-    fn notify_job(&mut self, id: JobId, text: &str) -> Result<(), Refusal> {
+    pub(crate) fn notify_job(&mut self, id: JobId, text: &str) -> Result<(), Refusal> {
         let job = self.jobs.get(&id);
         let running = job.and_then(|job| {
             let run = Job::run(job).filter(|run| run.started.is_some() && run.after.is_none())?;

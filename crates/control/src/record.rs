@@ -1,8 +1,8 @@
 //! What is durable. Rows are the state: what is loaded is what was saved.
 //!
 //! An array is one [`SubmissionRow`]; a task gets a [`JobRow`] of its own when it stops
-//! being like the others (it starts, is held, changed or ends). A task without a row
-//! waits as submitted.
+//! being like the others (it starts or ends, or is held or changed alone). A task without a
+//! row waits as submitted, or as the array's [`StandingRow`] says.
 
 use crate::triggers::TriggerRow;
 use cosy_model::api::HistoryEvent;
@@ -260,9 +260,12 @@ pub struct JobRow {
     pub attempt: Attempt,
     /// Holder.
     pub held: Option<HeldBy>,
-    /// Its own request, when it was changed.
+    /// Number of its body; 0 is the submission itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub body: u32,
+    /// Its own request in rows of earlier releases, in place of a body.
     pub changed: Option<Box<JobSpec>>,
-    /// Its own queue, when it was changed.
+    /// Its own queue, as well.
     pub queue: Option<String>,
     /// When it could first have started.
     pub eligible: Option<Time>,
@@ -277,6 +280,20 @@ pub struct JobRow {
     pub derived: (i32, i32),
 }
 
+/// How the tasks of an array stand that have no row of their own. Without it they stand as
+/// submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StandingRow {
+    /// First id of the array.
+    pub base: JobId,
+    /// Number of their body; 0 is the submission itself.
+    pub body: u32,
+    /// Who holds them.
+    pub held: Option<HeldBy>,
+    /// Most tasks of the array at once.
+    pub at_once: Option<u32>,
+}
+
 /// One durable change. A batch of them is one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
@@ -289,8 +306,22 @@ pub enum Record {
         /// The user's variables.
         environment: OsText,
     },
-    /// A submission was changed as a whole (a waiting single job).
-    Changed(Box<SubmissionRow>),
+    /// What changed jobs of a submission ask for; rows of jobs name its number.
+    Body {
+        /// Number within the submission, from 1.
+        number: u32,
+        /// The submission as it would be, without its tasks.
+        row: Box<SubmissionRow>,
+    },
+    /// No row names a body any more.
+    BodyGone {
+        /// First id of the submission.
+        base: JobId,
+        /// Its number.
+        number: u32,
+    },
+    /// How tasks without a row of their own stand, new or anew.
+    Standing(StandingRow),
     /// A job's row, new or anew.
     Job(Box<JobRow>),
     /// All jobs of a submission have ended.
@@ -707,6 +738,10 @@ pub struct Loaded {
     pub submissions: Vec<SubmissionRow>,
     /// All rows of those submissions' jobs, also of ended ones.
     pub jobs: Vec<JobRow>,
+    /// Bodies of those submissions by number.
+    pub bodies: Vec<(u32, SubmissionRow)>,
+    /// How tasks of those submissions stand that have no row.
+    pub standings: Vec<StandingRow>,
     /// First id that was never given out.
     pub next_job: u64,
     /// Number of the last event.
@@ -749,6 +784,10 @@ pub struct Loaded {
     pub triggers: Vec<TriggerRow>,
     /// First id that was never given out.
     pub next_trigger: u64,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl JobRow {

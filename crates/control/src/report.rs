@@ -12,7 +12,6 @@ use crate::lost::lost_end;
 use crate::mail::{News, WHOLE};
 use crate::passage::AskedPassage;
 use crate::record::{AfterRun, HeldBy, Record};
-use crate::reviews::Again;
 use cosy_model::api::EndedJob;
 use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
@@ -390,6 +389,9 @@ impl Controller {
             return;
         };
         job.phase = Phase::Waiting(Some(WaitReason::Fresh));
+        let group = self.groups.get(&job.submitted.base);
+        // The others may have been changed while it ran.
+        job.own |= group.is_some_and(|group| group.submitted.body != job.submitted.body);
         self.pause_before_again(now, id, held);
         self.save_job(id);
         self.happened(
@@ -410,7 +412,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        let (base, member, own) = (job.submitted.base, job.member, job.own);
+        let (base, member) = (job.submitted.base, job.member);
         let submitted = job.submitted.clone();
         self.watch_end_of_job(id);
         if self.planner_of(id).dequeue(id) {
@@ -435,6 +437,8 @@ impl Controller {
             },
             EndCause::Exited | EndCause::TimeLimit | EndCause::OutOfMemory => note.to_owned(),
         };
+        self.stands_apart(id);
+        let job = &self.jobs[&id];
         let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
         let mut mails = Vec::new();
         if end.cause == EndCause::TimeLimit {
@@ -477,9 +481,6 @@ impl Controller {
         self.ended_order.push_back((now, id));
         let at = member.map_or(0, |m| m.at as usize);
         let ok = state == cosy_model::JobState::Completed;
-        if own {
-            self.wait_no_longer(Waiter::Job(id), &submitted);
-        }
         self.settle_fate(id, &submitted, at, ok);
         self.tell_waiting(id);
         self.tell_attendants(id);
@@ -512,6 +513,7 @@ impl Controller {
             index,
             whole: over || group.all_touched(),
         };
+        self.leave_body(submitted, true);
         if !over {
             return self.review_dependents(progress);
         }
@@ -519,30 +521,16 @@ impl Controller {
         self.review_dependents(progress);
         self.dependents.remove(&base);
         self.record(Record::SubmissionDone(base));
-        self.leave_names(base);
-        if let Some(group) = self.groups.remove(&base) {
-            self.wait_no_longer(Waiter::Group(base), &group.submitted);
-            if !group.submitted.spec.bundles.is_empty() {
-                self.part_queues();
-            }
+        let Some(group) = self.groups.remove(&base) else {
+            return;
+        };
+        for body in group.bodies.values() {
+            let submitted = &body.submitted;
+            self.leave_name(submitted.uid, &submitted.spec.name, base);
+            self.wait_no_longer(Waiter::of(submitted), submitted);
         }
-    }
-
-    /// The last task has ended: singletons of the same name may go.
-    fn leave_names(&mut self, base: JobId) {
-        let Some(group) = self.groups.get(&base) else {
-            return;
-        };
-        let key = (group.submitted.uid, group.submitted.spec.name.clone());
-        let Some(bases) = self.names.get_mut(&key) else {
-            return;
-        };
-        let was_first = bases.first() == Some(&base);
-        bases.remove(&base);
-        match bases.first().copied() {
-            None => drop(self.names.remove(&key)),
-            Some(next) if was_first => self.reviews.push(Again::Group(next)),
-            Some(_) => {}
+        if !group.submitted.spec.bundles.is_empty() {
+            self.part_queues();
         }
     }
 

@@ -4,6 +4,7 @@ use crate::answers::to_keep;
 use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, OldJob, TokenSeed};
+use crate::many::Work;
 use crate::record::{HeldBy, Record};
 use crate::show::list_of;
 use crate::steer::Recipients;
@@ -98,7 +99,7 @@ impl Controller {
                 _ => self.reply(client, reply),
             };
         }
-        if key.is_some_and(|key| self.joins_cancelling(client, caller.user.uid, key)) {
+        if key.is_some_and(|key| self.joins_bulk(client, caller.user.uid, key)) {
             return;
         }
         let changes = request.changes();
@@ -206,22 +207,35 @@ impl Controller {
                 let whom = Recipients::new(script_only, steps_only)?;
                 return self.cancel(now, (client, key), caller, &filter, signal, whom);
             }
-            Request::Hold { filter, as_user } => self.hold(now, caller, &filter, as_user)?,
-            Request::Release { filter } => self.release(now, caller, &filter)?,
+            Request::Hold { filter, as_user } => {
+                let chosen = (self.choose(caller, &filter)?, !filter.ids.is_empty());
+                let work = Work::Hold { as_user };
+                return self.each_in_pieces(now, (client, key), caller, chosen, work);
+            }
+            Request::Release { filter } => {
+                let chosen = (self.choose(caller, &filter)?, !filter.ids.is_empty());
+                return self.each_in_pieces(now, (client, key), caller, chosen, Work::Release);
+            }
             Request::Requeue {
                 filter,
                 hold,
                 special,
             } => {
                 let held = HeldBy::after_requeue(hold, special);
-                self.requeue(now, caller, &filter, held)?
+                return self.requeue(now, (client, key), caller, &filter, held);
             }
-            Request::Notify { filter, text } => self.notify(caller, &filter, &text)?,
-            Request::Suspend { filter } => self.suspend(now, caller, &filter)?,
-            Request::Resume { filter } => self.resume(now, caller, &filter)?,
-            Request::Top { filter } => self.top(now, caller, &filter)?,
+            Request::Notify { filter, text } => {
+                return self.notify(now, (client, key), caller, &filter, &text);
+            }
+            Request::Suspend { filter } => {
+                return self.suspend(now, (client, key), caller, &filter);
+            }
+            Request::Resume { filter } => {
+                return self.resume(now, (client, key), caller, &filter);
+            }
+            Request::Top { filter } => return self.top(now, (client, key), caller, &filter),
             Request::Change { filter, change } => {
-                self.change(now, caller, &filter, &change, facts)?
+                return self.change(now, (client, key), caller, &filter, change, facts);
             }
             Request::Jobs {
                 filter,

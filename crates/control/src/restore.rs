@@ -10,7 +10,8 @@ use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
 use crate::record::{
-    HeldBy, JobRow, Loaded, NodeRow, OwnQueue, PartRow, RunRow, StepUse, SubmissionRow,
+    HeldBy, JobRow, Loaded, NodeRow, OwnQueue, PartRow, Record, RunRow, StandingRow, StepUse,
+    SubmissionRow,
 };
 use crate::reserve::LoadedReservations;
 use crate::triggers::Condition;
@@ -18,7 +19,7 @@ use cosy_model::api::Reply;
 use cosy_model::node::AttemptKey;
 use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, Uid, User, WaitReason};
 use cosy_sched::{NodeMask, Policy, Scheduler};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A submission as a row of history needs it: not placed.
@@ -34,6 +35,7 @@ pub(crate) fn of_row(row: &SubmissionRow, job: &JobRow) -> Submitted {
 fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
     Submitted {
         base: row.base,
+        body: 0,
         uid: row.uid,
         gid: row.gid,
         user: row.user.clone(),
@@ -83,7 +85,12 @@ impl Controller {
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.build_machine(&nodes, &queue_states);
         it.load_reservations(now, reservations);
-        it.load_jobs(loaded.submissions, loaded.jobs, now);
+        let rows = RowsOfJobs {
+            jobs: loaded.jobs,
+            bodies: loaded.bodies,
+            standings: loaded.standings,
+        };
+        it.load_jobs(loaded.submissions, rows, now);
         it.load_steps(&loaded.steps);
         it.load_flows(now, loaded.flows, loaded.next_flow);
         it.load_triggers(now, loaded.triggers, loaded.next_trigger);
@@ -189,19 +196,11 @@ impl Controller {
         self.open_joint_queues();
     }
 
-    fn load_jobs(&mut self, submissions: Vec<SubmissionRow>, rows: Vec<JobRow>, now: Time) {
-        let mut by_base: BTreeMap<JobId, Vec<JobRow>> = BTreeMap::new();
-        for row in rows {
-            by_base.entry(row.base).or_default().push(row);
-        }
+    fn load_jobs(&mut self, submissions: Vec<SubmissionRow>, rows: RowsOfJobs, now: Time) {
+        let mut by_base = rows.by_base();
         for row in submissions {
-            let base = row.base;
-            let mut submitted = unplaced(&row, row.spec.clone(), row.queue.clone());
-            submitted.place = self.place_again(&submitted);
-            self.add_group(Group::of_row(&row, Arc::new(submitted)));
-            for job in by_base.remove(&base).unwrap_or_default() {
-                self.load_job(&row, job);
-            }
+            let rows = by_base.remove(&row.base).unwrap_or_default();
+            self.load_submission(&row, rows);
         }
         self.wait_again_for_others();
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
@@ -215,15 +214,97 @@ impl Controller {
         }
     }
 
+    fn load_submission(&mut self, row: &SubmissionRow, rows: RowsOfSubmission) {
+        let RowsOfSubmission {
+            jobs,
+            bodies,
+            standing,
+        } = rows;
+        let common = standing.map_or(0, |standing| standing.body);
+        let submitted = self.load_body(row, &bodies, common);
+        let mut group = Group::of_row(row, submitted.clone());
+        let numbers = bodies.keys().next_back().copied().unwrap_or(0);
+        group.next_body = numbers.max(common) + 1;
+        if let Some(standing) = standing {
+            (group.held, group.at_once) = (standing.held, standing.at_once);
+        }
+        self.add_group(group);
+        self.is_written(&submitted);
+        let ended = jobs.iter().filter(|job| job.end.is_some());
+        let named: BTreeSet<u32> = ended.map(|job| job.body).collect();
+        for job in jobs {
+            self.load_job(row, &bodies, job);
+        }
+        for number in bodies.into_keys() {
+            self.load_use(row.base, number, named.contains(&number));
+        }
+    }
+
+    /// A body out of the store; the submission's own where there is none of that number.
+    fn load_body(
+        &self,
+        row: &SubmissionRow,
+        bodies: &BTreeMap<u32, SubmissionRow>,
+        number: u32,
+    ) -> Arc<Submitted> {
+        let (number, of) = match bodies.get(&number) {
+            Some(body) => (number, body),
+            None => (0, row),
+        };
+        let mut submitted = unplaced(row, of.spec.clone(), of.queue.clone());
+        submitted.body = number;
+        submitted.place = self.place_again(&submitted);
+        Arc::new(submitted)
+    }
+
+    /// A body was found in the store: rows of ended jobs name it, or it goes when nobody has it.
+    fn load_use(&mut self, base: JobId, number: u32, named: bool) {
+        let group = self.groups.get_mut(&base);
+        match group.and_then(|group| group.bodies.get_mut(&number)) {
+            Some(body) => body.named |= named,
+            None if named => {}
+            None => self.record(Record::BodyGone { base, number }),
+        }
+    }
+
+    /// The body that a job's row means.
+    fn body_of_row(
+        &mut self,
+        submission: &SubmissionRow,
+        bodies: &BTreeMap<u32, SubmissionRow>,
+        row: &JobRow,
+    ) -> Option<Arc<Submitted>> {
+        let group = self.groups.get(&row.base)?;
+        if let Some(spec) = &row.changed {
+            let queue = row.queue.as_ref().unwrap_or(&submission.queue);
+            let latest = group
+                .bodies
+                .values()
+                .next_back()
+                .map(|body| &body.submitted);
+            let same = latest.filter(|s| s.spec == **spec && s.queue == *queue);
+            if let Some(same) = same {
+                return Some(same.clone());
+            }
+            let (old, mut own) = (group.submitted.clone(), of_row(submission, row));
+            own.place = self.place_again(&own);
+            return Some(self.new_body(&old, own.spec, own.queue, own.place));
+        }
+        let known = group.bodies.get(&row.body);
+        if let Some(body) = known {
+            return Some(body.submitted.clone());
+        }
+        let body = self.load_body(submission, bodies, row.body);
+        self.know_body(&body, true);
+        Some(body)
+    }
+
     /// To be called when all jobs are there.
     fn wait_again_for_others(&mut self) {
-        let groups = self.groups.iter();
-        let groups = groups.map(|(base, group)| (Waiter::Group(*base), group.submitted.clone()));
-        let own = self.jobs.values().filter(|job| job.own);
-        let own = own.map(|job| (Waiter::Job(job.id), job.submitted.clone()));
-        let all: Vec<(Waiter, Arc<Submitted>)> = groups.chain(own).collect();
-        for (waiter, submitted) in all {
-            self.wait_for_others(waiter, &submitted);
+        let bodies = self.groups.values().flat_map(|group| group.bodies.values());
+        let all: Vec<Arc<Submitted>> = bodies.map(|body| body.submitted.clone()).collect();
+        for submitted in all {
+            self.wait_for_others(Waiter::of(&submitted), &submitted);
         }
     }
 
@@ -237,24 +318,23 @@ impl Controller {
         }
     }
 
-    fn load_job(&mut self, submission: &SubmissionRow, row: JobRow) {
+    fn load_job(
+        &mut self,
+        submission: &SubmissionRow,
+        bodies: &BTreeMap<u32, SubmissionRow>,
+        row: JobRow,
+    ) {
         let at = submission.place_of(row.id);
+        self.has_row(row.id);
         if row.end.is_some() {
             return self.load_ended(&row, at);
         }
-        if row.changed.is_some() {
-            let mut own = of_row(submission, &row);
-            own.place = self.place_again(&own);
-            if let Some(old) = self.jobs.get(&row.id).map(|j| j.submitted.clone()) {
-                self.leave_queue(&old);
-            }
-            self.count_in_queue(&own, 1);
-            if let Some(begin) = own.spec.begin {
-                self.begins.insert((begin, row.id));
-            }
+        if let Some(body) = self.body_of_row(submission, bodies, &row) {
+            let group = self.groups.get(&row.base);
+            let own = group.is_some_and(|group| group.submitted.body != body.body);
+            self.take_body(row.id, &body);
             if let Some(job) = self.jobs.get_mut(&row.id) {
-                job.submitted = Arc::new(own);
-                job.own = true;
+                job.own = own;
             }
         }
         if let Some(job) = self.jobs.get_mut(&row.id) {
@@ -273,6 +353,7 @@ impl Controller {
     fn load_ended(&mut self, row: &JobRow, at: usize) {
         if let Some(job) = self.jobs.remove(&row.id) {
             self.leave_queue(&job.submitted);
+            self.leave_body(&job.submitted, false);
             self.leave_interactive(row.id, &job.submitted);
             if let Some(begin) = job.spec().begin {
                 self.begins.remove(&(begin, row.id));
@@ -470,46 +551,58 @@ impl Controller {
             queue.by_user.clear();
         }
         self.jobs_of.clear();
-        let mut fresh: BTreeMap<JobId, Arc<Submitted>> = BTreeMap::new();
+        let bodies = self.groups.values().flat_map(|group| group.bodies.values());
+        let bodies: Vec<Arc<Submitted>> = bodies.map(|body| body.submitted.clone()).collect();
+        for old in bodies {
+            let new = Arc::new(self.placed_again(&old));
+            self.place_body(Waiter::of(&old), &new);
+        }
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
             let job = &self.jobs[&id];
-            let (base, own, old) = (job.submitted.base, job.own, job.submitted.clone());
-            let new = match fresh.get(&base) {
-                Some(new) if !own => new.clone(),
-                Some(_) | None => Arc::new(self.placed_again(&old)),
-            };
-            if !own {
-                fresh.insert(base, new.clone());
-            }
-            self.count_in_queue(&new, 1);
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.submitted = new;
-            }
-            if !self.jobs[&id].is_waiting() {
+            let (submitted, waits) = (job.submitted.clone(), job.is_waiting());
+            self.count_in_queue(&submitted, 1);
+            if !waits {
                 self.count_running(id, true);
-            }
-        }
-        for (base, new) in fresh {
-            if let Some(group) = self.groups.get_mut(&base) {
-                group.submitted = new;
             }
         }
     }
 
     pub(crate) fn placed_again(&self, old: &Submitted) -> Submitted {
-        Submitted {
-            base: old.base,
-            uid: old.uid,
-            gid: old.gid,
-            user: old.user.clone(),
-            submit: old.submit,
-            spec: old.spec.clone(),
-            queue: old.queue.clone(),
-            place: self.place_again(old),
-            flow: old.flow,
-            only: None,
+        let place = self.place_again(old);
+        old.with(old.body, old.spec.clone(), old.queue.clone(), place)
+    }
+}
+
+/// Rows beside those of submissions.
+struct RowsOfJobs {
+    jobs: Vec<JobRow>,
+    bodies: Vec<(u32, SubmissionRow)>,
+    standings: Vec<StandingRow>,
+}
+
+/// The same of one submission.
+#[derive(Default)]
+struct RowsOfSubmission {
+    jobs: Vec<JobRow>,
+    bodies: BTreeMap<u32, SubmissionRow>,
+    standing: Option<StandingRow>,
+}
+
+impl RowsOfJobs {
+    fn by_base(self) -> BTreeMap<JobId, RowsOfSubmission> {
+        let mut all: BTreeMap<JobId, RowsOfSubmission> = BTreeMap::new();
+        for job in self.jobs {
+            all.entry(job.base).or_default().jobs.push(job);
         }
+        for (number, body) in self.bodies {
+            let of = all.entry(body.base).or_default();
+            of.bodies.insert(number, body);
+        }
+        for standing in self.standings {
+            all.entry(standing.base).or_default().standing = Some(standing);
+        }
+        all
     }
 }
 

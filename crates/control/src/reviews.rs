@@ -8,7 +8,7 @@
 //! After a restart all waiting jobs are looked at again, so the line is kept nowhere.
 
 use crate::controller::Controller;
-use crate::depend::{Met, waits_by_task};
+use crate::depend::{Met, Waiter, waits_by_task};
 use crate::job::Fate;
 use cosy_model::{JobId, Span, Time, Uid};
 use std::collections::{BTreeSet, VecDeque};
@@ -25,8 +25,8 @@ pub(crate) const REFILL: usize = 100;
 pub(crate) enum Again {
     /// A job.
     Job(JobId),
-    /// All jobs of the submission with that first id.
-    Group(JobId),
+    /// The jobs of a submission that ask for the same.
+    Jobs(Waiter),
     /// Tasks of that array that wait for others of it to end.
     Throttled(JobId),
 }
@@ -38,7 +38,7 @@ pub(crate) struct Reviews {
     /// What is in the line, so that nobody is in it twice.
     known: BTreeSet<Again>,
     /// The submission under way, and the place of its next task.
-    under_way: Option<(JobId, usize)>,
+    under_way: Option<(Waiter, usize)>,
     /// Users of whose interactive jobs one may be able to go. Never left for a later turn.
     interactive: BTreeSet<Uid>,
 }
@@ -88,14 +88,14 @@ impl Controller {
             if steps.0 == 0 {
                 return;
             }
-            if let Some((base, at)) = self.reviews.under_way.take() {
-                self.review_group(now, base, at, steps);
+            if let Some((jobs, at)) = self.reviews.under_way.take() {
+                self.review_jobs(now, jobs, at, steps);
                 continue;
             }
             match self.reviews.pop() {
                 Some(Again::Job(id)) => self.review_step(now, id, steps),
-                Some(Again::Group(base)) if self.still_waits(now, base) => steps.take(1),
-                Some(Again::Group(base)) => self.review_group(now, base, 0, steps),
+                Some(Again::Jobs(jobs)) if self.still_wait(now, jobs) => steps.take(1),
+                Some(Again::Jobs(jobs)) => self.review_jobs(now, jobs, 0, steps),
                 Some(Again::Throttled(base)) => {
                     let looked = self.refill_array(now, base);
                     steps.take(1 + looked);
@@ -116,10 +116,10 @@ impl Controller {
         }
     }
 
-    /// The submission's jobs from that place on.
-    fn review_group(&mut self, now: Time, base: JobId, from: usize, steps: &mut Steps) {
+    /// Those jobs of a submission, from that place on.
+    fn review_jobs(&mut self, now: Time, jobs: Waiter, from: usize, steps: &mut Steps) {
         for at in from.. {
-            let Some(group) = self.groups.get(&base) else {
+            let Some(group) = self.groups.get(&jobs.base) else {
                 return;
             };
             let Some(fate) = group.fates.get(at) else {
@@ -129,26 +129,41 @@ impl Controller {
                 continue;
             }
             if steps.0 == 0 {
-                self.reviews.under_way = Some((base, at));
+                self.reviews.under_way = Some((jobs, at));
                 return;
             }
             let id = group.id_at(at);
-            self.review_step(now, id, steps);
+            let job = self.jobs.get(&id);
+            match job.is_some_and(|job| job.submitted.body == jobs.body) {
+                true => self.review_step(now, id, steps),
+                false => steps.take(1),
+            }
         }
     }
 
-    /// True when all jobs of a submission wait for the same as before, so that looking at each
-    /// would tell nothing new.
-    fn still_waits(&self, now: Time, base: JobId) -> bool {
-        let Some(group) = self.groups.get(&base) else {
+    /// True when those jobs all wait for the same as before, so that looking at each would tell
+    /// nothing new.
+    fn still_wait(&self, now: Time, jobs: Waiter) -> bool {
+        let group = self.groups.get(&jobs.base);
+        let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
             return true;
         };
-        let dependencies = &group.submitted.spec.dependencies;
+        let dependencies = &body.submitted.spec.dependencies;
         let alike = dependencies
             .iter()
             .all(|d| d.delay == Span::ZERO && !waits_by_task(d));
         alike
             && !dependencies.is_empty()
-            && self.dependencies_met(now, &group.submitted, None) == Met::NotYet
+            && self.dependencies_met(now, &body.submitted, None) == Met::NotYet
+    }
+
+    /// Has all jobs of a submission looked at.
+    pub(crate) fn review_all_of(&mut self, base: JobId) {
+        let bodies = self.groups.get(&base).into_iter();
+        let bodies = bodies.flat_map(|group| group.bodies.keys());
+        let jobs: Vec<Waiter> = bodies.map(|body| Waiter { base, body: *body }).collect();
+        for jobs in jobs {
+            self.reviews.push(Again::Jobs(jobs));
+        }
     }
 }

@@ -1,20 +1,15 @@
 //! Cancel, hold, release, requeue, change.
 
 use crate::check::{Judged, Outcome};
-use crate::chosen::Chosen;
 use crate::controller::Controller;
-use crate::depend::Waiter;
 use crate::event::{Caller, ClientId, Facts};
-use crate::job::{Job, Phase, Place, Submitted};
-use crate::many::{Cancelling, PIECE, UNDER_WAY};
-use crate::record::{AfterRun, HeldBy, Record};
+use crate::job::{Phase, Submitted};
+use crate::many::{BulkRequest, Work};
+use crate::record::{AfterRun, HeldBy};
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::job::CancelNote;
 use cosy_model::node::{KillCause, NodeOrder};
-use cosy_model::{
-    About, Dialect, End, EndCause, JobId, JobSpec, NodeId, Refusal, RefusalCode, Time, User,
-};
-use std::collections::BTreeSet;
+use cosy_model::{About, Dialect, End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, User};
 use std::sync::Arc;
 
 /// Whom a signal is for.
@@ -57,28 +52,12 @@ impl Controller {
         {
             return Err(Refusal::invalid(format!("there is no signal {signal}")));
         }
-        let Chosen { ids, refused } = self.choose(caller, filter)?;
-        let mut cancelling = Cancelling {
-            clients: vec![client],
-            uid: caller.user.uid,
-            who: caller.user.name.clone(),
-            key,
-            signal: signal.map(|signal| (signal, whom)),
-            named: !filter.ids.is_empty(),
-            left: ids,
-            changed: 0,
-            refused,
+        let work = match signal {
+            Some(signal) => Work::Signal(signal, whom),
+            None => Work::Cancel,
         };
-        if cancelling.left.len() > PIECE && self.cancelling.len() < UNDER_WAY {
-            self.order_of_ends(&mut cancelling.left);
-            self.cancelling.push_back(cancelling);
-            self.cancel_next(now);
-            return Ok(None);
-        }
-        cancelling.left.reverse();
-        let all = cancelling.left.len();
-        self.cancel_some(now, &mut cancelling, all);
-        Ok(Some(cancelling.answer()))
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, (client, key), caller, chosen, work)
     }
 
     pub(crate) fn signal_job(
@@ -182,95 +161,113 @@ impl Controller {
         }
     }
 
-    pub(crate) fn hold(
-        &mut self,
-        now: Time,
-        caller: &Caller,
-        filter: &JobFilter,
-        as_user: bool,
-    ) -> Result<Reply, Refusal> {
-        self.each_waiting(now, caller, filter, "held", |job, admin| {
-            let slurm = job.spec().dialect == Dialect::Slurm;
-            let foreign = slurm || job.submitted.uid != caller.user.uid;
-            let by = match admin && !as_user && foreign {
-                true => HeldBy::Admin,
-                false => HeldBy::User,
-            };
-            job.held = Some(by.upon(job.held));
-            Ok(())
-        })
+    /// Holds all tasks of an array that have no row of their own, lets them go or changes them,
+    /// by one row. Each has to be looked at afterwards. Where they cannot be treated as one,
+    /// nothing is done.
+    pub(crate) fn steer_whole(&mut self, now: Time, bulk: &mut BulkRequest, base: JobId) {
+        let Some(group) = self.groups.get(&base) else {
+            return;
+        };
+        let (old, held, tasks) = (group.submitted.clone(), group.held, group.plain);
+        let (new, held) = match &bulk.work {
+            Work::Hold { as_user } => {
+                let by = self.holder(&bulk.caller, &old, *as_user);
+                (old, Some(by.upon(held)))
+            }
+            Work::Release if may_release(held, self.is_admin(&bulk.caller)) => (old, None),
+            Work::Change(change) if change.keep_nodes.is_none() => {
+                let change = change.clone();
+                if self
+                    .may_prioritize(&bulk.caller, &old, held, &change)
+                    .is_err()
+                {
+                    return;
+                }
+                let Ok(new) = self.changed_body(bulk, base, &old, &change) else {
+                    return;
+                };
+                if new.queue != old.queue {
+                    return; // there may be room for some of them only
+                }
+                let asked = self.held_by_priority(&bulk.caller, held, &change);
+                (new, asked.unwrap_or(held))
+            }
+            Work::Release
+            | Work::Change(_)
+            | Work::Cancel
+            | Work::Signal(..)
+            | Work::Top
+            | Work::Requeue(_)
+            | Work::Suspend
+            | Work::Resume
+            | Work::Notify(_) => return,
+        };
+        self.stand(&new, held);
+        bulk.whole.insert(base);
+        let (word, who) = (bulk.work.word(), bulk.caller.user.name.clone());
+        let detail = format!("{tasks} tasks");
+        self.happened(now, word, &who, format!("job {base}"), detail);
     }
 
-    pub(crate) fn release(
-        &mut self,
-        now: Time,
-        caller: &Caller,
-        filter: &JobFilter,
-    ) -> Result<Reply, Refusal> {
-        self.each_waiting(now, caller, filter, "released", |job, admin| {
-            if job.held == Some(HeldBy::Admin) && !admin {
-                return Err(Refusal::new(
-                    RefusalCode::Forbidden,
-                    format!("job {} is held by an administrator", job.id),
-                )
-                .about(About::Held));
-            }
-            job.held = None;
-            Ok(())
-        })
-    }
-
-    /// Changes waiting jobs one by one.
-    fn each_waiting(
-        &mut self,
-        now: Time,
-        caller: &Caller,
-        filter: &JobFilter,
-        word: &str,
-        mut change: impl FnMut(&mut Job, bool) -> Result<(), Refusal>,
-    ) -> Result<Reply, Refusal> {
-        let admin = self.is_admin(caller);
-        let Chosen { ids, mut refused } = self.choose(caller, filter)?;
-        let mut changed = 0;
-        for id in ids {
-            let name = self.name_of(id);
-            let Some(job) = self.jobs.get_mut(&id) else {
-                continue;
-            };
-            let done = if job.is_waiting() {
-                change(job, admin)
-            } else {
-                Err(runs_already(&name))
-            };
-            if let Err(refusal) = done {
-                refused.push(name, refusal);
-                continue;
-            }
-            changed += 1;
-            self.save_job(id);
-            self.happened(
-                now,
-                word,
-                &caller.user.name,
-                format!("job {id}"),
-                String::new(),
-            );
-            self.review(now, id);
+    /// As whom somebody holds a job.
+    fn holder(&self, caller: &Caller, job: &Submitted, as_user: bool) -> HeldBy {
+        let slurm = job.spec.dialect == Dialect::Slurm;
+        let foreign = slurm || job.uid != caller.user.uid;
+        match self.is_admin(caller) && !as_user && foreign {
+            true => HeldBy::Admin,
+            false => HeldBy::User,
         }
-        Ok(Reply::Done {
-            changed,
-            refused: refused.told(),
-        })
+    }
+
+    pub(crate) fn hold_job(
+        &mut self,
+        now: Time,
+        bulk: &mut BulkRequest,
+        id: JobId,
+        as_user: bool,
+    ) -> Result<(), Refusal> {
+        let job = self.waiting_job(id)?;
+        let by = self.holder(&bulk.caller, &job.submitted, as_user);
+        let held = Some(by.upon(job.held));
+        self.set_held(now, bulk, id, held);
+        Ok(())
+    }
+
+    pub(crate) fn release_job(
+        &mut self,
+        now: Time,
+        bulk: &mut BulkRequest,
+        id: JobId,
+    ) -> Result<(), Refusal> {
+        let job = self.waiting_job(id)?;
+        if !may_release(job.held, self.is_admin(&bulk.caller)) {
+            return Err(Refusal::new(
+                RefusalCode::Forbidden,
+                format!("job {} is held by an administrator", job.id),
+            )
+            .about(About::Held));
+        }
+        self.set_held(now, bulk, id, None);
+        Ok(())
+    }
+
+    fn set_held(&mut self, now: Time, bulk: &mut BulkRequest, id: JobId, held: Option<HeldBy>) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.held = held;
+        }
+        self.steered(bulk, id);
+        self.review(now, id);
     }
 
     pub(crate) fn change(
         &mut self,
         now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
-        change: &JobChange,
+        change: Box<JobChange>,
         facts: &Facts,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         if change.nice.is_some_and(|n| n < 0) {
             self.require_admin(caller, "use a negative nice value")
                 .map_err(|e| e.about(About::Priority))?;
@@ -282,43 +279,33 @@ impl Controller {
             self.check_dependencies(caller, dependencies, facts)?;
             self.learn_facts(dependencies, facts);
         }
-        crate::change::check(change)?;
-        let Chosen { ids, mut refused } = self.choose(caller, filter)?;
-        let mut changed = 0;
-        self.change_throttles(now, &ids, change);
-        for id in ids {
-            match self.change_one(now, caller, id, change) {
-                Ok(()) => changed += 1,
-                Err(refusal) => refused.push(self.name_of(id), refusal),
-            }
-        }
-        Ok(Reply::Done {
-            changed,
-            refused: refused.told(),
-        })
+        crate::change::check(&change)?;
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Change(change))
     }
 
     /// `at_once` belongs to the array as a whole.
-    fn change_throttles(&mut self, now: Time, ids: &[JobId], change: &JobChange) {
+    pub(crate) fn change_throttles(&mut self, now: Time, bulk: &BulkRequest) {
+        let Work::Change(change) = &bulk.work else {
+            return;
+        };
         let Some(at_once) = change.at_once else {
             return;
         };
-        let bases: BTreeSet<JobId> = ids.iter().map(|id| self.base_of(*id)).collect();
-        for base in bases {
-            let Some(group) = self.groups.get_mut(&base) else {
+        for base in bulk.bases() {
+            let Some(group) = self.groups.get_mut(base) else {
                 continue;
             };
             group.at_once = (at_once > 0).then_some(at_once);
-            let row = group.row();
-            self.record(Record::Changed(Box::new(row)));
-            self.refill_array(now, base);
+            self.save_standing(*base);
+            self.refill_array(now, *base);
         }
     }
 
     pub(crate) fn change_one(
         &mut self,
         now: Time,
-        caller: &Caller,
+        bulk: &mut BulkRequest,
         id: JobId,
         change: &JobChange,
     ) -> Result<(), Refusal> {
@@ -326,7 +313,7 @@ impl Controller {
             return Ok(());
         };
         if !job.is_waiting() {
-            return self.change_running(now, caller, id, change);
+            return self.change_running(now, bulk, id, change);
         }
         if change.keep_nodes.is_some() {
             let why = format!(
@@ -335,23 +322,94 @@ impl Controller {
             );
             return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Waiting));
         }
-        self.may_prioritize(caller, job, change)?;
-        let old = job.submitted.clone();
+        let (old, held) = (job.submitted.clone(), job.held);
+        let plain = !job.has_row && bulk.whole.contains(&old.base);
+        let (new, asked) = match plain {
+            true => {
+                let group = self.groups.get(&old.base);
+                let (new, held) =
+                    group.map_or((old.clone(), held), |g| (g.submitted.clone(), g.held));
+                (new, change.priority.map(|_| held))
+            }
+            false => {
+                self.may_prioritize(&bulk.caller, &old, held, change)?;
+                let new = self.changed_body(bulk, id, &old, change)?;
+                (new, self.held_by_priority(&bulk.caller, held, change))
+            }
+        };
+        self.take_body(id, &new);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.own |= !plain && !Arc::ptr_eq(&old, &new);
+            job.held = asked.unwrap_or(held);
+        }
+        self.steered(bulk, id);
+        self.review(now, id);
+        Ok(())
+    }
+
+    /// What a change makes of a body, checked. It is made once for all jobs that have it.
+    fn changed_body(
+        &mut self,
+        bulk: &mut BulkRequest,
+        id: JobId,
+        old: &Arc<Submitted>,
+        change: &JobChange,
+    ) -> Result<Arc<Submitted>, Refusal> {
+        let owner = self.owner(&bulk.caller, old);
+        if let Some(made) = self.made_before(bulk, old) {
+            let new = made?;
+            if new.queue != old.queue {
+                let queue = self.find_queue(Some(&new.queue))?;
+                self.may_submit(&owner, queue, 1)?;
+            }
+            return Ok(new);
+        }
         let mut spec = old.spec.clone();
         crate::change::apply(&mut spec, change);
-        let owner = self.owner(caller, &old);
         let outcome = Outcome {
             queue: change.queue.as_deref(),
             attached: self.is_attached(id, &spec),
-            ..Outcome::of_change(&owner, &old, &spec)
+            ..Outcome::of_change(&owner, old, &spec)
         };
-        let Judged { queue, place } = self.check_result(caller, &outcome)?;
-        self.replace(id, &old, spec, queue, place);
-        self.hold_by_priority(caller, id, change);
-        let who = caller.user.name.clone();
-        self.happened(now, "changed", &who, format!("job {id}"), String::new());
-        self.review(now, id);
-        Ok(())
+        let judged = self.check_result(&bulk.caller, &outcome);
+        let new = judged.map(|Judged { queue, place }| {
+            let queue = self.queues[queue.index()].spec.name.clone();
+            match queue == old.queue && spec == old.spec {
+                true => old.clone(),
+                false => self.new_body(old, spec, queue, place),
+            }
+        });
+        self.note_made(bulk, old, &new);
+        new
+    }
+
+    /// What the request has made of that body before.
+    pub(crate) fn made_before(
+        &self,
+        bulk: &BulkRequest,
+        old: &Submitted,
+    ) -> Option<Result<Arc<Submitted>, Refusal>> {
+        match bulk.made.get(&(old.base, old.body))? {
+            Err(refusal) => Some(Err(refusal.clone())),
+            Ok(number) => {
+                let body = self.groups.get(&old.base)?.bodies.get(number)?;
+                Some(Ok(body.submitted.clone()))
+            }
+        }
+    }
+
+    /// Only arrays have others that are alike.
+    pub(crate) fn note_made(
+        &self,
+        bulk: &mut BulkRequest,
+        old: &Submitted,
+        new: &Result<Arc<Submitted>, Refusal>,
+    ) {
+        let group = self.groups.get(&old.base);
+        if group.is_some_and(|group| group.indices.is_some()) {
+            let made = new.as_ref().map(|new| new.body).map_err(Clone::clone);
+            bulk.made.insert((old.base, old.body), made);
+        }
     }
 
     /// The job's user as far as known.
@@ -370,36 +428,23 @@ impl Controller {
         }
     }
 
-    pub(crate) fn replace(
-        &mut self,
-        id: JobId,
-        old: &Arc<Submitted>,
-        spec: JobSpec,
-        queue: cosy_model::QueueId,
-        place: Place,
-    ) {
+    /// A waiting job asks for something else from now on. It has to be looked at afterwards.
+    pub(crate) fn take_body(&mut self, id: JobId, new: &Arc<Submitted>) {
+        let Some(old) = self.jobs.get(&id).map(|job| job.submitted.clone()) else {
+            return;
+        };
+        if Arc::ptr_eq(&old, new) {
+            return;
+        }
         if self.planner_of(id).dequeue(id) {
             self.count_queued(old.base, false);
         }
         self.inside.remove(&id);
-        self.leave_queue(old);
-        self.wait_no_longer(Waiter::Job(id), old);
+        self.leave_queue(&old);
         if let Some(begin) = old.spec.begin {
             self.begins.remove(&(begin, id));
         }
-        let new = Arc::new(Submitted {
-            base: old.base,
-            uid: old.uid,
-            gid: old.gid,
-            user: old.user.clone(),
-            submit: old.submit,
-            queue: self.queues[queue.index()].spec.name.clone(),
-            spec,
-            place,
-            flow: old.flow,
-            only: None,
-        });
-        self.wait_for_others(Waiter::Job(id), &new);
+        self.join_body(new);
         if let Some(begin) = new.spec.begin {
             self.begins.insert((begin, id));
         }
@@ -409,13 +454,16 @@ impl Controller {
         if !new.spec.queues.is_empty() {
             self.undecided.insert(id);
         }
-        self.count_in_queue(&new, 1);
+        self.count_in_queue(new, 1);
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.submitted = new;
-            job.own = true;
+            job.submitted = new.clone();
         }
-        self.save_job(id);
+        self.leave_body(&old, false);
     }
+}
+
+fn may_release(held: Option<HeldBy>, admin: bool) -> bool {
+    held != Some(HeldBy::Admin) || admin
 }
 
 pub(crate) fn runs_already(name: &str) -> Refusal {

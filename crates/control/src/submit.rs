@@ -6,7 +6,7 @@ use crate::controller::Controller;
 use crate::depend::Waiter;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
-use crate::record::{HeldBy, Numbering, OfFlow, Record, SubmissionRow};
+use crate::record::{Numbering, OfFlow, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
     Attempt, Dialect, JobId, JobSpec, OsText, QueueId, Refusal, RefusalCode, Time, limits,
@@ -121,6 +121,7 @@ impl Controller {
         let base = JobId(self.next_job);
         let submitted = Arc::new(Submitted {
             base,
+            body: 0,
             uid: caller.user.uid,
             gid: caller.group(),
             user: caller.user.name.clone(),
@@ -172,7 +173,7 @@ impl Controller {
         }
         let ids = group.ids();
         self.add_group(group);
-        self.wait_for_others(Waiter::Group(base), &submitted);
+        self.wait_for_others(Waiter::of(&submitted), &submitted);
         for id in ids {
             self.review(now, id);
         }
@@ -183,11 +184,7 @@ impl Controller {
     pub(crate) fn add_group(&mut self, group: Group) {
         let submitted = group.submitted.clone();
         let base = submitted.base;
-        self.names
-            .entry((submitted.uid, submitted.spec.name.clone()))
-            .or_default()
-            .insert(base);
-        let held = submitted.spec.hold.then_some(HeldBy::User);
+        let (held, jobs) = (group.held, group.fates.len() as u32);
         for at in 0..group.fates.len() {
             let id = group.id_at(at);
             let member = group.indices.as_ref().map(|indices| Member {
@@ -201,6 +198,7 @@ impl Controller {
                     member,
                     submitted: submitted.clone(),
                     own: false,
+                    has_row: false,
                     held,
                     needs_user: false,
                     attempt: Attempt(0),
@@ -220,11 +218,16 @@ impl Controller {
             let mine = self.interactive.entry(submitted.uid).or_default();
             mine.extend(group.ids());
         }
-        self.count_in_queue(&submitted, group.fates.len() as u32);
+        self.count_in_queue(&submitted, jobs);
         if let Some(begin) = submitted.spec.begin {
             self.begins.extend(group.ids().map(|id| (begin, id)));
         }
         self.groups.insert(base, group);
+        self.know_body(&submitted, submitted.body == 0);
+        let group = self.groups.get_mut(&base);
+        if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
+            body.jobs += jobs;
+        }
     }
 
     fn array_indices(

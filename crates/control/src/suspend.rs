@@ -9,10 +9,10 @@
 //! A node is told again when it registers: an order that was lost on the way is made good.
 //! Source: scontrol(1), `suspend` and `resume`.
 
-use crate::chosen::Chosen;
 use crate::controller::Controller;
-use crate::event::Caller;
+use crate::event::{Caller, ClientId};
 use crate::job::{Job, Part, PartStep};
+use crate::many::Work;
 use cosy_model::api::{JobFilter, Reply};
 use cosy_model::node::NodeOrder;
 use cosy_model::{About, Amounts, JobId, MiB, NodeId, Refusal, RefusalCode, Span, Time};
@@ -22,49 +22,28 @@ impl Controller {
     pub(crate) fn suspend(
         &mut self,
         now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "suspend jobs")?;
-        self.each_chosen(caller, filter, |it, id| {
-            it.suspend_job(now, id, &caller.user.name)
-        })
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Suspend)
     }
 
     pub(crate) fn resume(
         &mut self,
         now: Time,
+        client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
         filter: &JobFilter,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "resume jobs")?;
-        self.each_chosen(caller, filter, |it, id| {
-            it.resume_job(now, id, &caller.user.name)
-        })
+        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
+        self.each_in_pieces(now, client, caller, chosen, Work::Resume)
     }
 
-    /// Does something to each chosen job.
-    pub(crate) fn each_chosen(
-        &mut self,
-        caller: &Caller,
-        filter: &JobFilter,
-        mut act: impl FnMut(&mut Self, JobId) -> Result<(), Refusal>,
-    ) -> Result<Reply, Refusal> {
-        let Chosen { ids, mut refused } = self.choose(caller, filter)?;
-        let mut changed = 0;
-        for id in ids {
-            match act(self, id) {
-                Ok(()) => changed += 1,
-                Err(refusal) => refused.push(self.name_of(id), refusal),
-            }
-        }
-        Ok(Reply::Done {
-            changed,
-            refused: refused.told(),
-        })
-    }
-
-    fn suspend_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {
+    pub(crate) fn suspend_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {
         let name = self.name_of(id);
         let Some(job) = self.jobs.get_mut(&id) else {
             return Ok(());
@@ -121,7 +100,7 @@ impl Controller {
         lent.flat_map(|part| part.cores.iter().copied()).collect()
     }
 
-    fn resume_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {
+    pub(crate) fn resume_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {
         let name = self.name_of(id);
         let run = self.jobs.get_mut(&id).and_then(Job::run_mut);
         let Some(run) = run.filter(|run| run.suspended.is_some()) else {

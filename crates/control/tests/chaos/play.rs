@@ -152,7 +152,10 @@ impl Play {
         let first = made.reply.clone();
         let before = State::of(&self.world);
         let reply = self.ask_with(who, key, request);
-        let known = first.filter(|reply| !matches!(reply, Reply::Refused(_)));
+        // What has changed nothing is not kept.
+        let kept =
+            |reply: &Reply| !matches!(reply, Reply::Refused(_) | Reply::Done { changed: 0, .. });
+        let known = first.filter(kept);
         if let (Some(first), Some(reply)) = (&known, &reply) {
             assert!(first == reply, "told {first:?} and then {reply:?}");
             let after = State::of(&self.world);

@@ -36,6 +36,8 @@ impl Dice {
 pub struct MemoryStore {
     pub submissions: BTreeMap<JobId, (SubmissionRow, bool)>,
     pub jobs: BTreeMap<JobId, JobRow>,
+    pub bodies: BTreeMap<(JobId, u32), SubmissionRow>,
+    standings: BTreeMap<JobId, StandingRow>,
     pub nodes: BTreeMap<String, NodeRow>,
     queues: BTreeMap<String, QueueState>,
     own_queues: BTreeMap<String, OwnQueue>,
@@ -60,17 +62,27 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     pub fn commit(&mut self, records: Vec<Record>) {
+        let mut gone = false;
         for record in records {
             match record {
                 Record::Submitted { row, .. } => {
                     let old = self.submissions.insert(row.base, (*row, true));
                     assert!(old.is_none(), "an id was given out twice");
                 }
-                Record::Changed(row) => {
-                    let base = row.base;
-                    self.submissions.get_mut(&base).unwrap().0 = *row;
+                Record::Body { number, row } => {
+                    let old = self.bodies.insert((row.base, number), *row);
+                    assert!(old.is_none(), "a body was written twice");
+                }
+                Record::BodyGone { base, number } => {
+                    assert!(self.bodies.remove(&(base, number)).is_some());
+                    gone = true;
+                }
+                Record::Standing(row) => {
+                    self.assert_body(row.base, row.body);
+                    self.standings.insert(row.base, row);
                 }
                 Record::Job(row) => {
+                    self.assert_body(row.base, row.body);
                     if let Some(old) = self.jobs.get(&row.id) {
                         let ended_twice = old.end.is_some() && row.end.is_some();
                         assert!(!ended_twice, "job {} ended twice", row.id);
@@ -148,6 +160,19 @@ impl MemoryStore {
                 | Record::ForgetAnswers { .. } => {}
             }
         }
+        if gone {
+            self.assert_bodies();
+        }
+    }
+
+    fn assert_bodies(&self) {
+        let rows = self.jobs.values().map(|row| (row.base, row.body));
+        rows.for_each(|(base, body)| self.assert_body(base, body));
+    }
+
+    fn assert_body(&self, base: JobId, number: u32) {
+        let known = number == 0 || self.bodies.contains_key(&(base, number));
+        assert!(known, "there is no body {number} of {base}");
     }
 
     fn keep_queue(&mut self, name: String, row: Option<Box<OwnQueue>>) {
@@ -194,7 +219,13 @@ impl MemoryStore {
         let bases: BTreeSet<JobId> = live.iter().map(|s| s.base).collect();
         let next = self.submissions.values().map(|(s, _)| s.base.0 + s.ids());
         let mut facts = Vec::new();
-        for d in live.iter().flat_map(|s| &s.spec.dependencies) {
+        let live_body = |(base, _): &(JobId, u32)| bases.contains(base);
+        let bodies = self.bodies.iter().filter(|(key, _)| live_body(key));
+        let bodies: Vec<(u32, SubmissionRow)> = bodies
+            .map(|((_, number), row)| (*number, row.clone()))
+            .collect();
+        let specs = live.iter().chain(bodies.iter().map(|(_, row)| row));
+        for d in specs.flat_map(|s| &s.spec.dependencies) {
             let job = api::JobRef {
                 job: d.job,
                 task: d.task,
@@ -209,6 +240,13 @@ impl MemoryStore {
                 .values()
                 .filter(|j| bases.contains(&j.base))
                 .cloned()
+                .collect(),
+            bodies,
+            standings: self
+                .standings
+                .values()
+                .filter(|s| bases.contains(&s.base))
+                .copied()
                 .collect(),
             submissions: live,
             next_job: next.max().unwrap_or(1),
