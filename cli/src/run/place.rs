@@ -185,7 +185,7 @@ mod tests {
             Some("/n1"),
             "",
             None,
-            "/run/cosy/noded.sock",
+            "/run/noded/noded.sock",
             &[STEP_SOCKET, OLD_STEP_SOCKET],
         );
         check(
