@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint formatting clippy shellcheck examples bench install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test lint formatting clippy shellcheck examples bench fuzz install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -12,6 +12,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # More words for cargo, such as --locked or --offline.
 CARGO_FLAGS ?=
+# Seconds for each fuzz target, and which.
+SECS ?= 60
+TARGETS ?= local link peer pmi pmix
 # Words for the benchmark.
 ARGS ?=
 
@@ -45,6 +48,7 @@ help:
 	@echo "make lint       formatting, lints of Rust and of shell scripts"
 	@echo "make examples   check the example configurations in etc/"
 	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
+	@echo "make fuzz       fuzz what faces hostile bytes (SECS=60 for each, TARGETS='...')"
 	@echo "make install    install to PREFIX=$(PREFIX) (below DESTDIR= where packages are made)"
 	@echo "make uninstall  remove what install put there; configuration and state stay"
 	@echo "make clean      remove what was built"
@@ -142,6 +146,16 @@ shellcheck:
 	else \
 	  echo "shellcheck is not there: scripts were not checked"; \
 	fi
+
+# No nightly toolchain: RUSTC_BOOTSTRAP lets the stable one count branches for the fuzzer.
+fuzz: export RUSTC_BOOTSTRAP = 1
+fuzz: need-cargo need-cc
+	@command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
+	@cd fuzz && cargo fuzz build --sanitizer none && for target in $(TARGETS); do \
+	  mkdir -p corpus/$$target; \
+	  cargo fuzz run --sanitizer none $$target corpus/$$target seeds/$$target -- \
+	    -max_total_time=$(SECS) -timeout=10 -rss_limit_mb=2000 -max_len=8192; \
+	done
 
 # The example configurations, as they are and with every key that they only tell of.
 examples: need-cargo need-cc

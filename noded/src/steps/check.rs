@@ -3,7 +3,7 @@
 //!
 //! Pure.
 
-use cosy_model::step::{StepCommand, StepProgram, StepSpec};
+use cosy_model::step::{StepCommand, StepOrder, StepProgram, StepSpec};
 use cosy_model::{OsText, limits};
 
 /// Checks what a command asks for, whatever the job has.
@@ -118,6 +118,46 @@ pub fn ranks(programs: &[StepProgram], tasks: u32) -> Result<(), String> {
     match next < tasks {
         true => Err(format!("rank {next} has no program")),
         false => Ok(()),
+    }
+}
+
+/// Whether layout and tree are ones at all: everything that is counted later stays within
+/// limits.
+///
+/// # Errors
+/// In one line: what does not fit.
+pub fn order(order: &StepOrder) -> Result<(), String> {
+    let bad = |what: &str| Err(format!("the order for step {}: {what}", order.key));
+    let layout = &order.layout;
+    let nodes = layout.nodes.len();
+    if nodes > limits::NODES || layout.ranks.len() != nodes || layout.tasks > limits::STEP_TASKS {
+        return bad("too large, or ranks do not fit the nodes");
+    }
+    if order.peers.len() != order.tree.len() {
+        return bad("addresses do not fit the tree");
+    }
+    let mut seen = vec![false; nodes];
+    for (number, peer) in order.tree.iter().zip(&order.peers) {
+        let Some(name) = layout.nodes.get(*number as usize) else {
+            return bad("the tree has nodes that are not in the layout");
+        };
+        if std::mem::replace(&mut seen[*number as usize], true) || *name != peer.node {
+            return bad("a node twice, or an address of another one");
+        }
+    }
+    let mut tasks: u64 = 0;
+    for run in layout.ranks.iter().flatten() {
+        let last = u64::from(run.stride)
+            .saturating_mul(u64::from(run.count.saturating_sub(1)))
+            .saturating_add(u64::from(run.first));
+        if run.count == 0 || last >= u64::from(layout.tasks) {
+            return bad("a rank beyond the last");
+        }
+        tasks += u64::from(run.count);
+    }
+    match tasks == u64::from(layout.tasks) {
+        true => Ok(()),
+        false => bad("not every rank is on one node"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::shepherd::nursery::Birth;
 use crate::sys;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
-use cosy_model::{Gid, OsText, Uid, limits};
+use cosy_model::{Gid, OsText, Uid};
 use cosy_proto::keys::PublicKey;
 use cosy_proto::peer::PeerWish;
 use cosy_proto::ticket::{self, Claims, TicketError};
@@ -173,7 +173,7 @@ impl Steps {
             return Err(format!("job {} is ending here", key.attempt.job));
         };
         check::spec(&order.spec)?;
-        check_tree(order)?;
+        check::order(order)?;
         let own = order
             .tree
             .first()
@@ -226,41 +226,4 @@ fn cores_of(order: &StepOrder) -> usize {
     let own = order.tree.first().copied().unwrap_or(0);
     let tasks = order.layout.count_of(own) as usize;
     tasks.saturating_mul(order.layout.cores_per_task as usize)
-}
-
-/// Whether layout and tree are ones at all: everything that is counted later stays within
-/// limits.
-fn check_tree(order: &StepOrder) -> Result<(), String> {
-    let bad = |what: &str| Err(format!("the order for step {}: {what}", order.key));
-    let layout = &order.layout;
-    let nodes = layout.nodes.len();
-    if nodes > limits::NODES || layout.ranks.len() != nodes || layout.tasks > limits::STEP_TASKS {
-        return bad("too large, or ranks do not fit the nodes");
-    }
-    if order.peers.len() != order.tree.len() {
-        return bad("addresses do not fit the tree");
-    }
-    let mut seen = vec![false; nodes];
-    for (number, peer) in order.tree.iter().zip(&order.peers) {
-        let Some(name) = layout.nodes.get(*number as usize) else {
-            return bad("the tree has nodes that are not in the layout");
-        };
-        if std::mem::replace(&mut seen[*number as usize], true) || *name != peer.node {
-            return bad("a node twice, or an address of another one");
-        }
-    }
-    let mut tasks: u64 = 0;
-    for run in layout.ranks.iter().flatten() {
-        let last = u64::from(run.stride)
-            .saturating_mul(u64::from(run.count.saturating_sub(1)))
-            .saturating_add(u64::from(run.first));
-        if run.count == 0 || last >= u64::from(layout.tasks) {
-            return bad("a rank beyond the last");
-        }
-        tasks += u64::from(run.count);
-    }
-    match tasks == u64::from(layout.tasks) {
-        true => Ok(()),
-        false => bad("not every rank is on one node"),
-    }
 }
