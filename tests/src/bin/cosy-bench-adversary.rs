@@ -1,0 +1,733 @@
+//! `cosy-bench-adversary`: for each kind of request the worst one that the limits allow, from
+//! one user on several connections, beside another user who submits all the time.
+//!
+//! `cosy-bench-adversary [--waiting N] [--secs N] [--memory MIB] [--only NUMBER]`: a controller of
+//! its own with N waiting jobs (100,000). For each attack, of so many seconds (3), it prints
+//! the other user's submissions (number, median, 99th of 100, longest, in milliseconds), the
+//! adversary's requests (number, how many were refused, longest), and the controller's largest
+//! memory so far. With `--memory` the controller has a control group with that limit; when it
+//! ends, that is said, and it is started again. Needs root, to be two users.
+
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request, Submission};
+use cosy_model::reservation::{Ask, Pick, ReservationFilter};
+use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
+use cosy_model::{
+    ArraySpec, Dependency, DependencyKind, JobId, OsText, Span, Time, TriggerEvent, TriggerSpec,
+    Watched, limits,
+};
+use cosy_tests::bench::arguments;
+use cosy_tests::people::{self, ANN, BOB};
+use cosy_tests::{Client, Cluster, Options, command, system};
+use nix::libc;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Connections of the adversary at once.
+const CONNECTIONS: usize = 6;
+/// Tasks of the adversary's array.
+const ARRAY: u32 = 100_000;
+
+struct Settings {
+    waiting: usize,
+    secs: usize,
+    memory: usize,
+    only: usize,
+}
+
+fn main() {
+    let mut settings = Settings {
+        waiting: 100_000,
+        secs: 3,
+        memory: 0,
+        only: 0,
+    };
+    let usage = "cosy-bench-adversary [--waiting N] [--secs N] [--memory MIB] [--only NUMBER]";
+    let mut numbers = [
+        ("--waiting", &mut settings.waiting),
+        ("--secs", &mut settings.secs),
+        ("--memory", &mut settings.memory),
+        ("--only", &mut settings.only),
+    ];
+    arguments(usage, &mut numbers, None);
+    if !system::is_root() {
+        eprintln!("cosy-bench-adversary: skipped: only root can be two users");
+        return;
+    }
+    if let Err(e) = run(&settings) {
+        eprintln!("cosy-bench-adversary: {e}");
+        exit(1);
+    }
+}
+
+/// A controller without nodes, so that everything waits, and what the attacks speak of.
+struct Bench {
+    cluster: Cluster,
+    group: Option<PathBuf>,
+    socket: PathBuf,
+    work: PathBuf,
+    /// The adversary's array.
+    array: JobId,
+}
+
+/// What an adversary does once on a connection: what it asks, or something else.
+enum Act {
+    Ask(Request),
+    /// Asks and never reads.
+    Deaf(Request),
+    /// Bytes that are no request, or not a whole one.
+    Bytes(Vec<u8>),
+}
+
+struct Attack {
+    name: &'static str,
+    act: Act,
+}
+
+/// This thread is that user for the sockets that it opens from now on.
+fn become_user(uid: u32) {
+    let same = libc::c_long::from(u32::MAX as i32);
+    // SAFETY: plain system calls; without the C library's wrapper they concern this thread.
+    unsafe {
+        libc::syscall(
+            libc::SYS_setresgid,
+            same,
+            libc::c_long::from(people::GROUP),
+            same,
+        );
+        libc::syscall(libc::SYS_setresuid, same, libc::c_long::from(uid), same);
+    }
+}
+
+fn run(settings: &Settings) -> Result<(), String> {
+    let mut bench = Bench::start(settings);
+    println!(
+        "| attack | submissions of another user | p50 ms | p99 ms | max ms | attacks | refused | longest ms | largest memory MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (at, attack) in (1..).zip(attacks(&bench)) {
+        if settings.only != 0 && settings.only != at {
+            continue;
+        }
+        bench.measure(&attack, Duration::from_secs(settings.secs as u64))?;
+        if !bench.cluster.cosyd.is_running() {
+            println!(
+                "| the controller has ended at: {} | | | | | | | | |",
+                attack.name
+            );
+            bench.cluster.cosyd.await_end();
+            bench.cluster.start_cosyd();
+            bench.limit(settings.memory);
+        }
+    }
+    Ok(())
+}
+
+impl Bench {
+    fn start(settings: &Settings) -> Self {
+        let policy = "max_jobs_per_user = 2000000\n";
+        let options = Options {
+            policy: format!("{}{policy}", Options::default().policy),
+            ..Options::default()
+        };
+        let cluster = people::start(1, options);
+        let mut bench = Self {
+            socket: cluster.socket(),
+            work: cluster.work(),
+            cluster,
+            group: None,
+            array: JobId(0),
+        };
+        // Nobody's node: everything waits.
+        bench.cluster.nodes[0].kill();
+        bench.fill(settings.waiting);
+        bench.limit(settings.memory);
+        bench
+    }
+
+    /// Half of the waiting jobs are single ones of the other user's, half tasks.
+    fn fill(&mut self, waiting: usize) {
+        let socket = self.socket.clone();
+        let single = command(&self.work, &["true"]);
+        let tasks = (waiting / 2).clamp(1, ARRAY as usize) as u32;
+        let mut array = single.clone();
+        array.array = Some(ArraySpec {
+            ranges: vec![(1, tasks, 1)],
+            at_once: None,
+        });
+        let singles = waiting - tasks as usize;
+        let filled = std::thread::spawn(move || {
+            become_user(BOB);
+            let mut client = Client::connect(&socket).expect("the controller is there");
+            let array = client.submit(&array).expect("an answer").expect("an array");
+            let each = || {
+                let (socket, single) = (socket.clone(), single.clone());
+                std::thread::spawn(move || {
+                    become_user(ANN);
+                    let mut client = Client::connect(&socket).expect("the controller is there");
+                    for _ in 0..singles / 8 {
+                        let _ = client.submit(&single);
+                    }
+                })
+            };
+            let all: Vec<_> = (0..8).map(|_| each()).collect();
+            all.into_iter().for_each(|t| t.join().expect("it fills"));
+            array
+        });
+        self.array = filled.join().expect("it fills");
+    }
+
+    /// Gives the controller a control group with a limit.
+    fn limit(&mut self, mib: usize) {
+        if mib == 0 {
+            return;
+        }
+        let group = Path::new("/sys/fs/cgroup").join(format!("cosy-bench-{}", std::process::id()));
+        let done = fs::create_dir_all(&group)
+            .and_then(|()| fs::write(group.join("memory.max"), (mib << 20).to_string()))
+            .and_then(|()| {
+                let _ = fs::write(group.join("memory.swap.max"), "0");
+                fs::write(
+                    group.join("cgroup.procs"),
+                    self.cluster.cosyd.pid().to_string(),
+                )
+            });
+        match done {
+            Ok(()) => self.group = Some(group),
+            Err(e) => eprintln!("no limit on memory here: {e}"),
+        }
+    }
+
+    fn measure(&mut self, attack: &Attack, length: Duration) -> Result<(), String> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let honest = self.honest(stop.clone());
+        let attacked = Arc::new(Mutex::new(Attacked::default()));
+        let attackers: Vec<_> = (0..CONNECTIONS)
+            .map(|_| self.attacker(attack, stop.clone(), attacked.clone()))
+            .collect();
+        std::thread::sleep(length);
+        stop.store(true, Ordering::Relaxed);
+        let times = honest.join().map_err(|_| "the other user failed")?;
+        for attacker in attackers {
+            let _ = attacker.join();
+        }
+        let (n, p50, p99, max) = figures(times);
+        let attacked = attacked.lock().map_err(|_| "an attacker failed")?;
+        println!(
+            "| {} | {n} | {p50:.1} | {p99:.1} | {max:.1} | {} | {} | {:.0} | {} |",
+            attack.name,
+            attacked.count,
+            attacked.refused,
+            attacked.longest.as_secs_f64() * 1e3,
+            peak_mib(
+                self.cluster
+                    .cosyd
+                    .is_running()
+                    .then(|| self.cluster.cosyd.pid())
+            ),
+        );
+        Ok(())
+    }
+
+    /// Submits jobs one after another; how long each took.
+    fn honest(&self, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<Vec<Duration>> {
+        let socket = self.socket.clone();
+        let mut job = command(&self.work, &["true"]);
+        job.spec.hold = true;
+        std::thread::spawn(move || {
+            become_user(ANN);
+            let mut times = Vec::new();
+            let Ok(mut client) = Client::connect(&socket) else {
+                return times;
+            };
+            while !stop.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                let answer = client.submit(&job);
+                times.push(start.elapsed());
+                match answer {
+                    Ok(_) => {}
+                    Err(_) => match Client::connect(&socket) {
+                        Ok(again) => client = again,
+                        Err(_) => return times,
+                    },
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            times
+        })
+    }
+
+    fn attacker(
+        &self,
+        attack: &Attack,
+        stop: Arc<AtomicBool>,
+        attacked: Arc<Mutex<Attacked>>,
+    ) -> std::thread::JoinHandle<()> {
+        let socket = self.socket.clone();
+        let act = match &attack.act {
+            Act::Ask(request) => Act::Ask(request.clone()),
+            Act::Deaf(request) => Act::Deaf(request.clone()),
+            Act::Bytes(bytes) => Act::Bytes(bytes.clone()),
+        };
+        std::thread::spawn(move || {
+            become_user(BOB);
+            // Connections that are kept open without being read.
+            let mut kept = Vec::new();
+            let mut client = None;
+            while !stop.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                let refused = match &act {
+                    Act::Ask(request) => asked(&socket, &mut client, request),
+                    Act::Deaf(request) => deaf(&socket, &mut kept, request),
+                    Act::Bytes(bytes) => said(&socket, &mut kept, bytes),
+                };
+                if let Ok(mut attacked) = attacked.lock() {
+                    attacked.count += 1;
+                    attacked.refused += usize::from(refused);
+                    attacked.longest = attacked.longest.max(start.elapsed());
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.cluster.cosyd.kill();
+        if let Some(group) = &self.group {
+            let _ = fs::remove_dir(group);
+        }
+    }
+}
+
+/// What became of the attacks.
+#[derive(Default)]
+struct Attacked {
+    count: usize,
+    refused: usize,
+    longest: Duration,
+}
+
+fn asked(socket: &Path, client: &mut Option<Client>, request: &Request) -> bool {
+    if client.is_none() {
+        *client = Client::connect(socket).ok();
+    }
+    let answer = client.as_mut().map(|client| client.ask(request.clone()));
+    match answer {
+        Some(Ok(Reply::Refused(_))) => true,
+        Some(Ok(_)) => false,
+        Some(Err(_)) | None => {
+            *client = None;
+            std::thread::sleep(Duration::from_millis(5));
+            true
+        }
+    }
+}
+
+/// Many connections that ask for much and read nothing.
+fn deaf(socket: &Path, kept: &mut Vec<UnixStream>, request: &Request) -> bool {
+    let ask = cosy_proto::client::Ask::new(request.clone(), None);
+    let bytes = cosy_proto::frame::encode(&ask, limits::FRAME_BYTES).unwrap_or_default();
+    std::thread::sleep(Duration::from_millis(20));
+    said(socket, kept, &bytes)
+}
+
+fn said(socket: &Path, kept: &mut Vec<UnixStream>, bytes: &[u8]) -> bool {
+    if kept.len() >= 100 {
+        kept.clear();
+    }
+    let Ok(mut stream) = UnixStream::connect(socket) else {
+        return true;
+    };
+    let _ = stream.set_write_timeout(Some(Duration::from_secs(2)));
+    let done = stream.write_all(bytes).is_ok();
+    let _ = stream.set_nonblocking(true);
+    let refused = matches!(stream.read(&mut [0; 1]), Ok(0));
+    kept.push(stream);
+    !done || refused
+}
+
+/// Number, median, 99th of 100, longest, in milliseconds.
+fn figures(mut times: Vec<Duration>) -> (usize, f64, f64, f64) {
+    times.sort_unstable();
+    let n = times.len();
+    let at = |part: usize| {
+        let time = times.get((n * part / 100).min(n.saturating_sub(1)));
+        time.map_or(f64::NAN, |t| t.as_secs_f64() * 1e3)
+    };
+    (n, at(50), at(99), at(100))
+}
+
+/// Largest resident memory so far, in MiB.
+fn peak_mib(pid: Option<u32>) -> String {
+    let status = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok());
+    let line = status.as_deref().unwrap_or_default().lines();
+    let kib = line
+        .filter_map(|l| l.strip_prefix("VmHWM:"))
+        .find_map(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or_else(|| "-".to_owned(), |kib| (kib >> 10).to_string())
+}
+
+// --- the attacks
+
+fn attacks(bench: &Bench) -> Vec<Attack> {
+    let mut all = vec![Attack {
+        name: "nothing but ping",
+        act: Act::Ask(Request::Ping),
+    }];
+    all.extend(lists(bench));
+    all.extend(changes(bench));
+    all.extend(submissions(bench));
+    all.extend(plans(bench));
+    all.extend(bytes());
+    all
+}
+
+fn ask(name: &'static str, request: Request) -> Attack {
+    let act = Act::Ask(request);
+    Attack { name, act }
+}
+
+/// One job, named so many times.
+fn named(job: JobId, times: usize) -> JobFilter {
+    JobFilter {
+        ids: vec![JobRef { job, task: None }; times],
+        ..JobFilter::default()
+    }
+}
+
+fn lists(bench: &Bench) -> Vec<Attack> {
+    let all = JobField::ALL.to_vec();
+    let jobs = |filter: JobFilter, fields: Vec<JobField>| Request::Jobs {
+        filter,
+        fields,
+        fold_arrays: false,
+    };
+    let users = JobFilter {
+        users: (0..500_000).map(|n| n.to_string()).collect(),
+        ..JobFilter::default()
+    };
+    let fat = vec![JobField::Command; 100_000];
+    let refs = |n: u64| -> Vec<JobRef> {
+        let job = |n| JobRef {
+            job: JobId(n),
+            task: None,
+        };
+        (1..=n).map(job).collect()
+    };
+    let history = |filter: JobFilter, fields| Request::History { filter, fields };
+    vec![
+        ask(
+            "all jobs, all fields",
+            jobs(JobFilter::default(), all.clone()),
+        ),
+        Attack {
+            name: "all jobs, all fields, never read",
+            act: Act::Deaf(jobs(JobFilter::default(), all.clone())),
+        },
+        ask(
+            "jobs of 500,000 users",
+            jobs(users.clone(), vec![JobField::Id]),
+        ),
+        ask(
+            "jobs, one field 100,000 times",
+            jobs(JobFilter::default(), fat.clone()),
+        ),
+        ask(
+            "jobs, one array named 100,000 times",
+            jobs(named(bench.array, 100_000), all.clone()),
+        ),
+        ask(
+            "explain an array",
+            Request::Explain {
+                job: JobRef {
+                    job: bench.array,
+                    task: None,
+                },
+            },
+        ),
+        ask(
+            "history of everything",
+            history(JobFilter::default(), all.clone()),
+        ),
+        ask("history of 500,000 users", history(users, all.clone())),
+        ask(
+            "history of 100,000 ids",
+            history(
+                JobFilter {
+                    ids: refs(100_000),
+                    ..JobFilter::default()
+                },
+                all,
+            ),
+        ),
+        ask("steps of 1,000 jobs", Request::Steps { jobs: refs(1000) }),
+        ask(
+            "wait for 100,000 jobs",
+            Request::Wait {
+                jobs: refs(100_000),
+            },
+        ),
+        ask("nodes", Request::Nodes),
+        ask("queues", Request::Queues),
+        ask("triggers", Request::Triggers),
+        ask(
+            "reservations",
+            Request::Reservations {
+                filter: ReservationFilter {
+                    ended: true,
+                    ..ReservationFilter::default()
+                },
+            },
+        ),
+        ask(
+            "workflows",
+            Request::Flows {
+                filter: FlowFilter {
+                    ended: true,
+                    tasks: true,
+                    ..FlowFilter::default()
+                },
+            },
+        ),
+        ask(
+            "ledger",
+            Request::Ledger {
+                account: None,
+                reservation: None,
+                after: 0,
+                most: u32::MAX,
+            },
+        ),
+    ]
+}
+
+fn changes(bench: &Bench) -> Vec<Attack> {
+    let whole = || named(bench.array, 1);
+    let many = || named(bench.array, 500);
+    let change = |change: JobChange| Request::Change {
+        filter: whole(),
+        change: Box::new(change),
+    };
+    vec![
+        ask(
+            "hold an array named 500 times",
+            Request::Hold {
+                filter: many(),
+                as_user: true,
+            },
+        ),
+        ask("release an array", Request::Release { filter: whole() }),
+        ask(
+            "signal an array named 500 times",
+            Request::Cancel {
+                filter: many(),
+                signal: Some(10),
+                script_only: false,
+                steps_only: false,
+            },
+        ),
+        ask(
+            "change an array's name",
+            change(JobChange {
+                name: Some("x".repeat(limits::NAME_BYTES)),
+                ..JobChange::default()
+            }),
+        ),
+        ask(
+            "change an array's time limit",
+            change(JobChange {
+                time_limit: Some(Span::from_secs(100)),
+                ..JobChange::default()
+            }),
+        ),
+        ask(
+            "change an array's comment",
+            change(JobChange {
+                comment: Some("x".repeat(limits::COMMENT_BYTES)),
+                ..JobChange::default()
+            }),
+        ),
+        ask(
+            "change an array's nodes",
+            change(JobChange {
+                avoid: Some(vec!["n1".into(); 1000]),
+                ..JobChange::default()
+            }),
+        ),
+        ask(
+            "requeue an array",
+            Request::Requeue {
+                filter: whole(),
+                hold: true,
+                special: false,
+            },
+        ),
+        ask("suspend an array", Request::Suspend { filter: whole() }),
+        ask(
+            "notify an array",
+            Request::Notify {
+                filter: many(),
+                text: "x".repeat(4000),
+            },
+        ),
+        ask("top of an array", Request::Top { filter: whole() }),
+    ]
+}
+
+fn submissions(bench: &Bench) -> Vec<Attack> {
+    let plain = || command(&bench.work, &["true"]);
+    let submit = |job: Submission| Request::Submit(Box::new(job));
+    let mut array = plain();
+    array.array = Some(ArraySpec {
+        ranges: vec![(1, ARRAY, 1)],
+        at_once: Some(1),
+    });
+    array.spec.hold = true;
+    let mut fat = plain();
+    fat.script = OsText(vec![b'#'; limits::SCRIPT_BYTES]);
+    fat.spec.environment = OsText(vec![b'a'; limits::ENVIRONMENT_BYTES]);
+    let mut after = plain();
+    after.spec.dependencies = vec![
+        Dependency {
+            kind: DependencyKind::AfterOk,
+            job: bench.array,
+            task: None,
+            delay: Span::ZERO,
+        };
+        limits::DEPENDENCIES
+    ];
+    let mut corr = array.clone();
+    corr.spec.dependencies = vec![Dependency {
+        kind: DependencyKind::AfterCorr,
+        job: bench.array,
+        task: None,
+        delay: Span::ZERO,
+    }];
+    let mut picky = plain();
+    picky.spec.request.any_features = vec![vec!["a".into(); 100]; 1000];
+    let trigger = TriggerSpec {
+        on: Watched::Job(bench.array),
+        events: [TriggerEvent::Ended].into(),
+        offset: Span::ZERO,
+        program: OsText::from("/bin/true"),
+        permanent: false,
+        environment: OsText(vec![b'a'; limits::TRIGGER_ENVIRONMENT]),
+    };
+    vec![
+        ask("submit an array of 100,000", submit(array)),
+        ask("submit 4 MiB of script, 2 MiB of variables", submit(fat)),
+        ask("submit with 1,000 dependencies on an array", submit(after)),
+        ask("submit an array after an array, task by task", submit(corr)),
+        ask("submit with 100,000 features", submit(picky)),
+        ask("set a trigger", Request::SetTrigger(Box::new(trigger))),
+        ask(
+            "cancel an array",
+            Request::Cancel {
+                filter: named(bench.array, 1),
+                signal: None,
+                script_only: false,
+                steps_only: false,
+            },
+        ),
+    ]
+}
+
+fn plans(bench: &Bench) -> Vec<Attack> {
+    let slot = Ask {
+        name: "slot".into(),
+        queue: None,
+        request: command(&bench.work, &["true"]).spec.request,
+        length: Span::from_secs(3600),
+        earliest: None,
+        latest_end: None,
+        pick: Pick::Cheapest,
+        repeat: None,
+        account: None,
+        max_price: None,
+        sharing: Default::default(),
+        comment: String::new(),
+        flags: Vec::new(),
+    };
+    vec![
+        ask(
+            "quote a reservation",
+            Request::Quote {
+                ask: Box::new(slot.clone()),
+                most: Some(u32::MAX),
+            },
+        ),
+        ask(
+            "hold a reservation",
+            Request::Reserve {
+                ask: Box::new(slot),
+                hold: true,
+                job: None,
+            },
+        ),
+        ask(
+            "chart of the plan",
+            Request::PlanChart {
+                until: Some(Time::FAR),
+                most: u32::MAX,
+            },
+        ),
+        ask(
+            "plan a workflow of 10,000 tasks",
+            Request::PlanFlow {
+                spec: Box::new(flow(bench)),
+            },
+        ),
+    ]
+}
+
+fn flow(bench: &Bench) -> FlowSpec {
+    let tasks = limits::FLOW_TASKS as u32;
+    let task = |n: u32| FlowTask {
+        name: format!("t{n}"),
+        spec: command(&bench.work, &["true"]).spec,
+        script: OsText::default(),
+        estimate: Span::from_secs(60),
+        estimates: Vec::new(),
+        retries: 0,
+    };
+    let edge = |n: u32| FlowEdge {
+        from: n / 20,
+        to: n / 20 + 1 + n % 20,
+        data_bytes: 1,
+    };
+    let text = r#"{"name": "flow", "tasks": [], "edges": []}"#;
+    let mut flow: FlowSpec = serde_json::from_str(text).expect("a workflow");
+    flow.tasks = (0..tasks).map(task).collect();
+    let edges = (0..limits::FLOW_EDGES as u32).map(edge);
+    flow.edges = edges.filter(|edge| edge.to < tasks).collect();
+    flow
+}
+
+fn bytes() -> Vec<Attack> {
+    let begun = |length: usize, sent: usize| {
+        let header = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+        [&header[..], &vec![0x91; sent]].concat()
+    };
+    let act = |name, bytes| Attack {
+        name,
+        act: Act::Bytes(bytes),
+    };
+    vec![
+        act("connections that say nothing", Vec::new()),
+        act(
+            "requests of 16 MiB that never end",
+            begun(limits::FRAME_BYTES, limits::FRAME_BYTES / 2),
+        ),
+        act(
+            "16 MiB that are no request",
+            begun(limits::FRAME_BYTES, limits::FRAME_BYTES),
+        ),
+        act("requests longer than allowed", begun(usize::MAX, 100)),
+    ]
+}
