@@ -175,6 +175,8 @@ bench: build
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-reserve
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-steps
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary -- --memory 512
 
 # --- install
 

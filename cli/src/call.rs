@@ -336,6 +336,7 @@ mod tests {
             cluster: "c".into(),
             version: "0".into(),
             now: cosy_model::Time(0),
+            set_aside: Vec::new(),
         })
     }
 

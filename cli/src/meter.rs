@@ -17,14 +17,22 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         cluster,
         version,
         now,
+        set_aside,
     } = context.ask(Request::Ping)?
     else {
         return Err(CallError::Unexpected.into());
     };
     let mut told = json!({
         "cluster": cluster, "version": version, "now": crate::jobs::json_time(Some(now)),
+        "set_aside": set_aside,
     });
     let mut text = format!("cosyd {version} of cluster {cluster} is there\n");
+    for line in &set_aside {
+        text.push_str(&format!("set aside: {line}\n"));
+    }
+    if !set_aside.is_empty() {
+        text.push_str("'cosyd --set-aside' on the controller's host tells more\n");
+    }
     if verbose {
         let Reply::Meter { kinds, budgets } = context.ask(Request::Meter)? else {
             return Err(CallError::Unexpected.into());

@@ -5,12 +5,14 @@ use crate::clock;
 use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
+use crate::in_hand::Hand;
 use crate::links::{self, Switchboard};
 use crate::meter::Meter;
 use crate::outside::{self, Outside, Workers};
 use crate::store::Store;
+use crate::take_up::{self, TakenUp};
 use anyhow::{Context, bail};
-use cosy_control::{ClusterConfig, Controller, Event};
+use cosy_control::{ClusterConfig, Event};
 use cosy_model::Time;
 use cosy_proto::keys::KeyPair;
 use cosy_proto::tls;
@@ -44,12 +46,54 @@ pub struct Options {
     pub config: PathBuf,
     /// Only check it.
     pub check: bool,
+    /// Only look after what is set aside.
+    pub aside: Option<AsideCommand>,
     /// Log filter, instead of the configuration's.
     pub log: Option<String>,
     /// Told when commands are answered.
     pub ready_fd: Option<i32>,
     /// A pipe whose end stops the daemon.
     pub lifeline_fd: Option<i32>,
+}
+
+/// What is done with rows that were set aside, instead of running. The daemon may run: it
+/// takes notice at its next start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AsideCommand {
+    /// Print them.
+    List,
+    /// Put this one back.
+    PutBack(u64),
+    /// Give this one up.
+    GiveUp(u64),
+}
+
+/// Looks after rows that were set aside.
+///
+/// # Errors
+/// There is no store yet, it cannot be read or written, or nothing has that number.
+pub fn set_aside(config: &Config, command: AsideCommand) -> anyhow::Result<()> {
+    let database = config.daemon.state_dir.join("cosy.db");
+    if !database.exists() {
+        bail!("there is no {}", database.display());
+    }
+    let mut store = Store::open(&database)?;
+    let done = match command {
+        AsideCommand::List => {
+            for aside in store.all_aside()? {
+                let (id, at) = (aside.id, aside.at.0 / 1000);
+                println!("{id}\t{}\tsince @{at}\t{}", aside.unit, aside.why);
+            }
+            return Ok(());
+        }
+        AsideCommand::PutBack(id) => (id, store.put_back(id)?, "is taken up at the next start"),
+        AsideCommand::GiveUp(id) => (id, store.give_up(id)?, "is given up"),
+    };
+    match done {
+        (_, Some(unit), what) => println!("{unit} {what}"),
+        (id, None, _) => bail!("nothing that is set aside has number {id}"),
+    }
+    Ok(())
 }
 
 /// Runs the daemon until it is told to stop.
@@ -101,9 +145,10 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let lock = lock(&daemon.state_dir)?;
     let key = Arc::new(read_key(&daemon.key)?);
     let database = daemon.state_dir.join("cosy.db");
-    let store = open_store(&database)?;
-    let loaded = store.load().context("the store cannot be read")?;
-    let controller = Controller::restore(cluster.clone(), loaded, clock::now());
+    let mut store = open_store(&database)?;
+    let (hand, death) = Hand::open(&daemon.state_dir)
+        .with_context(|| format!("no notes can be kept in {}", daemon.state_dir.display()))?;
+    let TakenUp { controller, first } = take_up::at_start(&mut store, &cluster, &hand, death)?;
     tracing::info!(
         "cluster {}: {} nodes, {} queues, {} jobs taken up",
         cluster.name,
@@ -133,6 +178,8 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         store,
         database: database.clone(),
         controller,
+        first,
+        hand,
         config: cluster.clone(),
         hub: hub.clone(),
         outside,

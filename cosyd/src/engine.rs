@@ -12,13 +12,22 @@
 //! refused, memory is rebuilt from the store, and until the store can be written again
 //! only questions that need no store are answered. Nodes are hung up on and register
 //! again.
+//!
+//! A fault (a panic) in a turn ends that turn: nothing that it decided leaves, those who wait
+//! for it are refused, and memory is rebuilt from the store in the same way. What made it fail
+//! is dropped; what is in the store and makes the controller fail again is set aside
+//! ([`crate::take_up`]). Nodes are taken on again only after a pause that grows with each
+//! fault.
 
 use crate::clock;
+use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
+use crate::in_hand::{Hand, InHand};
 use crate::meter::Meter;
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
-use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Record};
+use crate::take_up::{self, TakenUp, caught};
+use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder};
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time, Uid};
@@ -26,7 +35,7 @@ use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -127,6 +136,10 @@ pub struct Parts {
     pub database: PathBuf,
     /// The controller as loaded.
     pub controller: Controller,
+    /// What it decided at once.
+    pub first: Batch,
+    /// Where it is noted what is worked on.
+    pub hand: Hand,
     /// The present configuration, to rebuild with.
     pub config: Arc<Mutex<ClusterConfig>>,
     /// Connections.
@@ -171,7 +184,13 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         writer: to_writer,
         wakeup: parts.wakeup,
         meter: parts.meter,
+        hand: parts.hand,
+        unanswered: Unanswered::default(),
+        faults: Faults::default(),
+        kind: "",
+        stopping: false,
     };
+    let first = parts.first;
     let writer = std::thread::Builder::new()
         .name("writer".into())
         .stack_size(1 << 20)
@@ -179,7 +198,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
     let core = std::thread::Builder::new()
         .name("core".into())
         .stack_size(4 << 20)
-        .spawn(move || core.run())?;
+        .spawn(move || core.run(first))?;
     Ok(Engine { core, writer })
 }
 
@@ -194,6 +213,13 @@ struct Core {
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Time>,
     meter: Arc<Meter>,
+    hand: Hand,
+    unanswered: Unanswered,
+    faults: Faults,
+    /// Kind of what is decided, for the log.
+    kind: &'static str,
+    /// This turn is the last one.
+    stopping: bool,
 }
 
 /// What the core does next.
@@ -218,57 +244,121 @@ impl Core {
         }
     }
 
-    /// Has the controller take an event, and says how long it took.
-    fn take(&mut self, now: Time, event: Event) {
-        let (kind, uid) = kind_of(&event);
-        let begun = Instant::now();
-        self.controller.handle(now, event);
-        self.meter.turn(kind, uid, begun.elapsed());
-    }
-
-    fn run(mut self) {
+    fn run(mut self, first: Batch) {
+        self.send(first);
         loop {
-            let mut next = match self.next() {
+            let first = match self.next() {
                 Next::Input(input) => Some(input),
                 Next::Piece => None,
                 Next::Over => return,
             };
-            let mut stop = false;
-            let mut taken = 0;
             if let Some(why) = self.failure.of(self.generation) {
                 self.rebuild(&why);
             }
-            let now = clock::now();
-            while let Some(input) = next {
-                match input {
-                    Input::Event(event) => self.take(now, *event),
-                    Input::Wake => {}
-                    Input::Stop => stop = true,
-                }
-                taken += 1;
-                next = if taken < TURN && !stop {
-                    self.inbox.try_recv().ok()
-                } else {
-                    None
-                };
+            if let Err(why) = self.turn(first) {
+                self.recover(&why);
             }
-            self.hand_out();
-            if stop {
+            self.hand.put_down();
+            if self.stopping {
                 return;
             }
         }
     }
 
-    fn hand_out(&mut self) {
+    /// Events, as many as wait, and what follows from them.
+    ///
+    /// # Errors
+    /// The controller panicked: why. It is of no use any more.
+    fn turn(&mut self, first: Option<Input>) -> Result<(), String> {
+        let mut next = first;
+        let mut taken = 0;
         let now = clock::now();
+        while let Some(input) = next {
+            match input {
+                Input::Event(event) => self.handle(now, *event)?,
+                Input::Wake => {}
+                Input::Stop => self.stopping = true,
+            }
+            taken += 1;
+            next = if taken < TURN && !self.stopping {
+                self.inbox.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        self.faults.decided();
+        self.hand_out()
+    }
+
+    fn handle(&mut self, now: Time, event: Event) -> Result<(), String> {
+        if let Err(refusal) = self.faults.admit(&event, Instant::now()) {
+            match event {
+                Event::Asked { client, .. } => self.hub.answer(client, Reply::Refused(refusal)),
+                Event::LinkOpened { link, .. } => self.hub.close_link(link),
+                _ => {}
+            }
+            return Ok(());
+        }
+        self.unanswered.note(&event);
+        self.hand.take(InHand::event(&event));
+        let (kind, uid) = kind_of(&event);
+        self.kind = kind;
         let begun = Instant::now();
-        let batch = self.controller.settle(now);
-        self.meter.turn("end of turn", None, begun.elapsed());
-        let _ = self.wakeup.send(self.controller.next_wakeup(now));
+        caught(|| {
+            faults::at_event(&event);
+            self.controller.handle(now, event);
+        })?;
+        self.meter.turn(kind, uid, begun.elapsed());
+        Ok(())
+    }
+
+    fn hand_out(&mut self) -> Result<(), String> {
+        let now = clock::now();
+        self.hand.take(InHand::Settling);
+        self.kind = "end of turn";
+        let begun = Instant::now();
+        let (batch, wakeup) = caught(|| {
+            let batch = self.controller.settle(now);
+            (batch, self.controller.next_wakeup(now))
+        })?;
+        self.meter.turn(self.kind, None, begun.elapsed());
+        self.hand.put_down();
+        let _ = self.wakeup.send(wakeup);
+        self.send(batch);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: Batch) {
+        self.unanswered.answered(&batch);
         if !batch.is_empty() {
             let generation = self.generation;
             let _ = self.writer.send(ToWriter::Batch { generation, batch });
         }
+    }
+
+    /// After a fault: what was decided before is carried out, those who wait for more are
+    /// refused, and memory becomes what the store has.
+    fn recover(&mut self, why: &str) {
+        let with = self.hand.has();
+        let what = with.map_or_else(String::new, |with| format!(" ({with})"));
+        let kind = self.kind;
+        tracing::error!(
+            "a fault in the controller at '{kind}'{what}: {why}; that turn is dropped and memory is rebuilt from the store"
+        );
+        let blamed = self.faults.happened(with, Instant::now());
+        self.hand.put_down();
+        self.generation += 1;
+        restart_writer(&self.writer, self.generation, || {});
+        if let Some(why) = self.failure.of(self.generation - 1) {
+            // What was decided before is not durable either.
+            return self.rebuild(&why);
+        }
+        for client in self.unanswered.take() {
+            self.hub.answer(client, Reply::Refused(faulty()));
+        }
+        self.hub.close_all_links();
+        self.take_up(blamed);
+        tracing::warn!("memory was rebuilt from the store after the fault");
     }
 
     /// Memory becomes what the store has. Everyone who waits is refused; nodes come again.
@@ -277,52 +367,77 @@ impl Core {
         let refused = Reply::Refused(unavailable(why));
         self.hub.answer_all(&refused);
         self.hub.close_all_links();
+        let (hub, inbox) = (self.hub.clone(), &mut self.inbox);
+        // Still unwritable. Refuse what came meanwhile, and hang up on nodes.
+        let meanwhile = || refuse_waiting(&hub, inbox, &refused);
         self.generation += 1;
-        let (done, wait) = sync_channel(1);
-        let restart = ToWriter::Restart {
-            generation: self.generation,
-            done,
-        };
-        if self.writer.send(restart).is_err() {
-            return;
-        }
-        while wait.recv_timeout(PROBE).is_err() {
-            // Still unwritable. Refuse what came meanwhile, and hang up on nodes.
-            self.refuse_waiting(&refused);
-        }
+        restart_writer(&self.writer, self.generation, meanwhile);
+        self.unanswered.take();
+        self.take_up(None);
+        tracing::warn!("the store can be written again; memory was rebuilt from it");
+        refuse_waiting(&self.hub, &mut self.inbox, &refused);
+    }
+
+    fn take_up(&mut self, blamed: Option<Object>) {
         let config = self.config.lock().map(|c| c.clone()).unwrap_or_default();
-        match Store::open_reader(&self.database).and_then(|s| s.load()) {
-            Ok(loaded) => {
-                self.controller = Controller::restore(config, loaded, clock::now());
-                tracing::warn!("the store can be written again; memory was rebuilt from it");
+        let taken = Store::open(&self.database).map_err(anyhow::Error::from);
+        let taken = taken.and_then(|mut store| {
+            if let Some(object) = blamed {
+                let why = "the controller failed at it several times in a row";
+                take_up::set_object_aside(&mut store, object, why)?;
+            }
+            take_up::again(&mut store, &config, &self.hand)
+        });
+        match taken {
+            Ok(TakenUp { controller, first }) => {
+                self.controller = controller;
+                self.send(first);
             }
             Err(e) => {
-                tracing::error!("the store cannot be read: {e}; stopping");
+                tracing::error!("nothing can be taken up from the store: {e:#}; stopping");
                 std::process::exit(1);
             }
         }
-        self.refuse_waiting(&refused);
     }
+}
 
-    fn refuse_waiting(&mut self, refused: &Reply) {
-        let mut dropped = 0;
-        while let Ok(input) = self.inbox.try_recv() {
-            dropped += 1;
-            match input {
-                Input::Event(event) => match *event {
-                    Event::Asked { client, .. } => self.hub.answer(client, refused.clone()),
-                    Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => {
-                        self.hub.close_link(link);
-                    }
-                    _ => {}
-                },
-                Input::Stop => std::process::exit(0),
-                Input::Wake => {}
-            }
+/// Waits until the writer has done all that it was given and the store can be written.
+fn restart_writer(writer: &SyncSender<ToWriter>, generation: u64, mut meanwhile: impl FnMut()) {
+    let (done, wait) = sync_channel(1);
+    let gone = || {
+        tracing::error!("the writer has ended; stopping");
+        std::process::exit(1);
+    };
+    if writer.send(ToWriter::Restart { generation, done }).is_err() {
+        gone();
+    }
+    loop {
+        match wait.recv_timeout(PROBE) {
+            Ok(()) => return,
+            Err(RecvTimeoutError::Timeout) => meanwhile(),
+            Err(RecvTimeoutError::Disconnected) => gone(),
         }
-        if dropped > 0 {
-            tracing::debug!("{dropped} inputs refused while nothing can be made durable");
+    }
+}
+
+fn refuse_waiting(hub: &Hub, inbox: &mut mpsc::Receiver<Input>, refused: &Reply) {
+    let mut dropped = 0;
+    while let Ok(input) = inbox.try_recv() {
+        dropped += 1;
+        match input {
+            Input::Event(event) => match *event {
+                Event::Asked { client, .. } => hub.answer(client, refused.clone()),
+                Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => {
+                    hub.close_link(link);
+                }
+                _ => {}
+            },
+            Input::Stop => std::process::exit(0),
+            Input::Wake => {}
         }
+    }
+    if dropped > 0 {
+        tracing::debug!("{dropped} inputs refused while nothing can be made durable");
     }
 }
 
@@ -378,7 +493,13 @@ impl Writer {
                 ToWriter::Batch { generation, batch } => {
                     let (batches, rest) = gather(generation, batch, inbox);
                     next = rest;
-                    self.write(generation, batches);
+                    if let Err(why) = caught(|| self.write(generation, batches)) {
+                        // As if it could not be written: memory is rebuilt.
+                        let why = format!("a fault in the writer: {why}");
+                        tracing::error!("{why}");
+                        self.failed = Some(generation);
+                        self.failure.tell(generation, why);
+                    }
                 }
             }
         }

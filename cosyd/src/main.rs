@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use cosyd::config;
-use cosyd::daemon::{self, Options};
+use cosyd::daemon::{self, AsideCommand, Options};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +16,9 @@ usage: cosyd --config FILE [options]
 
   --config FILE      configuration (default /etc/cosy/cosy.toml)
   --check            check the configuration, say every fault, and exit
+  --set-aside        list what of the store is set aside and why, and exit
+  --put-back N       put that back, to be taken up at the next start, and exit
+  --give-up N        give that up for good, and exit
   --log LEVEL        error, warn, info, debug or trace (default: the configuration's)
   --ready-fd N       write a line to this file descriptor when commands are answered
   --lifeline-fd N    stop when this pipe's other end is closed
@@ -53,7 +56,15 @@ fn run(options: &Options) -> anyhow::Result<()> {
         println!("{}: no faults", options.config.display());
         return Ok(());
     }
-    daemon::run(options, config)
+    match options.aside {
+        Some(command) => daemon::set_aside(&config, command),
+        None => daemon::run(options, config),
+    }
+}
+
+fn number(text: &str) -> anyhow::Result<u64> {
+    text.parse()
+        .with_context(|| format!("'{text}' is no number of what is set aside"))
 }
 
 /// `None` when help or version was asked for and printed.
@@ -61,6 +72,7 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
     let mut options = Options {
         config: PathBuf::from("/etc/cosy/cosy.toml"),
         check: false,
+        aside: None,
         log: None,
         ready_fd: None,
         lifeline_fd: None,
@@ -82,6 +94,9 @@ fn options(mut args: impl Iterator<Item = String>) -> anyhow::Result<Option<Opti
             "--ready-fd" => options.ready_fd = Some(fd(&value()?)?),
             "--lifeline-fd" => options.lifeline_fd = Some(fd(&value()?)?),
             "--check" => options.check = true,
+            "--set-aside" => options.aside = Some(AsideCommand::List),
+            "--put-back" => options.aside = Some(AsideCommand::PutBack(number(&value()?)?)),
+            "--give-up" => options.aside = Some(AsideCommand::GiveUp(number(&value()?)?)),
             "-h" | "--help" => {
                 print!("{HELP}");
                 return Ok(None);

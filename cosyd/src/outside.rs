@@ -38,9 +38,7 @@ pub struct Nice(pub i32);
 /// Starts a thread that does one work after another. It ends when nobody can ask it any
 /// more.
 ///
-/// A fault in the planner is told in the log and answered with [`Work::failed`], where
-/// panics unwind. Release builds abort instead: the service manager starts the daemon
-/// again, and clients see that their connection has ended.
+/// A fault in the planner is told in the log and answered with [`Work::failed`].
 ///
 /// # Errors
 /// The system gives no thread.

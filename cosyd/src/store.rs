@@ -5,6 +5,7 @@
 //! in the same transactions. Knows nothing of what the rows mean. Reservations and money
 //! have a module of their own, [`bookings`], and so have steps and workflows.
 
+pub mod aside;
 pub mod bookings;
 mod flows;
 pub mod history;
@@ -14,10 +15,11 @@ mod steps;
 mod tests;
 mod triggers;
 
+use aside::{Table, Unit, Unreadable};
 use cosy_control::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef};
 use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
-use rusqlite::types::Value;
+use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
@@ -88,6 +90,7 @@ const MIGRATIONS: &[&str] = &[
     triggers::TABLES,
     REVOKED,
     BODIES,
+    aside::TABLES,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -237,20 +240,13 @@ impl Store {
             .map(drop)
     }
 
-    /// Everything that still lives.
+    /// Everything that still lives and is not set aside, and what of it cannot be read.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub fn load(&self) -> Result<Loaded, StoreError> {
-        let submissions: Vec<SubmissionRow> = self.blobs(
-            "submissions",
-            "SELECT s.row FROM live_submissions l JOIN submissions s ON s.base = l.base ORDER BY l.base",
-        )?;
-        let mut jobs: Vec<JobRow> = Vec::new();
-        for s in &submissions {
-            let rows = self.blobs_of("jobs", s.base.0, s.base.0 + s.ids())?;
-            jobs.extend(rows);
-        }
+    /// [`StoreError::Sql`].
+    pub fn load(&self) -> Result<(Loaded, Unreadable), StoreError> {
+        let mut bad = Unreadable::new();
+        let (submissions, jobs) = self.live_jobs(&mut bad)?;
         let next_job = self.number("SELECT COALESCE(MAX(base + ids), 1) FROM submissions")?;
         let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
         let mut loaded = Loaded {
@@ -258,18 +254,20 @@ impl Store {
             last_event,
             ..Loaded::default()
         };
-        loaded.bodies = self.live_bodies()?;
-        loaded.standings = self.blobs(
+        loaded.bodies = self.live_bodies(&mut bad)?;
+        loaded.standings = self.numbered(
             "standings",
-            "SELECT s.row FROM live_submissions l JOIN standings s ON s.base = l.base",
+            "SELECT s.base, s.row FROM live_submissions l JOIN standings s ON s.base = l.base",
+            |base| Unit::Submission(JobId(base)),
+            &mut bad,
         )?;
         loaded.facts = self.facts(&submissions, &loaded.bodies, &jobs)?;
         loaded.steps = self.load_steps(&jobs)?;
         loaded.submissions = submissions;
         loaded.jobs = jobs;
-        loaded.nodes = self.named::<NodeRow>("nodes")?;
-        loaded.queues = self.named::<QueueState>("queues")?;
-        loaded.own_queues = self.named::<OwnQueue>("own_queues")?;
+        loaded.nodes = self.named::<String, NodeRow>(Table::Nodes, &mut bad)?;
+        loaded.queues = self.named::<String, QueueState>(Table::Queues, &mut bad)?;
+        loaded.own_queues = self.named::<String, OwnQueue>(Table::OwnQueues, &mut bad)?;
         loaded.node_keys = self.sql(|c| {
             let mut query = c.prepare("SELECT name, key FROM node_keys")?;
             query
@@ -289,24 +287,83 @@ impl Store {
                 .collect()
         })?;
         loaded.answers = self.answers()?;
-        self.load_bookings(&mut loaded)?;
-        self.load_flows(&mut loaded)?;
-        self.load_triggers(&mut loaded)?;
-        Ok(loaded)
+        self.load_bookings(&mut loaded, &mut bad)?;
+        self.load_flows(&mut loaded, &mut bad)?;
+        self.load_triggers(&mut loaded, &mut bad)?;
+        self.load_aside(&mut loaded)?;
+        Ok((loaded, bad))
     }
 
-    fn live_bodies(&self) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
-        let blobs: Vec<(u32, Vec<u8>)> = self.sql(|c| {
+    /// Live submissions and their jobs. One that cannot be read is none at all, and neither
+    /// is one with such a job: without its row the job would be started again.
+    fn live_jobs(
+        &self,
+        bad: &mut Unreadable,
+    ) -> Result<(Vec<SubmissionRow>, Vec<JobRow>), StoreError> {
+        let found: Vec<SubmissionRow> = self.numbered(
+            "submissions",
+            "SELECT l.base, s.row FROM live_submissions l JOIN submissions s ON s.base = l.base
+             ORDER BY l.base",
+            |base| Unit::Submission(JobId(base)),
+            bad,
+        )?;
+        let mut submissions = Vec::with_capacity(found.len());
+        let mut jobs: Vec<JobRow> = Vec::new();
+        for row in found {
+            match self.blobs_of("jobs", row.base.0, row.base.0.saturating_add(row.ids())) {
+                Ok(rows) => {
+                    jobs.extend(rows);
+                    submissions.push(row);
+                }
+                Err(e @ StoreError::Row { .. }) => {
+                    bad.push((Unit::Submission(row.base), e.to_string()));
+                }
+                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
+            }
+        }
+        Ok((submissions, jobs))
+    }
+
+    /// Rows with their numbers; what cannot be read is left out and told.
+    fn numbered<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        query: &str,
+        unit: impl Fn(u64) -> Unit,
+        bad: &mut Unreadable,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
+            c.prepare(query)?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        let mut all = Vec::with_capacity(rows.len());
+        for (id, blob) in rows {
+            match decode(table, &blob) {
+                Ok(row) => all.push(row),
+                Err(e) => bad.push((unit(id), e.to_string())),
+            }
+        }
+        Ok(all)
+    }
+
+    fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
+        let blobs: Vec<(u32, u64, Vec<u8>)> = self.sql(|c| {
             c.prepare(
-                "SELECT b.number, b.row FROM live_submissions l JOIN bodies b ON b.base = l.base",
+                "SELECT b.number, b.base, b.row
+                 FROM live_submissions l JOIN bodies b ON b.base = l.base",
             )?
-            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
             .collect()
         })?;
-        let decoded = blobs.into_iter();
-        decoded
-            .map(|(number, blob)| Ok((number, decode("bodies", &blob)?)))
-            .collect()
+        let mut all = Vec::with_capacity(blobs.len());
+        for (number, base, blob) in blobs {
+            match decode("bodies", &blob) {
+                Ok(row) => all.push((number, row)),
+                Err(e) => bad.push((Unit::Submission(JobId(base)), e.to_string())),
+            }
+        }
+        Ok(all)
     }
 
     /// How jobs ended that live ones depend on and that do not live themselves.
@@ -326,8 +383,11 @@ impl Store {
                 job: d.job,
                 task: d.task,
             };
-            if let Some(ok) = self.outcome(target)? {
-                facts.push((target, ok));
+            match self.outcome(target) {
+                Ok(Some(ok)) => facts.push((target, ok)),
+                // What cannot be read is not known.
+                Ok(None) | Err(StoreError::Row { .. }) => {}
+                Err(e) => return Err(e),
             }
         }
         Ok(facts)
@@ -448,16 +508,6 @@ impl Store {
         self.sql(|c| c.query_row(query, [], |r| r.get(0)))
     }
 
-    fn blobs<T: DeserializeOwned>(
-        &self,
-        table: &'static str,
-        query: &str,
-    ) -> Result<Vec<T>, StoreError> {
-        let blobs: Vec<Vec<u8>> =
-            self.sql(|c| c.prepare(query)?.query_map([], |r| r.get(0))?.collect())?;
-        blobs.iter().map(|b| decode(table, b)).collect()
-    }
-
     fn blobs_of(&self, table: &'static str, from: u64, to: u64) -> Result<Vec<JobRow>, StoreError> {
         let blobs: Vec<Vec<u8>> = self.sql(|c| {
             c.prepare_cached("SELECT row FROM jobs WHERE id >= ?1 AND id < ?2 ORDER BY id")?
@@ -467,18 +517,28 @@ impl Store {
         blobs.iter().map(|b| decode(table, b)).collect()
     }
 
-    fn named<T: DeserializeOwned>(
+    /// Rows by name, in the order of names; what cannot be read is left out and told.
+    fn named<K: FromSql + ToString, T: DeserializeOwned>(
         &self,
-        table: &'static str,
-    ) -> Result<Vec<(String, T)>, StoreError> {
-        let rows: Vec<(String, Vec<u8>)> = self.sql(|c| {
-            c.prepare(&format!("SELECT name, row FROM {table}"))?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
-                .collect()
-        })?;
-        rows.into_iter()
-            .map(|(name, blob)| Ok((name, decode(table, &blob)?)))
+        table: Table,
+        bad: &mut Unreadable,
+    ) -> Result<Vec<(K, T)>, StoreError> {
+        let (name, column, _) = table.names();
+        let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
+            c.prepare(&format!(
+                "SELECT {column}, row FROM {name} ORDER BY {column}"
+            ))?
+            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
             .collect()
+        })?;
+        let mut all = Vec::with_capacity(rows.len());
+        for (key, blob) in rows {
+            match decode(name, &blob) {
+                Ok(row) => all.push((key, row)),
+                Err(e) => bad.push((Unit::Named(table, key.to_string()), e.to_string())),
+            }
+        }
+        Ok(all)
     }
 
     #[allow(clippy::type_complexity)]
@@ -496,8 +556,11 @@ impl Store {
         })?;
         let mut answers = Vec::new();
         for (uid, key, at, reply) in rows {
-            if let Ok(key) = key.try_into() {
-                answers.push((Uid(uid), key, Time(at), decode("answers", &reply)?));
+            // One that cannot be read is forgotten, as all are after an hour.
+            if let Ok(key) = key.try_into()
+                && let Ok(reply) = decode("answers", &reply)
+            {
+                answers.push((Uid(uid), key, Time(at), reply));
             }
         }
         Ok(answers)

@@ -42,7 +42,7 @@ pub fn run(bytes: &[u8]) {
     for (at, report) in (0u64..).zip(reports) {
         match report {
             NodeReport::RelayRequest {
-                node, uid, frame, ..
+                node, uid, gid, frame, ..
             } => {
                 let Some(ask) = crate::message::<Ask>(&frame.0) else {
                     continue;
@@ -56,6 +56,7 @@ pub fn run(bytes: &[u8]) {
                     client: ClientId(1_000_000 + at),
                     caller: Box::new(Caller {
                         user,
+                        gid,
                         resolved: true,
                         via: Some(Via { node, link: LINK }),
                     }),

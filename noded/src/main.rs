@@ -4,7 +4,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+/// A fault ends the process at once: nothing of it may unwind over a fork, or leave a daemon
+/// or a supervisor without one of its parts. Jobs go on, and a successor takes up the rest.
+fn end_at_faults() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |fault| {
+        tell(fault);
+        std::process::abort();
+    }));
+}
+
 fn main() -> ExitCode {
+    end_at_faults();
     let mut args = std::env::args_os().skip(1);
     let role = args.next().unwrap_or_default();
     // First of all: a nursery and its shepherds have nothing that they do not need.

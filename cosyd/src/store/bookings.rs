@@ -4,6 +4,7 @@
 //! changed or removed, the database itself refuses it; a reservation's row stays for ever
 //! and its id is never given out again.
 
+use super::aside::{Table, Unit, Unreadable};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Loaded, ReservationRow};
 use cosy_model::reservation::LedgerEntry;
@@ -68,41 +69,56 @@ pub struct Reader {
 
 impl Store {
     /// Puts into `loaded` what is to be remembered of reservations and money.
-    pub(super) fn load_bookings(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
-        loaded.reservations = self.remembered()?;
+    pub(super) fn load_bookings(
+        &self,
+        loaded: &mut Loaded,
+        bad: &mut Unreadable,
+    ) -> Result<(), StoreError> {
+        loaded.reservations = self.remembered(bad)?;
         loaded.next_reservation =
             self.number("SELECT COALESCE(MAX(id), 0) + 1 FROM reservations")?;
-        loaded.accounts = self.accounts()?;
+        let rows = |(_, row)| row;
+        let accounts = self.named::<String, AccountRow>(Table::Accounts, bad)?;
+        loaded.accounts = accounts.into_iter().map(rows).collect();
         loaded.last_entry = self.number("SELECT COALESCE(MAX(seq), 0) FROM ledger")?;
-        loaded.figures =
-            self.blobs::<FiguresRow>("figures", "SELECT row FROM figures ORDER BY at")?;
-        loaded.hour_prices =
-            self.blobs::<HourPriceRow>("hour_prices", "SELECT row FROM hour_prices ORDER BY hour")?;
+        let figures = self.named::<i64, FiguresRow>(Table::Figures, bad)?;
+        loaded.figures = figures.into_iter().map(|(_, row)| row).collect();
+        let prices = self.named::<i64, HourPriceRow>(Table::HourPrices, bad)?;
+        loaded.hour_prices = prices.into_iter().map(|(_, row)| row).collect();
         Ok(())
     }
 
     /// Live reservations, and those that ended less than [`REMEMBERED`] before the last
     /// thing that happened: without a clock, and never less than that before now.
-    fn remembered(&self) -> Result<Vec<ReservationRow>, StoreError> {
-        let blobs: Vec<Vec<u8>> = self.sql(|c| {
+    fn remembered(&self, bad: &mut Unreadable) -> Result<Vec<ReservationRow>, StoreError> {
+        let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
             c.prepare(
-                "SELECT row FROM reservations WHERE live = 1 OR ended >= COALESCE(
+                "SELECT id, row FROM reservations WHERE (live = 1 OR ended >= COALESCE(
                     (SELECT at FROM events ORDER BY seq DESC LIMIT 1),
-                    (SELECT MAX(ended) FROM reservations)) - ?1
+                    (SELECT MAX(ended) FROM reservations)) - ?1)
+                 AND CAST(id AS TEXT) NOT IN (SELECT object FROM set_aside WHERE source = 'reservation')
                  ORDER BY id",
             )?
-            .query_map([REMEMBERED.ms()], |r| r.get(0))?
+            .query_map([REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?)))?
             .collect()
         })?;
-        blobs.iter().map(|b| decode("reservations", b)).collect()
+        let mut all = Vec::with_capacity(rows.len());
+        for (id, blob) in rows {
+            match decode("reservations", &blob) {
+                Ok(row) => all.push(row),
+                Err(e) => bad.push((Unit::Reservation(ReservationId(id)), e.to_string())),
+            }
+        }
+        Ok(all)
     }
 
-    /// All accounts, by name.
+    /// All accounts that can be read, by name.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn accounts(&self) -> Result<Vec<AccountRow>, StoreError> {
-        self.blobs("accounts", "SELECT row FROM accounts ORDER BY name")
+        let rows = self.named::<String, AccountRow>(Table::Accounts, &mut Unreadable::new())?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
     /// Lines of the ledger by number, at most [`limits::LEDGER_ROWS`] and no more than a page.

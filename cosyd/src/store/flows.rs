@@ -3,6 +3,7 @@
 //! Knows nothing of what they mean. What always holds: the environment that all jobs of a
 //! workflow share is kept once, with the workflow; its id is never given out again.
 
+use super::aside::{Unit, Unreadable};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{FlowRow, FlowTaskRow, Loaded, LoadedFlow};
 use cosy_model::workflow::FlowSpec;
@@ -29,26 +30,41 @@ const REMEMBERED: Span = Span::from_secs(86_400);
 impl Store {
     /// Puts into `loaded` the workflows that live, and those that were over less than
     /// [`REMEMBERED`] before the last thing that happened.
-    pub(super) fn load_flows(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
+    pub(super) fn load_flows(
+        &self,
+        loaded: &mut Loaded,
+        bad: &mut Unreadable,
+    ) -> Result<(), StoreError> {
         loaded.next_flow = self.number("SELECT COALESCE(MAX(id), 0) + 1 FROM flows")?;
         let found: Vec<(u64, Vec<u8>, Vec<u8>)> = self.sql(|c| {
             c.prepare(
-                "SELECT id, row, spec FROM flows WHERE live = 1 OR ended >= COALESCE(
+                "SELECT id, row, spec FROM flows WHERE (live = 1 OR ended >= COALESCE(
                     (SELECT at FROM events ORDER BY seq DESC LIMIT 1),
-                    (SELECT MAX(ended) FROM flows)) - ?1
+                    (SELECT MAX(ended) FROM flows)) - ?1)
+                 AND CAST(id AS TEXT) NOT IN (SELECT object FROM set_aside WHERE source = 'workflow')
                  ORDER BY id",
             )?
             .query_map([REMEMBERED.ms()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
             .collect()
         })?;
         for (id, row, spec) in found {
-            loaded.flows.push(LoadedFlow {
-                row: decode("flows", &row)?,
-                spec: decode("flows", &spec)?,
-                tasks: self.flow_tasks(FlowId(id))?,
-            });
+            match self.flow(FlowId(id), &row, &spec) {
+                Ok(flow) => loaded.flows.push(flow),
+                Err(e @ StoreError::Row { .. }) => {
+                    bad.push((Unit::Flow(FlowId(id)), e.to_string()));
+                }
+                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
+            }
         }
         Ok(())
+    }
+
+    fn flow(&self, id: FlowId, row: &[u8], spec: &[u8]) -> Result<LoadedFlow, StoreError> {
+        Ok(LoadedFlow {
+            row: decode("flows", row)?,
+            spec: decode("flows", spec)?,
+            tasks: self.flow_tasks(id)?,
+        })
     }
 
     fn flow_tasks(&self, flow: FlowId) -> Result<Vec<FlowTaskRow>, StoreError> {

@@ -47,6 +47,13 @@ impl Bench {
     }
 }
 
+/// Everything, all of which can be read.
+fn whole(store: &Store) -> cosy_control::Loaded {
+    let (loaded, bad) = store.load().unwrap();
+    assert_eq!(bad, []);
+    loaded
+}
+
 fn reservation(id: u64, state: ReservationState, end: i64) -> ReservationRow {
     ReservationRow {
         id: ReservationId(id),
@@ -188,7 +195,7 @@ fn what_is_saved_is_loaded() {
     ];
     let bench = Bench::new();
     let store = bench.saved(&records);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert_eq!(loaded.reservations, [rows[1].clone(), rows[0].clone()]);
     assert_eq!(loaded.next_reservation, 8);
     let accounts = [account("art", &[]), account("physics", &["ann", "@lab"])];
@@ -209,7 +216,7 @@ fn what_is_saved_is_loaded() {
 
 #[test]
 fn an_empty_store_gives_the_first_ids() {
-    let loaded = Bench::new().open().load().unwrap();
+    let loaded = whole(&Bench::new().open());
     assert_eq!(loaded.next_reservation, 1);
     assert_eq!(loaded.last_entry, 0);
     assert!(loaded.reservations.is_empty() && loaded.accounts.is_empty());
@@ -221,7 +228,7 @@ fn those_that_ended_more_than_a_day_ago_are_not_loaded() {
     let check = |last_event: Option<i64>, state, ended: i64, wanted: bool| {
         let mut records = vec![booked(reservation(1, state, ended))];
         records.extend(last_event.map(|at| happened(1, at)));
-        let loaded = Bench::new().saved(&records).load().unwrap();
+        let loaded = whole(&Bench::new().saved(&records));
         assert_eq!(loaded.reservations.len() == 1, wanted, "{state} {ended}");
         assert_eq!(loaded.next_reservation, 2, "an id is never given out again");
     };
@@ -255,7 +262,7 @@ fn a_batch_is_kept_whole_or_not_at_all() {
         Record::Ledger(negative),
     ];
     assert!(store.commit(&bad).is_err(), "a sum is never negative");
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert!(loaded.reservations.is_empty());
     assert_eq!(loaded.last_entry, 1);
 }
@@ -371,7 +378,7 @@ fn a_revoked_key_is_remembered_and_its_node_has_none() {
             at: revoked.2,
         },
     ]);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert_eq!(loaded.node_keys, []);
     assert_eq!(loaded.revoked_keys, [revoked]);
 }
@@ -390,7 +397,7 @@ fn a_database_of_the_first_schema_is_migrated() {
     drop(old);
     let row = reservation(1, ReservationState::Held, HOUR);
     let store = bench.saved(&[booked(row.clone())]);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert_eq!(loaded.last_event, 5);
     assert_eq!(loaded.node_keys, [("n1".to_owned(), "aa".to_owned())]);
     assert_eq!(loaded.reservations, [row]);
@@ -448,13 +455,13 @@ fn triggers_and_their_ids() {
         Record::TriggerGone(TriggerId(3)),
     ];
     let bench = Bench::new();
-    let loaded = bench.saved(&records).load().unwrap();
+    let loaded = whole(&bench.saved(&records));
     assert_eq!(loaded.triggers, [trigger(1, true), trigger(2, false)]);
     assert_eq!(loaded.next_trigger, 4, "an id is never given out again");
     let gone = [1, 2].map(|id| Record::TriggerGone(TriggerId(id)));
-    let loaded = bench.saved(&gone).load().unwrap();
+    let loaded = whole(&bench.saved(&gone));
     assert_eq!((loaded.triggers.len(), loaded.next_trigger), (0, 4));
-    assert_eq!(Bench::new().open().load().unwrap().next_trigger, 1);
+    assert_eq!(whole(&Bench::new().open()).next_trigger, 1);
 }
 
 // --- steps
@@ -560,7 +567,7 @@ fn each_step_is_there_once_by_job_attempt_and_number() {
     check(&[name(2, Some(7))], None, "2_7:2.0");
     check(&[name(2, Some(8))], None, "");
     check(&[name(3, None)], None, "");
-    let mut used = store.load().unwrap().steps;
+    let mut used = whole(&store).steps;
     used.sort_by_key(|(key, _)| *key);
     let sum = StepUse {
         count: 8,
@@ -589,7 +596,7 @@ fn a_database_of_the_second_schema_is_migrated() {
     let mut records = running(1, 1000, None);
     records.push(steps(key(1, 2), 0, 4));
     let store = bench.saved(&records);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert_eq!((loaded.last_event, loaded.last_entry), (5, 1));
     assert_eq!(loaded.steps[0].1.count, 4);
 }
@@ -616,6 +623,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
+         DROP TABLE set_aside;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -628,7 +636,7 @@ fn a_database_of_the_third_schema_is_migrated() {
     };
     batch.records[0].end = end;
     let store = bench.saved(&[Record::Steps(batch)]);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     let used = loaded.steps[0].1;
     assert_eq!((used.count, used.exit_code, used.signal), (6, 7, 0));
 }
@@ -638,9 +646,9 @@ fn a_submission_that_was_done_lives_again() {
     let bench = Bench::new();
     let mut records = running(1, 1000, None);
     records.push(Record::SubmissionDone(JobId(1)));
-    assert!(bench.saved(&records).load().unwrap().submissions.is_empty());
+    assert!(whole(&bench.saved(&records)).submissions.is_empty());
     let store = bench.saved(&[Record::SubmissionLives(JobId(1))]);
-    assert_eq!(store.load().unwrap().submissions.len(), 1);
+    assert_eq!(whole(&store).submissions.len(), 1);
 }
 
 #[test]
@@ -659,12 +667,13 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
+         DROP TABLE set_aside;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
     .unwrap();
     drop(old);
-    let loaded = bench.saved(&[]).load().unwrap();
+    let loaded = whole(&bench.saved(&[]));
     let bases: Vec<JobId> = loaded.submissions.iter().map(|s| s.base).collect();
     assert_eq!(bases, [JobId(2)]);
 }
@@ -746,7 +755,7 @@ fn workflows_are_loaded_as_saved() {
         Record::Flow(Box::new(flow(1, Some(2 * 24 * HOUR)))),
         Record::Flow(Box::new(flow(3, Some(1)))),
     ];
-    let loaded = bench.saved(&records).load().unwrap();
+    let loaded = whole(&bench.saved(&records));
     let want = [
         // What was over long before the last one was is not loaded.
         LoadedFlow {
@@ -801,13 +810,14 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
+         DROP TABLE set_aside;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
     .unwrap();
     drop(old);
     let store = bench.saved(&[made(flow(1, None))]);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert_eq!((loaded.flows.len(), loaded.reservations.len()), (1, 1));
     assert_eq!(store.payload(JobId(7)).unwrap().environment.0, b"A");
 }
@@ -863,7 +873,7 @@ fn bodies_are_kept_once_and_history_tells_them() {
     records.extend([body(1, "first"), body(2, "second"), ended_with(2)]);
     records.extend([Record::Standing(standing), gone(1)]);
     let store = bench.saved(&records);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     let bodies: Vec<(u32, &str)> = loaded
         .bodies
         .iter()
@@ -888,7 +898,7 @@ fn bodies_are_kept_once_and_history_tells_them() {
     assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
     // What is over is no longer loaded, and history stays.
     let store = bench.saved(&[Record::SubmissionDone(JobId(1))]);
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     assert!(loaded.bodies.is_empty() && loaded.standings.is_empty());
     assert_eq!(told(&JobFilter::default()), [(2, "second".to_owned())]);
 }
@@ -917,7 +927,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     old.execute("UPDATE jobs SET row = ?1", [blob]).unwrap();
     drop(old);
     let store = bench.open();
-    let loaded = store.load().unwrap();
+    let loaded = whole(&store);
     let row = &loaded.jobs[0];
     assert_eq!((row.body, row.queue.as_deref()), (0, Some("night")));
     assert!(row.changed.is_some() && loaded.bodies.is_empty());

@@ -3,8 +3,10 @@
 //! Knows nothing of what they mean. What always holds: ids are never given out again, also
 //! when nothing of them is left (SQLite keeps the largest, `AUTOINCREMENT`).
 
+use super::aside::{Unit, Unreadable};
 use super::{Store, StoreError, encode};
 use cosy_control::{Loaded, TriggerRow};
+use cosy_model::TriggerId;
 use rusqlite::{Transaction, params};
 
 /// Schema 8.
@@ -14,8 +16,19 @@ pub(super) const TABLES: &str = "
 
 impl Store {
     /// Puts all triggers into `loaded`, and the next id.
-    pub(super) fn load_triggers(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
-        loaded.triggers = self.blobs("triggers", "SELECT row FROM triggers ORDER BY id")?;
+    pub(super) fn load_triggers(
+        &self,
+        loaded: &mut Loaded,
+        bad: &mut Unreadable,
+    ) -> Result<(), StoreError> {
+        loaded.triggers = self.numbered(
+            "triggers",
+            "SELECT id, row FROM triggers
+             WHERE CAST(id AS TEXT) NOT IN (SELECT object FROM set_aside WHERE source = 'trigger')
+             ORDER BY id",
+            |id| Unit::Trigger(TriggerId(id)),
+            bad,
+        )?;
         loaded.next_trigger = self.number(
             "SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'triggers'), 0) + 1",
         )?;

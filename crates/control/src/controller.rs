@@ -1,6 +1,7 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
 use crate::answers::Answers;
+use crate::aside::{Aside, Object, Witness};
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
 use crate::depend::Awaited;
@@ -26,6 +27,7 @@ use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// How often time-dependent things are looked at when nothing else happens.
 pub(crate) const TICK: Span = Span::from_secs(1);
@@ -140,6 +142,9 @@ pub struct Controller {
     pub(crate) triggers: Triggers,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
+    /// What is kept in the store and not taken up.
+    pub(crate) aside: Aside,
+    pub(crate) witness: Option<Arc<dyn Witness>>,
     pub(crate) started_at: Time,
     /// How long it has listened to nodes in all.
     pub(crate) listened: Span,
@@ -211,6 +216,8 @@ impl Controller {
             flows: Flows::default(),
             triggers: Triggers::default(),
             inside: BTreeMap::new(),
+            aside: Aside::default(),
+            witness: None,
             started_at: now,
             listened: Span::ZERO,
             last_turn: now,
@@ -281,6 +288,7 @@ impl Controller {
         self.list_next(now);
         self.triggers_due(now);
         for id in std::mem::take(&mut self.dirty) {
+            self.works_on(Object::Job(id));
             self.save_job(id);
         }
         self.save_reservations();

@@ -380,6 +380,13 @@ impl Controller {
                 ok: *ok,
             });
         }
+        if self.aside.has(target.job) {
+            return Some(Standing {
+                started: false,
+                ended: false,
+                ok: false,
+            });
+        }
         if let Some(task) = target.task {
             let (id, fate) = self.groups.get(&target.job)?.task(task)?;
             return self.standing_of_task(id, fate);

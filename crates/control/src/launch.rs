@@ -1,5 +1,6 @@
 //! From the planner's word to the nodes: numbers of cores and GPUs, orders, variables.
 
+use crate::aside::Object;
 use crate::controller::Controller;
 use crate::event::Effect;
 use crate::job::{Job, Part, PartStep, Phase, Run, Submitted};
@@ -29,16 +30,19 @@ impl Controller {
             }
             let mut at = 0;
             while let Some(id) = starts.get(at).copied() {
+                self.works_on(Object::Job(id));
                 starts.extend(self.widen(now, id));
                 self.leave_spare_gpus(now, id);
                 at += 1;
             }
             let mut again = false;
             for id in &starts {
+                self.works_on(Object::Job(*id));
                 again |= !self.start_job(now, *id);
             }
             // Only now: the planner holds all of them as running already.
             for id in starts {
+                self.works_on(Object::Job(id));
                 self.tell_of_start(id);
             }
             if !again {

@@ -24,6 +24,7 @@ mod again;
 mod allocation;
 mod answers;
 mod arrays;
+mod aside;
 mod attend;
 mod beyond;
 mod bodies;
@@ -75,6 +76,7 @@ mod visible;
 mod widen;
 
 pub use access::{is_admin, may_come_from};
+pub use aside::{Object, Witness};
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
@@ -85,6 +87,6 @@ pub use event::{
 pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, StandingRow, SubmissionRow};
+pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SetAside, StandingRow, SubmissionRow};
 pub use record::{StepBatch, StepUse};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

@@ -6,7 +6,7 @@ use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::record::{NodeRow, Record};
 use crate::triggers::Condition;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
-use cosy_model::node::{Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
+use cosy_model::node::{AttemptKey, Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Span, Time, Uid, limits};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -50,6 +50,8 @@ pub(crate) struct Node {
     pub cores: Numbers,
     pub devices: NodeDevices,
     pub jobs: BTreeSet<JobId>,
+    /// Attempts of jobs that are set aside and go on there.
+    pub strays: BTreeSet<AttemptKey>,
     /// How it was when triggers were told last.
     pub condition: Condition,
     /// It has had nothing to do since then, if it has nothing to do.
@@ -83,6 +85,7 @@ impl Node {
             cores: Numbers::default(),
             devices,
             jobs: BTreeSet::new(),
+            strays: BTreeSet::new(),
             condition: Condition::default(),
             idle_since: Time::EPOCH,
         }
@@ -110,7 +113,8 @@ impl Node {
 
     /// True when something new may start there now.
     pub fn takes_jobs(&self) -> bool {
-        self.link.is_some() && self.state == NodeState::Open && self.problem.is_none()
+        let sound = self.problem.is_none() && self.strays.is_empty();
+        self.link.is_some() && self.state == NodeState::Open && sound
     }
 
     /// It has never told what it has.
@@ -378,6 +382,7 @@ impl Controller {
         node.devices.tell(&from);
         node.lost = false;
         node.problem = None;
+        node.strays.clear();
         node.version = from.version;
         node.boot_id = from.boot_id;
         node.only_uid = from.only_uid;

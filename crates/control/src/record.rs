@@ -731,6 +731,22 @@ pub struct OwnQueue {
     pub default: bool,
 }
 
+/// Something that is kept in the store and not taken up: it cannot be read, or the controller
+/// failed at it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetAside {
+    /// What: `job 12`, `reservation 3`.
+    pub what: String,
+    /// Since when.
+    pub at: Time,
+    /// Why, in one line.
+    pub why: String,
+    /// Ids of jobs that go with it: the first, and how many.
+    pub ids: Option<(JobId, u64)>,
+    /// It is what was known of this node.
+    pub node: Option<String>,
+}
+
 /// Everything that the store has of what still lives.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
@@ -784,6 +800,8 @@ pub struct Loaded {
     pub triggers: Vec<TriggerRow>,
     /// First id that was never given out.
     pub next_trigger: u64,
+    /// What is not taken up, though it lives.
+    pub set_aside: Vec<SetAside>,
 }
 
 fn is_zero(number: &u32) -> bool {

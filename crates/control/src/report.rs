@@ -4,6 +4,7 @@
 //! again), and it follows when every node of the attempt has given its share back or is
 //! lost. Reports may come twice; what fits no present attempt is superseded and told so.
 
+use crate::aside::Object;
 use crate::controller::{Controller, Ended};
 use crate::depend::{Progress, Waiter};
 use crate::event::{Effect, LinkId};
@@ -74,7 +75,9 @@ impl Controller {
                 before,
                 records,
             } => {
-                if let Some(id) = self.node_on_link(link, &node) {
+                if let Some(id) = self.node_on_link(link, &node)
+                    && !self.aside.has(key.job)
+                {
                     self.steps_ended(id, key, before, records);
                 }
             }
@@ -130,6 +133,10 @@ impl Controller {
         key: AttemptKey,
         failure: Option<PrepareFailure>,
     ) {
+        self.works_on(Object::Job(key.job));
+        if self.is_aside_on(id, key, failure.is_none()) {
+            return;
+        }
         if self.at_attempt(id, key).is_none() {
             return self.order(id, |node| NodeOrder::Release { key, node });
         }
@@ -202,6 +209,10 @@ impl Controller {
     }
 
     fn started(&mut self, id: NodeId, key: AttemptKey, at: Time) {
+        self.works_on(Object::Job(key.job));
+        if self.is_aside_on(id, key, true) {
+            return;
+        }
         let holds = |job: &&mut Job| {
             let part = job.run().and_then(|run| run.part(id));
             part.is_some_and(|part| part.step != PartStep::Released)
@@ -229,6 +240,10 @@ impl Controller {
 
     /// The program has ended on the first node, or the attempt is gone from it.
     fn ended_on(&mut self, now: Time, id: NodeId, key: AttemptKey, end: End) {
+        self.works_on(Object::Job(key.job));
+        if self.is_aside_on(id, key, false) {
+            return; // the node keeps how it ended until somebody wants to know
+        }
         self.order(id, |node| NodeOrder::Forget { key, node });
         let Some(job) = self.at_attempt(id, key) else {
             return;
@@ -262,6 +277,10 @@ impl Controller {
     }
 
     fn released(&mut self, now: Time, id: NodeId, key: AttemptKey) {
+        self.works_on(Object::Job(key.job));
+        if self.is_aside_on(id, key, false) {
+            return;
+        }
         if self.at_attempt(id, key).is_some() {
             self.give_back(now, key.job, id);
         }
@@ -617,6 +636,9 @@ impl Controller {
             }
             AttemptPhase::Prepared => {
                 self.prepared(now, id, key, None);
+                if self.aside.has(key.job) {
+                    return;
+                }
                 let over = self
                     .at_attempt(id, key)
                     .and_then(|j| j.run())

@@ -180,6 +180,10 @@ impl Controller {
                 cluster: self.config.name.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 now,
+                set_aside: match self.is_admin(caller) {
+                    true => self.aside.lines(),
+                    false => Vec::new(),
+                },
             },
             Request::Submit(submission) => {
                 crate::interactive::check_kind(&submission, false)?;

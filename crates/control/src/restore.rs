@@ -2,6 +2,7 @@
 //! configuration is read again.
 
 use crate::answers::to_keep;
+use crate::aside::Aside;
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::depend::Waiter;
@@ -83,6 +84,7 @@ impl Controller {
         it.load_answers(loaded.answers);
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
+        it.aside = Aside::new(loaded.set_aside);
         it.build_machine(&nodes, &queue_states);
         it.load_reservations(now, reservations);
         let rows = RowsOfJobs {
@@ -142,6 +144,7 @@ impl Controller {
             self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
             self.nodes.push(node);
         }
+        self.close_unread_nodes();
         self.build_queues(states);
         self.tell_planner();
     }

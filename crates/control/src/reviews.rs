@@ -7,6 +7,7 @@
 //! durable. How long a chain of jobs is, is thereby nothing that a stack or a turn has to hold.
 //! After a restart all waiting jobs are looked at again, so the line is kept nowhere.
 
+use crate::aside::Object;
 use crate::controller::Controller;
 use crate::depend::{Met, Waiter, waits_by_task};
 use crate::job::Fate;
@@ -110,6 +111,7 @@ impl Controller {
             return;
         };
         steps.take(1 + job.spec().dependencies.len());
+        self.works_on(Object::Job(id));
         self.review(now, id);
         if !self.jobs.contains_key(&id) {
             steps.take(STEPS_OF_END);

@@ -1418,6 +1418,9 @@ pub enum Reply {
         version: String,
         /// Its time.
         now: Time,
+        /// For administrators: what is set aside and why, one line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        set_aside: Vec<String>,
     },
     /// To [`Request::Meter`].
     Meter {

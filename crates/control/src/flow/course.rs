@@ -2,6 +2,7 @@
 //! run is released, and it is over.
 
 use super::REMEMBER;
+use crate::aside::Object;
 use crate::controller::Controller;
 use crate::job::Submitted;
 use crate::record::OfFlow;
@@ -61,6 +62,7 @@ impl Controller {
     pub(crate) fn flows_due(&mut self, now: Time) {
         while !self.flows.ended.is_empty() {
             for ended in std::mem::take(&mut self.flows.ended) {
+                self.works_on(Object::Flow(ended.of.flow));
                 self.task_ended(now, &ended);
             }
         }

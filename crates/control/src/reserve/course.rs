@@ -3,6 +3,7 @@
 
 use super::Reservation;
 use crate::admission::cancel::{Ending, given_back};
+use crate::aside::Object;
 use crate::controller::Controller;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::reservation::ReservationState;
@@ -38,6 +39,7 @@ impl Controller {
     /// Does everything whose time has come.
     pub(crate) fn reservations_due(&mut self, now: Time) {
         while let Some(id) = self.reservations.take_due(now) {
+            self.works_on(Object::Reservation(id));
             self.reservation_due(now, id);
         }
     }

@@ -11,6 +11,7 @@
 //! reservation has as a whole, and only so many on one node.
 
 use super::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
+use crate::aside::Object;
 use crate::controller::Controller;
 use crate::event::{Effect, LinkId};
 use crate::nodes::Node;
@@ -86,6 +87,7 @@ impl Controller {
             }
             looks -= 1;
             self.triggers.due.remove(&(at, id));
+            self.works_on(Object::Trigger(id));
             let Some(row) = self.triggers.all.get(&id) else {
                 continue;
             };

@@ -1,0 +1,112 @@
+//! What is kept in the store and not taken up, and who watches what is worked on.
+//!
+//! Of a job that is set aside nothing is known but its id. Its nodes go on with it and keep
+//! its outcome until it is put back; nothing else starts on them meanwhile, because nobody
+//! knows what it holds. Jobs that depend on it wait.
+
+use crate::controller::Controller;
+use crate::record::SetAside;
+use cosy_model::node::AttemptKey;
+use cosy_model::{FlowId, JobId, NodeId, NodeState, ReservationId, TriggerId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the controller works on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Object {
+    /// A job: a report about it, its begin time, its start.
+    Job(JobId),
+    /// A reservation's next date.
+    Reservation(ReservationId),
+    /// A workflow.
+    Flow(FlowId),
+    /// A trigger.
+    Trigger(TriggerId),
+}
+
+/// Is told what the controller works on, so that a failure can be laid to it.
+pub trait Witness: std::fmt::Debug + Send + Sync {
+    /// From now on it works on that.
+    fn works_on(&self, object: Object);
+}
+
+/// What is not taken up.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    all: Vec<SetAside>,
+    /// Ids of jobs: the first, and one beyond the last.
+    jobs: BTreeMap<JobId, JobId>,
+}
+
+impl Aside {
+    pub fn new(all: Vec<SetAside>) -> Self {
+        let ids = all.iter().filter_map(|aside| aside.ids);
+        let jobs = ids.map(|(first, count)| (first, JobId(first.0.saturating_add(count))));
+        Self {
+            jobs: jobs.collect(),
+            all,
+        }
+    }
+
+    pub fn has(&self, job: JobId) -> bool {
+        let before = self.jobs.range(..=job).next_back();
+        before.is_some_and(|(_, end)| job < *end)
+    }
+
+    /// For an administrator: what and why, one line each.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |aside: &SetAside| format!("{}: {}", aside.what, aside.why);
+        self.all.iter().map(line).collect()
+    }
+}
+
+impl Controller {
+    /// Has somebody watch what it works on.
+    #[must_use]
+    pub fn watched_by(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
+    pub(crate) fn works_on(&self, object: Object) {
+        if let Some(witness) = &self.witness {
+            witness.works_on(object);
+        }
+    }
+
+    /// Nodes of which nothing is known but that they exist: whether one was out of service
+    /// is for an administrator to say again.
+    pub(crate) fn close_unread_nodes(&mut self) {
+        for name in self
+            .aside
+            .all
+            .iter()
+            .filter_map(|aside| aside.node.as_ref())
+        {
+            if let Some(id) = self.node_ids.get(name) {
+                self.nodes[id.index()].state = NodeState::Drained {
+                    reason: "what was known of it is set aside".to_owned(),
+                    by: "controller".to_owned(),
+                    since: None,
+                };
+            }
+        }
+    }
+
+    /// A node tells of an attempt of a job that is set aside: true when it does. It goes on
+    /// there, or its outcome is kept there; while it goes on nothing else starts.
+    pub(crate) fn is_aside_on(&mut self, id: NodeId, key: AttemptKey, goes_on: bool) -> bool {
+        if !self.aside.has(key.job) {
+            return false;
+        }
+        let strays = &mut self.nodes[id.index()].strays;
+        let changed = match goes_on {
+            true => strays.insert(key),
+            false => strays.remove(&key),
+        };
+        if changed {
+            self.update_available(id);
+        }
+        true
+    }
+}
