@@ -917,7 +917,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         PRAGMA user_version = 9;";
+         DROP TABLE set_aside; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",

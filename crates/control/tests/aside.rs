@@ -82,6 +82,7 @@ fn nodes_go_on_with_a_job_that_is_set_aside() {
     // It has ended; the node keeps how until somebody wants to know, and takes others again.
     assert!(matches!(phase(&world), Some(AttemptPhase::Ended(_))));
     assert!(world.store.row(4).run.is_some() || world.store.row(4).end.is_some());
+    world.pass(60); // nothing else holds what it held
     // Put back, its outcome comes with the node's next registration.
     let loaded = world.store.load();
     restart(&mut world, loaded);
