@@ -1396,6 +1396,7 @@ fn lists_of_a_deep_queue_do_not_wait_for_a_plan() {
     world
         .try_submit(whole("deep", 1, 60), Some("1-2000"))
         .unwrap();
+    world.slow_plans = true;
     let fields = [JobField::Id, JobField::PredictedStart];
     let first = world.jobs(&fields);
     assert_eq!(first.rows, 2000, "answered at once");
@@ -1404,6 +1405,7 @@ fn lists_of_a_deep_queue_do_not_wait_for_a_plan() {
         None,
         "there was no plan yet"
     );
+    world.plans_come();
     let second = world.jobs(&fields);
     assert!(
         second.number(5, JobField::PredictedStart).is_some(),

@@ -382,6 +382,9 @@ pub struct World {
     pub largest_batch: usize,
     /// Invariants are not checked after each turn: there are too many jobs.
     pub unchecked: bool,
+    /// Plans take their time: they come with [`World::plans_come`].
+    pub slow_plans: bool,
+    late_plans: Vec<Event>,
 }
 
 pub fn user(uid: u32, name: &str) -> User {
@@ -479,6 +482,8 @@ impl World {
             records: 0,
             largest_batch: 0,
             unchecked: false,
+            slow_plans: false,
+            late_plans: Vec::new(),
         };
         for n in 0..world.nodes.len() {
             world.connect(n);
@@ -545,6 +550,13 @@ impl World {
         }
     }
 
+    /// Hands over the plans that took their time.
+    pub fn plans_come(&mut self) {
+        for planned in std::mem::take(&mut self.late_plans) {
+            self.event(planned);
+        }
+    }
+
     pub fn check(&self) {
         invariants::check(&self.controller).unwrap_or_else(|e| panic!("{e}"));
     }
@@ -600,7 +612,12 @@ impl World {
                     Some(job) => scheduler.predict(self.now, job).into_iter().collect(),
                     None => scheduler.plan(self.now, Some(most)).predictions,
                 };
-                again.push(Event::Planned { plan, predictions });
+                let planned = Event::Planned { plan, predictions };
+                if self.slow_plans {
+                    self.late_plans.push(planned);
+                } else {
+                    again.push(planned);
+                }
             }
             Effect::Appraise {
                 appraisal,
