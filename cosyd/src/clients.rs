@@ -293,7 +293,8 @@ impl Desk {
     /// The request in a frame's body, and what it is counted as until it is answered.
     ///
     /// # Errors
-    /// It is none, or there are too many bytes of requests under way.
+    /// It is none, a long one passes its bounds, or there are too many bytes of requests
+    /// under way.
     pub async fn decode(&self, who: Who, body: &[u8]) -> Result<(Ask, Share), Refusal> {
         let values = frame::values(body);
         let weight = body.len() + limits::VALUE_BYTES * values;
@@ -305,8 +306,13 @@ impl Desk {
         let invalid = |e: frame::FrameError| Refusal::invalid(e.to_string());
         let ask = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
             let body = body.to_vec();
-            let decode = move |(): &mut ()| frame::decode::<Ask>(&body);
-            self.pools.codes.run(who, decode).await?.map_err(invalid)?
+            // What passes its bounds is also freed there: half a million names take a while.
+            let decode = move |(): &mut ()| {
+                let ask = frame::decode::<Ask>(&body).map_err(invalid)?;
+                ask.request.check_bounds()?;
+                Ok::<_, Refusal>(ask)
+            };
+            self.pools.codes.run(who, decode).await??
         } else {
             frame::decode(body).map_err(invalid)?
         };
