@@ -130,12 +130,7 @@ fn run(settings: &Settings) -> Result<(), String> {
 
 impl Bench {
     fn start(settings: &Settings) -> Self {
-        let policy = "max_jobs_per_user = 2000000\n";
-        let options = Options {
-            policy: format!("{}{policy}", Options::default().policy),
-            ..Options::default()
-        };
-        let cluster = people::start(1, options);
+        let cluster = people::start(1, Options::default());
         let mut bench = Self {
             socket: cluster.socket(),
             work: cluster.work(),
@@ -187,16 +182,25 @@ impl Bench {
         if mib == 0 {
             return;
         }
-        let group = Path::new("/sys/fs/cgroup").join(format!("cosy-bench-{}", std::process::id()));
-        let done = fs::create_dir_all(&group)
-            .and_then(|()| fs::write(group.join("memory.max"), (mib << 20).to_string()))
-            .and_then(|()| {
-                let _ = fs::write(group.join("memory.swap.max"), "0");
-                fs::write(
-                    group.join("cgroup.procs"),
-                    self.cluster.cosyd.pid().to_string(),
-                )
-            });
+        let root = Path::new("/sys/fs/cgroup");
+        // Version 2, or version 1 with a folder for each kind of limit.
+        let (root, file) = match root.join("cgroup.controllers").exists() {
+            true => (root.to_owned(), "memory.max"),
+            false => (root.join("memory"), "memory.limit_in_bytes"),
+        };
+        let group = root.join(format!("cosy-bench-{}", std::process::id()));
+        let write = |file: &str, text: String| {
+            let mut open = fs::OpenOptions::new();
+            let mut file = open.write(true).open(group.join(file))?;
+            file.write_all(text.as_bytes())
+        };
+        let made = match group.exists() {
+            true => Ok(()),
+            false => fs::create_dir(&group),
+        };
+        let done = made
+            .and_then(|()| write(file, (mib << 20).to_string()))
+            .and_then(|()| write("cgroup.procs", self.cluster.cosyd.pid().to_string()));
         match done {
             Ok(()) => self.group = Some(group),
             Err(e) => eprintln!("no limit on memory here: {e}"),
