@@ -216,19 +216,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; nothing was changed.
     pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let sql = |source| StoreError::Sql {
-            path: path.clone(),
-            source,
-        };
-        let transaction = self
-            .connection
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .map_err(sql)?;
-        for record in records {
-            write(&transaction, record).map_err(sql)?;
-        }
-        transaction.commit().map_err(sql)
+        self.in_transaction(|t| records.iter().try_for_each(|record| write(t, record)))
     }
 
     /// Writes something without meaning: whether the store can be written again.

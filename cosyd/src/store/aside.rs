@@ -229,7 +229,8 @@ impl Store {
         Ok(ids.unwrap_or(1))
     }
 
-    fn in_transaction(
+    /// Does all of a work in one transaction, or nothing of it.
+    pub(super) fn in_transaction(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
