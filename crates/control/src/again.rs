@@ -169,6 +169,7 @@ impl Controller {
             return Ok(());
         };
         self.put_back(id, &ended, (spec, queue, place), hold);
+        self.lives_again(ended.submitted.base);
         self.save_job(id);
         let who = &caller.user.name;
         self.happened(now, "requeue", who, format!("job {id}"), String::new());

@@ -4,7 +4,7 @@ use crate::answers::Answers;
 use crate::aside::{Aside, Object, Witness};
 use crate::attend::Attending;
 use crate::config::ClusterConfig;
-use crate::depend::Awaited;
+use crate::depend::{Awaited, Waiter};
 use crate::elsewhere::Undecided;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
 use crate::flow::{FlowPlans, Flows};
@@ -72,6 +72,9 @@ pub struct Controller {
     pub(crate) begins: BTreeSet<(Time, JobId)>,
     /// Who waits for a live job or array, by its first id.
     pub(crate) dependents: BTreeMap<JobId, Awaited>,
+    /// Who names a job in a dependency, by the id that is named, also while it has ended: it
+    /// may be put back into the queue.
+    pub(crate) named: BTreeMap<JobId, BTreeSet<Waiter>>,
     /// Waiting jobs that are to be looked at again.
     pub(crate) reviews: Reviews,
     /// The latest start of what has ended and others wait for, by its first id.
@@ -174,6 +177,7 @@ impl Controller {
             last_event: 0,
             begins: BTreeSet::new(),
             dependents: BTreeMap::new(),
+            named: BTreeMap::new(),
             reviews: Reviews::default(),
             last_starts: BTreeMap::new(),
             told: false,

@@ -514,6 +514,8 @@ impl Controller {
             if dependency.kind == DependencyKind::Singleton {
                 continue;
             }
+            let by = self.named.entry(dependency.job).or_default();
+            by.insert(waiter);
             let base = self.base_of(dependency.job);
             if !self.groups.contains_key(&base) {
                 self.keep_fact(dependency);
@@ -542,6 +544,12 @@ impl Controller {
     /// They wait no longer.
     pub(crate) fn wait_no_longer(&mut self, waiter: Waiter, submitted: &Submitted) {
         for dependency in &submitted.spec.dependencies {
+            if let Some(by) = self.named.get_mut(&dependency.job) {
+                by.remove(&waiter);
+                if by.is_empty() {
+                    self.named.remove(&dependency.job);
+                }
+            }
             let base = self.base_of(dependency.job);
             if let Some(awaited) = self.dependents.get_mut(&base) {
                 awaited.whole.remove(&waiter);
@@ -600,6 +608,32 @@ impl Controller {
         }
         let (id, _) = group.task(progress.index.filter(|_| same_index)?)?;
         Some(Again::Job(id))
+    }
+
+    /// A job that had ended waits again: how it ended is no longer true, and those who depend
+    /// on it wait for its next end, also those who waited for nothing any more.
+    pub(crate) fn lives_again(&mut self, base: JobId) {
+        let Some(group) = self.groups.get(&base) else {
+            return;
+        };
+        let ids = group.fates.len() + group.submitted.spec.bundles.len();
+        let end = JobId(base.0 + ids as u64);
+        let all = |job| JobRef { job, task: None };
+        let known = self.facts.range(all(base)..all(end));
+        let known: Vec<JobRef> = known.map(|(target, _)| *target).collect();
+        for target in known {
+            self.facts.remove(&target);
+        }
+        let by = self.named.range(base..end).flat_map(|(_, by)| by);
+        let by: BTreeSet<Waiter> = by.copied().collect();
+        for waiter in by {
+            let group = self.groups.get(&waiter.base);
+            let body = group.and_then(|group| group.bodies.get(&waiter.body));
+            if let Some(submitted) = body.map(|body| body.submitted.clone()) {
+                self.wait_for_others(waiter, &submitted);
+                self.reviews.push(Again::Changed(waiter));
+            }
+        }
     }
 
     /// Has those looked at that wait for a job that has just started.

@@ -65,8 +65,8 @@ impl Submitted {
 
     /// Whether an attempt that was lost is followed by another one. What a command stays
     /// with is not: it has been told of this attempt.
-    pub fn runs_again(&self, started: bool) -> bool {
-        !self.spec.attended && (self.may_run_again() || !started)
+    pub fn runs_again(&self, may_have_run: bool) -> bool {
+        !self.spec.attended && (self.may_run_again() || !may_have_run)
     }
 
     /// Whether it may run again. Every job of Slurm's says so, but only batch jobs do.
@@ -188,8 +188,8 @@ pub(crate) struct Run {
     pub allocated: Time,
     pub started: Option<Time>,
     pub parts: Vec<Part>,
-    /// The program was ordered to start on the first node.
-    pub launched: bool,
+    /// Whether the program was ordered to start on the first node.
+    pub launching: Launching,
     /// Its time limit; inside a reservation not beyond its end.
     pub limit: Span,
     pub after: Option<AfterRun>,
@@ -212,6 +212,37 @@ pub(crate) struct Run {
     pub lost: BTreeSet<NodeId>,
     /// What its steps have used, as far as their records have come.
     pub steps: StepUse,
+}
+
+/// How far the order to start the program is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Launching {
+    /// It was not given.
+    NotYet,
+    /// It was given while there was no link to the first node, so it is not there.
+    Unsent,
+    /// It has left: it may have arrived, also when nothing is heard of it.
+    Sent,
+    /// An earlier controller may have sent it.
+    Unknown,
+}
+
+impl Launching {
+    /// It was given.
+    pub const fn is_given(self) -> bool {
+        match self {
+            Self::Unsent | Self::Sent => true,
+            Self::NotYet | Self::Unknown => false,
+        }
+    }
+
+    /// The first node may have it.
+    pub const fn may_be_there(self) -> bool {
+        match self {
+            Self::Sent | Self::Unknown => true,
+            Self::NotYet | Self::Unsent => false,
+        }
+    }
 }
 
 /// The share of one node.
@@ -403,6 +434,11 @@ impl Run {
         let stopped = self.suspended.map_or(0, |since| now.since(since).ms());
         let held = now.since(self.allocated).ms() - self.suspended_for.ms() - stopped;
         cores.sum::<i128>() * i128::from(held.max(0))
+    }
+
+    /// Its program may have run: its node has said so, or may have the order to start it.
+    pub fn may_have_run(&self) -> bool {
+        self.started.is_some() || self.launching.may_be_there()
     }
 
     /// What it was given and has not given back, by node, cores that are lent among it.

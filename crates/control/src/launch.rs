@@ -3,7 +3,7 @@
 use crate::aside::Object;
 use crate::controller::Controller;
 use crate::event::Effect;
-use crate::job::{Job, Part, PartStep, Phase, Run, Submitted};
+use crate::job::{Job, Launching, Part, PartStep, Phase, Run, Submitted};
 use crate::mail::News;
 use crate::pattern::{self, Names};
 use crate::record::StepUse;
@@ -79,7 +79,7 @@ impl Controller {
         job.phase = Phase::Run(Box::new(Run {
             allocated: now,
             started: None,
-            launched: false,
+            launching: Launching::NotYet,
             limit,
             parts,
             after: None,
@@ -203,7 +203,9 @@ impl Controller {
         let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
             return;
         };
-        run.launched = true;
+        if !run.launching.may_be_there() {
+            run.launching = Launching::Unsent;
+        }
         let Some(first) = run.first() else { return };
         let Some(link) = self.nodes[first.index()].link else {
             return; // ordered again when it registers
@@ -211,6 +213,9 @@ impl Controller {
         let Some((allocation, expiry)) = self.allocation(id, first, user) else {
             return;
         };
+        if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
+            run.launching = Launching::Sent;
+        }
         let job = &self.jobs[&id];
         let Some(run) = job.run() else { return };
         let launch = self.launch(job, run, allocation);

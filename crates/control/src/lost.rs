@@ -36,16 +36,7 @@ impl Controller {
                 }
                 run.note_lost(id);
             }
-            let started = job.run().and_then(|r| r.started);
-            let requeue = job.submitted.runs_again(started.is_some());
-            let killed = job.run().and_then(|r| r.killed);
-            let after = match killed {
-                Some(KillCause::Cancelled) => {
-                    AfterRun::End(lost_end(EndCause::Cancelled, started, now))
-                }
-                _ if requeue => AfterRun::Requeue,
-                _ => AfterRun::End(lost_end(EndCause::NodeLost, started, now)),
-            };
+            let after = after_loss(job, now);
             let object = format!("job {job_id}");
             self.happened(
                 now,
@@ -78,8 +69,27 @@ impl Controller {
     }
 }
 
+/// What follows an attempt that is lost with a node, before that is settled. One whose program
+/// may have run is followed by another only where the job may run again.
+pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
+    let Some(run) = job.run() else {
+        return AfterRun::Requeue;
+    };
+    match run.killed {
+        Some(KillCause::Cancelled) => {
+            return AfterRun::End(lost_end(EndCause::Cancelled, run.started, now));
+        }
+        Some(KillCause::Requeued) => return AfterRun::Requeue,
+        Some(KillCause::TimeLimit | KillCause::Superseded) | None => {}
+    }
+    match job.submitted.runs_again(run.may_have_run()) {
+        true => AfterRun::Requeue,
+        false => AfterRun::End(lost_end(EndCause::NodeLost, run.started, now)),
+    }
+}
+
 /// The end of an attempt of which nothing more is heard.
-pub(crate) fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
+fn lost_end(cause: EndCause, start: Option<Time>, now: Time) -> End {
     End {
         start,
         ..End::never_ran(cause, now)

@@ -8,8 +8,8 @@ use crate::aside::Object;
 use crate::controller::{Controller, Ended};
 use crate::depend::{Progress, Waiter};
 use crate::event::{Effect, LinkId};
-use crate::job::{Job, PartStep, Phase, Submitted};
-use crate::lost::lost_end;
+use crate::job::{Job, Launching, PartStep, Phase, Submitted};
+use crate::lost::after_loss;
 use crate::mail::{News, WHOLE};
 use crate::passage::AskedPassage;
 use crate::record::{AfterRun, HeldBy, Record};
@@ -164,7 +164,7 @@ impl Controller {
         }
         let Some(run) = job.run() else { return };
         let ready = run.parts.iter().skip(1).all(|p| p.step == PartStep::Ready);
-        if run.launched || run.after.is_some() || !ready {
+        if run.launching.is_given() || run.after.is_some() || !ready {
             return;
         }
         let uid = job.submitted.uid;
@@ -202,7 +202,8 @@ impl Controller {
             .and_then(|r| r.killed);
         let after = match killed {
             Some(KillCause::Cancelled) => AfterRun::End(End::never_ran(EndCause::Cancelled, now)),
-            Some(_) | None => after,
+            Some(KillCause::Requeued) => AfterRun::Requeue,
+            Some(KillCause::TimeLimit | KillCause::Superseded) | None => after,
         };
         self.order(id, |node| NodeOrder::Forget { key, node });
         self.abandon(now, key.job, after, Some(id));
@@ -226,7 +227,7 @@ impl Controller {
         };
         if let Some(run) = job.run_mut() {
             run.started = Some(at);
-            run.launched = true;
+            run.launching = Launching::Sent;
             if let Some(part) = run.part_mut(id) {
                 part.step = PartStep::Ready;
             }
@@ -248,7 +249,6 @@ impl Controller {
         let Some(job) = self.at_attempt(id, key) else {
             return;
         };
-        let requeues = job.submitted.runs_again(true);
         let deadline = job.spec().deadline;
         let Some(run) = job.run_mut() else { return };
         if run.leaves(id) {
@@ -263,6 +263,7 @@ impl Controller {
         if run.started.is_none() {
             run.started = end.start;
         }
+        run.launching = Launching::Sent;
         let end = End {
             start: end.start.or(run.started),
             ..end
@@ -270,7 +271,11 @@ impl Controller {
         let end = at_deadline(end, deadline);
         let after = match (run.killed, &end.cause) {
             (Some(KillCause::Requeued), _) => AfterRun::Requeue,
-            (_, EndCause::NodeLost) if requeues => AfterRun::Requeue,
+            // Its node says that it had the order.
+            (_, EndCause::NodeLost) => match after_loss(job, now) {
+                AfterRun::End(lost) if lost.cause == EndCause::NodeLost => AfterRun::End(end),
+                after => after,
+            },
             _ => AfterRun::End(end),
         };
         self.abandon(now, key.job, after, Some(id));
@@ -295,7 +300,7 @@ impl Controller {
         };
         let held = job.submitted.is_held();
         let Some(run) = job.run() else { return };
-        let launched = run.launched;
+        let launched = run.launching.is_given();
         let first = run.first();
         let parts: Vec<(NodeId, PartStep)> = run.all_parts().map(|p| (p.node, p.step)).collect();
         let several = parts.len() > 1;
@@ -679,9 +684,7 @@ impl Controller {
             return;
         };
         let (uid, held) = (job.submitted.uid, job.submitted.is_held());
-        let again = [false, true].map(|started| job.submitted.runs_again(started));
         let Some(run) = job.run_mut() else { return };
-        let requeue = again[usize::from(run.started.is_some())];
         let Some(part) = run.part(id) else { return };
         if part.step == PartStep::Released {
             return;
@@ -698,17 +701,17 @@ impl Controller {
             return self.give_back(now, job_id, id);
         }
         let first = run.first() == Some(id);
-        let (launched, started, killed) = (run.launched, run.started, run.killed);
-        if killed == Some(KillCause::Cancelled) {
-            let end = lost_end(EndCause::Cancelled, started, now);
-            return self.abandon(now, job_id, AfterRun::End(end), Some(id));
-        }
-        if was_there || rebooted {
-            let after = if requeue {
-                AfterRun::Requeue
-            } else {
-                AfterRun::End(lost_end(EndCause::NodeLost, started, now))
+        if first && !was_there && !rebooted && !held {
+            // The order to start it did not arrive, or was never sent.
+            run.launching = match run.launching.is_given() {
+                true => Launching::Unsent,
+                false => Launching::NotYet,
             };
+        }
+        let launched = run.launching.is_given();
+        let ends = matches!(run.killed, Some(KillCause::Cancelled | KillCause::Requeued));
+        if ends || was_there || rebooted {
+            let after = after_loss(job, now);
             return self.abandon(now, job_id, after, Some(id));
         }
         if held && first && self.awaits_addresses(job_id) {

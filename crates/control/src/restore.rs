@@ -6,7 +6,7 @@ use crate::aside::Aside;
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::depend::Waiter;
-use crate::job::{Group, Job, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
@@ -422,7 +422,11 @@ impl Controller {
         }
         // With several nodes the order to start may or may not have left: nodes tell at
         // registration; a single node's order is sent again then.
-        let launched = parts.len() == 1 || row.started.is_some() || row.after.is_some();
+        let given = parts.len() == 1 || row.started.is_some() || row.after.is_some();
+        let launching = match given {
+            true => Launching::Sent,
+            false => Launching::Unknown,
+        };
         let limit = row.limit.unwrap_or(job.submitted.place.limit());
         let base = job.submitted.base;
         let end = match row.suspended {
@@ -435,7 +439,7 @@ impl Controller {
         job.phase = Phase::Run(Box::new(Run {
             allocated: row.allocated,
             started: row.started,
-            launched,
+            launching,
             limit,
             parts,
             after: row.after,

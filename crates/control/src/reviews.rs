@@ -28,6 +28,8 @@ pub(crate) enum Again {
     Job(JobId),
     /// The jobs of a submission that ask for the same.
     Jobs(Waiter),
+    /// The same, also when they all have to wait for the same: they may not have had to.
+    Changed(Waiter),
     /// Tasks of that array that wait for others of it to end.
     Throttled(JobId),
 }
@@ -96,7 +98,9 @@ impl Controller {
             match self.reviews.pop() {
                 Some(Again::Job(id)) => self.review_step(now, id, steps),
                 Some(Again::Jobs(jobs)) if self.still_wait(now, jobs) => steps.take(1),
-                Some(Again::Jobs(jobs)) => self.review_jobs(now, jobs, 0, steps),
+                Some(Again::Jobs(jobs) | Again::Changed(jobs)) => {
+                    self.review_jobs(now, jobs, 0, steps);
+                }
                 Some(Again::Throttled(base)) => {
                     let looked = self.refill_array(now, base);
                     steps.take(1 + looked);

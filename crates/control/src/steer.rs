@@ -143,7 +143,7 @@ impl Controller {
             return self.end_held(now, id, cause);
         }
         run.killed = Some(cause);
-        let (launched, first) = (run.launched, run.first());
+        let (launched, first) = (run.launching.is_given(), run.first());
         self.save_job(id);
         match first {
             Some(first) if launched => {

@@ -12,7 +12,7 @@ use cosy_model::job::{Bundle, ResourceRequest};
 use cosy_model::node::NodeReport;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use world::*;
 
 /// What the user was told.
@@ -21,6 +21,8 @@ struct Told {
     submitted: BTreeMap<u64, u64>,
     /// Commands that stay with a job.
     there: Vec<ClientId>,
+    /// Jobs that are not to run again, and that nobody has put back.
+    once: BTreeSet<u64>,
 }
 
 impl Told {
@@ -90,8 +92,10 @@ fn submit(world: &mut World, dice: &mut Dice, told: &mut Told) {
         });
     }
     let array = dice.chance(25).then_some("1-5%2");
+    let once = !s.requeue;
     if let Ok(id) = world.try_submit(s, array) {
         let ids = if array.is_some() { 5 } else { 1 };
+        told.once.extend((id..id + ids).filter(|_| once));
         assert!(
             !told.submitted.contains_key(&id),
             "id {id} was given out twice"
@@ -241,6 +245,8 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         }
         97..98 => {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);
+            let tasks = told.submitted.get(&job).copied().unwrap_or(1);
+            told.once.retain(|id| !(job..job + tasks).contains(id));
             world.ask(Request::Requeue {
                 filter: ids(&[job]),
                 hold: false,
@@ -249,7 +255,11 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         }
         98..99 => world.directory_down = dice.chance(50),
         _ => {
-            // Silence long enough to be given up.
+            // Silence long enough to be given up. Orders may arrive all the same.
+            if dice.chance(70) {
+                world.unheard.insert(n);
+                world.deliver_all();
+            }
             for _ in 0..21 {
                 world.now = world.now + Span::from_secs(3);
                 world.event(cosy_control::Event::Ticked);
@@ -258,6 +268,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
                 world.now = world.now + Span::from_secs(1);
                 world.event(cosy_control::Event::Ticked);
             }
+            world.unheard.clear();
         }
     }
 }
@@ -318,6 +329,13 @@ fn finish(world: &mut World, told: &Told, seed: u64) {
                 node.name
             );
         }
+    }
+    for id in &told.once {
+        let starts = world.starts_of(*id);
+        assert!(
+            starts <= 1,
+            "seed {seed}: job {id}, not to run again, was started {starts} times"
+        );
     }
     let mut where_started = BTreeMap::new();
     for node in &world.nodes {

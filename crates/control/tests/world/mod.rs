@@ -346,6 +346,8 @@ pub struct World {
     pub controller: Controller,
     pub store: MemoryStore,
     pub nodes: Vec<FakeNode>,
+    /// Nodes whose reports do not arrive, while orders reach them.
+    pub unheard: BTreeSet<usize>,
     /// Orders on their way.
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
@@ -462,6 +464,7 @@ impl World {
             controller,
             store,
             nodes,
+            unheard: BTreeSet::new(),
             orders: VecDeque::new(),
             replies: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -707,9 +710,16 @@ impl World {
     }
 
     pub fn report(&mut self, n: usize, report: NodeReport) {
-        if let Some(link) = self.nodes[n].link {
+        if let Some(link) = self.nodes[n].link.filter(|_| !self.unheard.contains(&n)) {
             self.event(Event::LinkReported { link, report });
         }
+    }
+
+    /// How often programs of a job were started, in all its attempts on all nodes.
+    pub fn starts_of(&self, id: u64) -> u32 {
+        let all = self.nodes.iter().flat_map(|node| &node.starts);
+        let of = all.filter(|(key, _)| key.job == JobId(id));
+        of.map(|(_, starts)| starts).sum()
     }
 
     pub fn deliver_all(&mut self) {

@@ -1,0 +1,197 @@
+//! Attempts that are given up although the order to start them may have arrived: jobs that are
+//! not to run again never start a second time.
+
+mod world;
+
+use cosy_model::api::Request;
+use cosy_model::node::{AttemptKey, AttemptPhase, NodeReport};
+use cosy_model::*;
+use world::*;
+
+fn once(name: &str) -> JobSpec {
+    JobSpec {
+        requeue: false,
+        ..spec(name)
+    }
+}
+
+fn first_attempt(job: u64) -> AttemptKey {
+    AttemptKey {
+        job: JobId(job),
+        attempt: Attempt(1),
+    }
+}
+
+fn all_connect(world: &mut World) {
+    for n in 0..world.nodes.len() {
+        if world.nodes[n].link.is_none() {
+            world.connect(n);
+        }
+    }
+    world.deliver_all();
+}
+
+/// Orders arrive at n1, its reports do not.
+fn silent_node(requeue: bool) -> (World, u64) {
+    let mut world = World::new(config(2, 4));
+    world.run_time = Span::from_secs(1000);
+    world.unheard.insert(0);
+    let mut wanted = once("a");
+    wanted.time_limit = Some(Span::from_secs(5000));
+    wanted.request.prefer = vec!["n1".into()];
+    wanted.requeue = requeue;
+    let job = world.submit(wanted);
+    world.deliver_all();
+    assert_eq!(world.starts_of(job), 1, "it runs, and nobody knows");
+    (world, job)
+}
+
+fn given_up(world: &mut World) {
+    world.listen(90, &[1]);
+    world.deliver_all();
+}
+
+#[test]
+fn a_job_that_may_have_started_is_not_started_elsewhere() {
+    let (mut world, job) = silent_node(false);
+    given_up(&mut world);
+    assert_eq!(world.state_of(job), JobState::NodeFailed);
+    world.unheard.clear();
+    all_connect(&mut world);
+    world.pass(10);
+    assert_eq!(world.starts_of(job), 1);
+    let known = world.nodes[0].known.get(&first_attempt(job));
+    assert!(known.is_none(), "what was left was ended: {known:?}");
+}
+
+#[test]
+fn nor_after_a_restart_of_the_controller() {
+    let (mut world, job) = silent_node(false);
+    world.crash();
+    world.connect(1);
+    given_up(&mut world);
+    assert_eq!(world.state_of(job), JobState::NodeFailed);
+    assert_eq!(world.starts_of(job), 1);
+}
+
+#[test]
+fn a_job_that_may_run_again_is() {
+    let (mut world, job) = silent_node(true);
+    given_up(&mut world);
+    assert_eq!(world.queue(), format!("{job}:running"));
+    assert_eq!(world.starts_of(job), 2);
+}
+
+#[test]
+fn an_order_that_never_left_is_given_elsewhere() {
+    let mut world = World::new(config(2, 4));
+    let mut wanted = once("a");
+    wanted.request.nodes = Some(2);
+    let job = world.submit(wanted.clone());
+    // Both are told to get ready; none has been told to start.
+    world.disconnect(1);
+    world.disconnect(0);
+    world.listen(90, &[]);
+    all_connect(&mut world);
+    assert_eq!(world.queue(), format!("{job}:running"));
+    assert_eq!(world.starts_of(job), 1);
+}
+
+/// The second node of a job falls silent when the first has its order to start.
+#[test]
+fn the_loss_of_another_node_does_not_start_it_again() {
+    let mut world = World::new(config(4, 4));
+    world.run_time = Span::from_secs(1000);
+    world.unheard.insert(0);
+    let mut wanted = once("a");
+    wanted.time_limit = Some(Span::from_secs(5000));
+    wanted.request.nodes = Some(2);
+    let job = world.submit(wanted);
+    world.deliver_all();
+    assert_eq!(world.starts_of(job), 1);
+    world.listen(90, &[0, 2, 3]);
+    world.unheard.clear();
+    all_connect(&mut world);
+    world.pass(5);
+    assert_eq!(world.state_of(job), JobState::NodeFailed);
+    assert_eq!(world.starts_of(job), 1);
+}
+
+/// A machine that was restarted may have run what was on its way to it.
+#[test]
+fn a_restarted_machine_may_have_run_it() {
+    let (mut world, job) = silent_node(false);
+    world.disconnect(0);
+    world.unheard.clear();
+    world.nodes[0].boot += 1;
+    world.nodes[0].known.clear();
+    all_connect(&mut world);
+    assert_eq!(world.state_of(job), JobState::NodeFailed);
+    assert_eq!(world.starts_of(job), 1);
+}
+
+fn requeue(world: &mut World, job: u64, hold: bool) {
+    world.ask(Request::Requeue {
+        filter: ids(&[job]),
+        hold,
+        special: false,
+    });
+}
+
+#[test]
+fn a_requeue_is_not_forgotten_with_a_lost_order() {
+    let mut world = World::new(config(1, 4));
+    let job = world.submit(spec("a"));
+    world.disconnect(0); // with the order
+    requeue(&mut world, job, true);
+    all_connect(&mut world);
+    assert_eq!(world.queue(), format!("{job}:waiting/held_requeued"));
+    assert_eq!(world.starts_of(job), 0);
+}
+
+#[test]
+fn what_was_cancelled_does_not_come_back_with_its_machine() {
+    let mut world = World::new(config(1, 4));
+    let job = world.submit(spec("a"));
+    world.deliver_all();
+    world.ask(Request::Cancel {
+        filter: ids(&[job]),
+        signal: None,
+        script_only: false,
+        steps_only: false,
+    });
+    // The machine stops before the order is there, and its spool tells so.
+    let key = first_attempt(job);
+    world.disconnect(0);
+    world.nodes[0].boot += 1;
+    let lost = End::never_ran(EndCause::NodeLost, world.now);
+    if let Some(on) = world.nodes[0].known.get_mut(&key) {
+        on.phase = AttemptPhase::Ended(lost);
+        on.ends_at = Time::FAR;
+    }
+    all_connect(&mut world);
+    world.pass(5);
+    assert_eq!(world.state_of(job), JobState::Cancelled);
+    assert_eq!(world.starts_of(job), 1);
+}
+
+#[test]
+fn what_was_put_back_and_could_not_get_ready_waits_again() {
+    let mut world = World::new(config(2, 4));
+    let job = world.submit(spec("a"));
+    requeue(&mut world, job, true);
+    let node = world.nodes[0].name.clone();
+    let failure = node::PrepareFailure {
+        reason: "no such user here".into(),
+        drain: false,
+    };
+    world.report(
+        0,
+        NodeReport::Prepared {
+            key: first_attempt(job),
+            node,
+            failure: Some(failure),
+        },
+    );
+    assert_eq!(world.queue(), format!("{job}:waiting/held_requeued"));
+}
