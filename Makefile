@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint formatting clippy shellcheck examples bench fuzz install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy shellcheck examples bench fuzz install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -24,7 +24,8 @@ PROGRAMS := cosyd noded cosy cosy-sim
 # Short names of the commands; each is a link to cosy.
 NAMES := csub cstat cresv ccancel calloc cbcast chist cadm
 # Slurm's names of commands, links too. yes, no, or auto: not where another sbatch is in
-# PATH. A folder with nothing but them is installed always: $(LIBEXEC)/slurm.
+# PATH. With DESTDIR, where the building host's PATH says nothing, auto is no: say yes or no.
+# A folder with nothing but them is installed always: $(LIBEXEC)/slurm.
 SLURM ?= auto
 SLURM_NAMES := sbatch srun salloc squeue scancel sinfo sacct scontrol sacctmgr sstat sprio \
   sshare sdiag sattach sbcast strigger seff
@@ -45,6 +46,7 @@ help:
 	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
 	@echo "make test       build and run the whole test suite"
 	@echo "make build      build the programs: cosyd noded cosy cosy-sim"
+	@echo "make test-machines RUN='...'  real machines with systemd; RUN boots one (not part of test)"
 	@echo "make lint       formatting, lints of Rust and of shell scripts"
 	@echo "make examples   check the example configurations in etc/"
 	@echo "make bench      benchmarks (ARGS='...' for words of its own)"
@@ -124,7 +126,21 @@ test: need-cargo need-cc need-mpi need-python
 	  cargo test $(CARGO_FLAGS) --workspace --no-fail-fast; \
 	fi
 
-SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh) crates/plugin/tests/job crates/plugin/tests/cosy \
+# Jobs, restarts of noded and a reboot on a machine with systemd and control groups of version 2.
+# RUN SCRIPT FOLDER boots one that may be thrown away, with FOLDER at /share, runs SCRIPT there
+# as root, again with VM_BOOT=2 after the reboot that exit code 194 asks for, and gives its exit
+# code. Nothing here makes machines.
+RUN ?=
+test-machines: need-cargo need-cc
+	@if [[ -z "$(RUN)" ]]; then \
+	  echo "no machine was tested: RUN='COMMAND ...' is to boot one (tests/machines/node.sh tells what it needs)" >&2; exit 2; \
+	fi
+	cargo build $(CARGO_FLAGS) -p cosyd -p noded -p cosy --bins
+	@share=$$(mktemp -d); trap 'rm -rf "$$share"' EXIT; mkdir "$$share/bin"; cp -R systemd "$$share"; \
+	for p in cosyd noded cosy; do strip -o "$$share/bin/$$p" "$(TARGET)/debug/$$p"; done; \
+	$(RUN) tests/machines/node.sh "$$share"
+
+SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh tests/machines/*.sh) crates/plugin/tests/job crates/plugin/tests/cosy \
   $(shell grep -rlI '^#!/bin/sh' plugins)
 
 lint: formatting clippy shellcheck
@@ -194,14 +210,16 @@ install:
 	@there=$$(command -v sbatch || true); \
 	if [[ "$(SLURM)" == no ]]; then \
 	  echo "Slurm's names are in $(PREFIX)/libexec/cosy/slurm only"; \
+	elif [[ "$(SLURM)" == auto && -n "$(DESTDIR)" ]]; then \
+	  echo "with DESTDIR nobody knows which sbatch is there: Slurm's names are in $(PREFIX)/libexec/cosy/slurm only (SLURM=yes: in $(PREFIX)/bin too)"; \
 	elif [[ "$(SLURM)" == auto && -n $$there && $$(readlink -f "$$there") != */cosy ]]; then \
 	  echo "$$there is another Slurm's: Slurm's names are in $(PREFIX)/libexec/cosy/slurm only (SLURM=yes: in $(PREFIX)/bin too)"; \
 	else \
 	  for n in $(SLURM_NAMES); do ln -sf cosy "$(BIN)/$$n"; done; \
 	fi
-	for u in cosyd noded; do \
-	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|g' systemd/$$u.service > "$(UNITS)/$$u.service"; \
-	  chmod 644 "$(UNITS)/$$u.service"; \
+	for u in cosyd.service noded.service cosy-jobs.service cosy.slice; do \
+	  sed 's|/usr/local/bin/|$(PREFIX)/bin/|g' systemd/$$u > "$(UNITS)/$$u"; \
+	  chmod 644 "$(UNITS)/$$u"; \
 	done
 	install -m 644 systemd/cosy.sysusers "$(SYSUSERS)/cosy.conf"
 	install -m 644 etc/cosy.toml etc/noded.toml etc/clusters.toml README.md CHANGELOG.md LICENSE docs/*.md "$(DOC)"
@@ -229,7 +247,7 @@ uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
 	for n in $(SLURM_NAMES); do [[ $$(readlink "$(BIN)/$$n") != cosy ]] || rm -f "$(BIN)/$$n"; done
 	rm -rf "$(LIBEXEC)"
-	rm -f "$(UNITS)/cosyd.service" "$(UNITS)/noded.service" "$(SYSUSERS)/cosy.conf"
+	rm -f "$(UNITS)"/{cosyd,noded,cosy-jobs}.service "$(UNITS)/cosy.slice" "$(SYSUSERS)/cosy.conf"
 	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8"
 	rm -rf "$(DOC)" "$(PLUGINS)"
 	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true

@@ -54,6 +54,20 @@ pub fn command() -> Command {
                 .help("Play N nodes NAME1 to NAMEN that run nothing"),
         )
         .arg(
+            Arg::new("jobs-unit")
+                .long("jobs-unit")
+                .value_name("GROUP")
+                .value_parser(jobs_unit)
+                .help("Control group of the unit that jobs live in, such as /cosy.slice/cosy-jobs.service"),
+        )
+        .arg(
+            Arg::new("shutdown-file")
+                .long("shutdown-file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("While FILE exists the machine goes down: what ends then is lost with the node"),
+        )
+        .arg(
             Arg::new("log")
                 .long("log")
                 .value_name("LEVEL")
@@ -207,10 +221,23 @@ fn run_daemon(matches: &ArgMatches) -> anyhow::Result<()> {
         config: file,
         lifeline: fd("lifeline-fd")?,
         ready: fd("ready-fd")?,
+        jobs_unit: text(matches, "jobs-unit"),
+        shutdown_file: matches.get_one::<PathBuf>("shutdown-file").cloned(),
         virtual_nodes: matches.get_one::<u32>("virtual").copied(),
         log,
     };
     daemon::run(config, options, start_log(filter))
+}
+
+/// A control group as `/proc/PID/cgroup` tells it.
+fn jobs_unit(text: &str) -> Result<String, String> {
+    let parts = text.strip_prefix('/').map(|rest| rest.split('/'));
+    let whole = parts.is_some_and(|mut parts| parts.all(|p| !matches!(p, "" | "." | "..")));
+    if whole && !text.contains(char::is_whitespace) {
+        Ok(text.to_owned())
+    } else {
+        Err("give the path of the group as in /proc/PID/cgroup, such as /cosy.slice/cosy-jobs.service".to_owned())
+    }
 }
 
 fn filter(text: &str) -> anyhow::Result<EnvFilter> {

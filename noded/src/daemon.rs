@@ -7,7 +7,7 @@ use crate::config::{self, CgroupUse, Config};
 use crate::hooks::{Hook, Reaper};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
-use crate::nursery::{Nursery, NurseryEvent};
+use crate::nursery::{Nursery, NurseryEvent, NurseryOptions};
 use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
 use crate::relay::{Relay, RelayEvent};
 use crate::spool::{self, Outcome, Spool};
@@ -82,6 +82,10 @@ pub struct Options {
     pub lifeline: Option<OwnedFd>,
     /// Told once when the controller has welcomed this daemon.
     pub ready: Option<OwnedFd>,
+    /// Control group of the unit that jobs belong to, as in `/proc/PID/cgroup`.
+    pub jobs_unit: Option<String>,
+    /// It exists while the machine goes down.
+    pub shutdown_file: Option<PathBuf>,
     /// Plays so many nodes.
     pub virtual_nodes: Option<u32>,
     /// Instead of the configuration's.
@@ -273,9 +277,14 @@ fn real_node(
         );
     }
     let instance = spool::instance(spool.directory(), &config.name);
-    let groups = Arc::new(groups(config, &instance));
-    let lifeline = options.lifeline.as_ref().map(AsRawFd::as_raw_fd);
-    let nursery = Nursery::start(spool.directory(), lifeline, events.clone())
+    let jobs_unit = options.jobs_unit.clone();
+    let groups = Arc::new(groups(config, jobs_unit.as_deref(), &instance));
+    let nursery_options = NurseryOptions {
+        lifeline: options.lifeline.as_ref().map(AsRawFd::as_raw_fd),
+        jobs_unit,
+        shutdown_file: options.shutdown_file.clone(),
+    };
+    let nursery = Nursery::start(spool.directory(), &nursery_options, events.clone())
         .context("cannot start the nursery of shepherds")?;
     let setup = steps_setup(config, events, &spool, &groups, pool);
     let steps = Steps::new(setup, &nursery);
@@ -283,7 +292,7 @@ fn real_node(
         name: config.name.clone(),
         spool,
         cgroups: groups,
-        lifeline,
+        nursery_options,
         controller: config.controller_key,
         instance,
         events: events.clone(),
@@ -297,7 +306,7 @@ fn real_node(
     Ok(node)
 }
 
-fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
+fn groups(config: &Config, jobs_unit: Option<&str>, instance: &str) -> cgroup::Cgroups {
     for file in config.devices.bad_files() {
         let file = file.display();
         tracing::warn!("{file} is no device, or not there: nobody can be kept from it");
@@ -311,6 +320,7 @@ fn groups(config: &Config, instance: &str) -> cgroup::Cgroups {
     let cores = detect::amounts(config).cores;
     let (groups, missing) = cgroup::Cgroups::detect(
         instance,
+        jobs_unit,
         cores,
         config.cgroups == CgroupUse::Everything,
         detect::processors(),

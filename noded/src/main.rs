@@ -23,8 +23,25 @@ fn main() -> ExitCode {
         let Some(directory) = args.next() else {
             return ExitCode::from(2);
         };
-        let lifeline = args.next().is_some_and(|a| a == "--lifeline");
+        let mut option = args.next();
+        let lifeline = option.as_ref().is_some_and(|a| a == "--lifeline");
+        if lifeline {
+            option = args.next();
+        }
+        let file = option.filter(|a| a == "--shutdown-file");
+        if let Some(file) = file.and_then(|_| args.next()) {
+            noded::shepherd::shutdown::look_at(file.into());
+        }
         noded::shepherd::nursery::run_and_exit(Path::new(&directory), lifeline);
+    }
+    if role == "--hold-jobs" {
+        return match noded::cgroup::jobs_unit::hold() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("noded: no control group for jobs: {e}");
+                ExitCode::FAILURE
+            }
+        };
     }
     if role == "--pmix" {
         let fd = args.next().and_then(|fd| fd.to_str()?.parse().ok());

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::daemon::Event;
 use crate::devices::{DeviceNumber, Held};
 use crate::hooks::{Hook, Reaper};
-use crate::nursery::{Nursery, NurseryEvent};
+use crate::nursery::{Nursery, NurseryEvent, NurseryOptions};
 use crate::shepherd::nursery::{Birth, Told};
 use crate::shepherd::signals::{self, Order};
 use crate::spool::{self, Kept, Outcome, Phase, Spool, Task, Work};
@@ -33,7 +33,7 @@ use cosy_model::{End, EndCause, OsText, Refusal, Span, Time};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
@@ -129,8 +129,8 @@ pub struct Fixed {
     pub spool: Spool,
     /// Control groups.
     pub cgroups: Arc<Cgroups>,
-    /// Handed on to shepherds.
-    pub lifeline: Option<RawFd>,
+    /// Handed on to nurseries.
+    pub nursery_options: NurseryOptions,
     /// Whose tickets are good.
     pub controller: PublicKey,
     /// Short name that is unique on this machine.
@@ -971,8 +971,8 @@ impl Node {
             return;
         }
         tracing::error!("the nursery of shepherds was killed; starting another");
-        let (events, lifeline) = (self.fixed.events.clone(), self.fixed.lifeline);
-        match Nursery::start(self.fixed.spool.directory(), lifeline, events.clone()) {
+        let (events, options) = (self.fixed.events.clone(), &self.fixed.nursery_options);
+        match Nursery::start(self.fixed.spool.directory(), options, events.clone()) {
             Ok(nursery) => self.nursery = nursery,
             Err(e) => {
                 tracing::error!("no nursery: {e}");

@@ -1,13 +1,14 @@
 //! The daemon's side of the nursery: asks for shepherds, hears of their birth and end.
 //! When the nursery is lost, the daemon is told once, and starts another.
 
+use crate::cgroup::jobs_unit;
 use crate::daemon::Event;
 use crate::shepherd::nursery::{ANSWER, Birth, Told};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as StdStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -41,6 +42,17 @@ impl Asking {
     }
 }
 
+/// What nurseries, and the shepherds that are born in them, are given.
+#[derive(Clone, Debug, Default)]
+pub struct NurseryOptions {
+    /// Its end is their end.
+    pub lifeline: Option<RawFd>,
+    /// Control group of the unit that they belong to instead of the daemon's.
+    pub jobs_unit: Option<String>,
+    /// It exists while the machine goes down.
+    pub shutdown_file: Option<PathBuf>,
+}
+
 /// A running nursery.
 #[derive(Debug)]
 pub struct Nursery {
@@ -52,14 +64,19 @@ impl Nursery {
     /// Starts one for the attempts below `spool`.
     ///
     /// # Errors
-    /// No process can be made.
+    /// No process can be made, or not where jobs belong: it ends again.
     pub fn start(
         spool: &Path,
-        lifeline: Option<RawFd>,
+        options: &NurseryOptions,
         events: mpsc::Sender<Event>,
     ) -> io::Result<Self> {
         let (own, its) = StdStream::pair()?;
-        let pid = sys::spawn_nursery(spool, its.as_raw_fd(), lifeline)?.as_raw();
+        let file = options.shutdown_file.as_deref();
+        let pid = sys::spawn_nursery(spool, its.as_raw_fd(), options.lifeline, file)?;
+        if let Some(unit) = &options.jobs_unit {
+            jobs_unit::take_in(pid, unit)?;
+        }
+        let pid = pid.as_raw();
         own.set_nonblocking(true)?;
         let (reading, writing) = UnixStream::from_std(own)?.into_split();
         let (requests, queue) = mpsc::unbounded_channel();

@@ -237,7 +237,12 @@ fn raised(first: &libc::rlimit) -> libc::rlimit {
 ///
 /// # Errors
 /// No process can be made, or the program cannot be executed.
-pub fn spawn_nursery(directory: &Path, socket: RawFd, lifeline: Option<RawFd>) -> io::Result<Pid> {
+pub fn spawn_nursery(
+    directory: &Path,
+    socket: RawFd,
+    lifeline: Option<RawFd>,
+    shutdown_file: Option<&Path>,
+) -> io::Result<Pid> {
     use nix::fcntl::OFlag;
     // Out of the way of the places that the descriptors get in the child, where the
     // copies stay open at exec.
@@ -277,6 +282,9 @@ pub fn spawn_nursery(directory: &Path, socket: RawFd, lifeline: Option<RawFd>) -
     ];
     if lifeline.is_some() {
         argv.push(c"--lifeline".to_owned());
+    }
+    if let Some(file) = shutdown_file {
+        argv.extend([c"--shutdown-file".to_owned(), c_path(file)?]);
     }
     let environment: [CString; 0] = [];
     // Also right when the file was replaced meanwhile.

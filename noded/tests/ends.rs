@@ -387,3 +387,68 @@ fn a_signal_for_steps_does_not_reach_the_script() {
     assert_eq!(bench.ended(1).cause, EndCause::Exited);
     assert_eq!(bench.output(1), "");
 }
+
+/// A node whose machine goes down while a file exists.
+fn with_shutdown_file() -> (Bench, std::path::PathBuf) {
+    let mut bench = Bench::new();
+    let file = bench.path("shutdown");
+    bench.args = vec!["--shutdown-file".into(), file.display().to_string()];
+    bench.start();
+    bench.accept();
+    (bench, file)
+}
+
+/// A job that ends as if it were done when it gets SIGTERM, and says so.
+const DONE_AT_SIGTERM: &str = "\
+trap 'echo term >> terms; exit 0' TERM
+echo $$ > pid
+while :; do sleep 0.01; done";
+
+#[test]
+fn what_ends_while_the_machine_goes_down_is_lost_with_it() {
+    // The system sends signals to all, in whatever order: only the program has got its own.
+    let (mut bench, file) = with_shutdown_file();
+    let job = bench.job(1, DONE_AT_SIGTERM);
+    bench.launch(&job);
+    let pid = pid_in(&bench.path("pid"));
+    fs::write(&file, "").unwrap();
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    assert_eq!(bench.ended(1).cause, EndCause::NodeLost);
+    // What was decided before is not changed by it.
+    let job = bench.job(2, "echo $$ > pid2; exec sleep 1000");
+    bench.launch(&job);
+    pid_in(&bench.path("pid2"));
+    bench.order(NodeOrder::Kill {
+        key: job.allocation.key,
+        node: job.allocation.node.clone(),
+        cause: KillCause::Cancelled,
+    });
+    assert_eq!(bench.ended(2).cause, EndCause::Cancelled);
+    // Jobs run again: it has gone.
+    fs::remove_file(&file).unwrap();
+    let job = bench.job(3, "exit 3");
+    let end = bench.run(job);
+    assert_eq!((end.cause, end.exit_code), (EndCause::Exited, 3));
+}
+
+#[test]
+fn a_supervisor_that_the_system_ends_loses_its_job_with_the_node() {
+    for down in [false, true] {
+        let (mut bench, file) = with_shutdown_file();
+        let job = bench.job(1, DONE_AT_SIGTERM);
+        bench.launch(&job);
+        let pid = pid_in(&bench.path("pid"));
+        let shepherd = bench.shepherd(job.allocation.key);
+        if down {
+            fs::write(&file, "").unwrap();
+        }
+        unsafe { libc::kill(shepherd, libc::SIGTERM) };
+        if down {
+            // The system's own; a second one could disturb what the program does about it.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        assert_eq!(bench.ended(1).cause, EndCause::NodeLost, "{down}");
+        let terms = fs::read_to_string(bench.path("terms")).unwrap();
+        assert_eq!(terms, "term\n", "{down}");
+    }
+}

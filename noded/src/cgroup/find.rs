@@ -2,6 +2,7 @@
 //! them.
 
 use super::group::{read, remove, write};
+use super::jobs_unit;
 use super::program;
 use super::{Cgroups, Controllers};
 use std::fs;
@@ -9,11 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 impl Cgroups {
-    /// Looks what there is and makes the parents of all groups, called `instance`; those
-    /// that keep processes from devices only with `devices`. Gives also what does not
-    /// work, for the log.
+    /// Looks what there is and makes the parents of all groups, called `instance`, below
+    /// the unit of the jobs, or below this process's own group without one; those that keep
+    /// processes from devices only with `devices`. Gives also what does not work, for the log.
     pub fn detect(
         instance: &str,
+        jobs_unit: Option<&str>,
         cores: u32,
         limit_cores: bool,
         processors: Vec<u32>,
@@ -21,6 +23,10 @@ impl Cgroups {
     ) -> (Self, Vec<String>) {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = match jobs_unit {
+            Some(unit) => jobs_unit::instead(&mounts, &own, unit),
+            None => own,
+        };
         let mut found = Self {
             real: cores as usize <= processors.len(),
             limit_cores,
@@ -33,6 +39,12 @@ impl Cgroups {
             found.take_devices(&mounts, &own, instance);
         }
         let mut missing = Vec::new();
+        let at = found.unified.as_deref().filter(|_| found.controllers.any());
+        if let Some(unit) = at.filter(|_| jobs_unit.is_none()).and_then(service_of) {
+            missing.push(format!(
+                "jobs live in the control group of {unit}, this daemon's own unit: systemd before 254 cannot start that again while they run; see --jobs-unit and cosy-jobs.service"
+            ));
+        }
         if found.unified.is_none() {
             missing.push(
                 "cannot use control groups to find a job's processes: they are tracked as descendants"
@@ -145,6 +157,12 @@ impl Cgroups {
     }
 }
 
+/// The service of systemd that a group belongs to.
+fn service_of(group: &Path) -> Option<&str> {
+    let mut names = group.iter().filter_map(|part| part.to_str());
+    names.find(|name| name.ends_with(".service"))
+}
+
 /// Makes a parent for groups of a version 1 controller.
 fn version_1(mounts: &str, own: &str, instance: &str, controller: &str) -> Option<PathBuf> {
     let parent = base(mounts, own, Some(controller))?.join(instance);
@@ -216,6 +234,17 @@ fn base(mounts: &str, own: &str, controller: Option<&str>) -> Option<PathBuf> {
         };
         here.then_some(path)
     })?;
+    let (point, full) = mounted(mounts, controller, path)?;
+    Some(if full.is_dir() { full } else { point })
+}
+
+/// Where a hierarchy is mounted (that of version 2, or of a version 1 controller or name),
+/// and where the group at `path` would be in it.
+pub(super) fn mounted(
+    mounts: &str,
+    controller: Option<&str>,
+    path: &str,
+) -> Option<(PathBuf, PathBuf)> {
     mounts.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;
         let mut left = left.split(' ').skip(3);
@@ -231,11 +260,7 @@ fn base(mounts: &str, own: &str, controller: Option<&str>) -> Option<PathBuf> {
         }
         let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or("");
         let full = Path::new(point).join(below.trim_start_matches('/'));
-        Some(if full.is_dir() {
-            full
-        } else {
-            PathBuf::from(point)
-        })
+        Some((PathBuf::from(point), full))
     })
 }
 

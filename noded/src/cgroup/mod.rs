@@ -32,6 +32,7 @@
 
 mod find;
 mod group;
+pub mod jobs_unit;
 mod program;
 
 pub use group::{Group, GroupError, Outer};

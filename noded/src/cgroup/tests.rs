@@ -226,7 +226,7 @@ impl Here {
         let devices = test.starts_with("devices");
         let name = format!("cosy-test-{test}-{}", std::process::id());
         let (found, missing) =
-            Cgroups::detect(&name, 1, true, crate::detect::processors(), devices);
+            Cgroups::detect(&name, None, 1, true, crate::detect::processors(), devices);
         if !enough(&found) {
             eprintln!("{test}: not tested: there are no such control groups here: {missing:?}");
             return None;

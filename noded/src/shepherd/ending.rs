@@ -7,7 +7,7 @@
 //!     +-----------------------------------------------+
 //! ```
 
-use super::end;
+use super::{end, shutdown};
 use crate::cgroup::Group;
 use cosy_model::node::KillCause;
 use cosy_model::{EndCause, Span};
@@ -75,6 +75,16 @@ impl Ending {
 
     /// SIGTERM to everything (also to what is stopped), SIGKILL after the grace.
     pub fn finish(&mut self, cause: EndCause) {
+        self.begin(cause, false);
+    }
+
+    /// The system wants this supervisor to end. Where the machine goes down everything here has
+    /// got its SIGTERM with it, and gets no second one.
+    pub fn taken_down(&mut self) {
+        self.begin(EndCause::NodeLost, shutdown::is_under_way());
+    }
+
+    fn begin(&mut self, cause: EndCause, told: bool) {
         let State::Running = self.state else {
             return;
         };
@@ -82,7 +92,9 @@ impl Ending {
         if self.grace.is_zero() {
             return self.kill_now();
         }
-        end::signal_all(&self.groups, libc::SIGTERM);
+        if !told {
+            end::signal_all(&self.groups, libc::SIGTERM);
+        }
         end::signal_all(&self.groups, libc::SIGCONT);
         self.state = State::Ending {
             kill_at: Instant::now() + self.grace,

@@ -19,6 +19,7 @@ mod end;
 mod ending;
 pub mod nursery;
 mod plugin;
+pub mod shutdown;
 pub mod signals;
 pub mod slurm;
 pub mod step;
@@ -117,8 +118,9 @@ fn make_groups(task: &Task) -> Result<(), String> {
 }
 
 fn failed_launch(reason: String) -> Outcome {
+    let cause = shutdown::cause_with(EndCause::LaunchFailed(reason));
     Outcome {
-        end: End::never_ran(EndCause::LaunchFailed(reason), sys::now()),
+        end: End::never_ran(cause, sys::now()),
         drain: None,
     }
 }

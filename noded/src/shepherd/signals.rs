@@ -119,7 +119,8 @@ pub enum Heard {
     Child,
     /// The daemon orders.
     Order(Order),
-    /// A signal by hand that asks this process to end: it ends the job.
+    /// A signal that asks this process to end, from the system that goes down or by hand: the
+    /// job is ended as lost with its node.
     Stop,
 }
 

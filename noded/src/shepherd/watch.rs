@@ -5,7 +5,7 @@ use super::child::{self, Failure, Plan};
 use super::clock::Clock;
 use super::ending::Ending;
 use super::signals::{self, Heard, Order, Signals};
-use super::{end, failed_launch, slurm, wall};
+use super::{end, failed_launch, shutdown, slurm, wall};
 use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
@@ -171,8 +171,8 @@ impl Watch<'_> {
             match heard {
                 Heard::Child => {}
                 Heard::Stop => {
-                    self.announce(KillCause::Cancelled);
-                    self.ending.finish(EndCause::Cancelled);
+                    self.announce(KillCause::Superseded);
+                    self.ending.taken_down();
                 }
                 Heard::Order(Order::Kill(cause)) => {
                     self.announce(cause);
@@ -302,7 +302,7 @@ impl Watch<'_> {
         let at = wall(start, self.begun.elapsed());
         let (exit_code, signal) = self.main_end.map_or((0, 0), |m| m.code_and_signal());
         let mut end = End {
-            cause: self.end_cause(directory),
+            cause: shutdown::cause_with(self.end_cause(directory)),
             exit_code,
             signal,
             start: Some(start),

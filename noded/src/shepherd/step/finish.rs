@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::run::Supervisor;
 use super::task::{Read, read};
 use crate::cgroup::Group;
-use crate::shepherd::{end, keep, wall, watch};
+use crate::shepherd::{end, keep, shutdown, wall, watch};
 use crate::steps::StepOutcome;
 use crate::sys::{self, Reap, Reaped};
 use cosy_model::step::{NodeEnd, StepRecord, TaskEnd, Up};
@@ -138,7 +138,7 @@ impl Supervisor<'_> {
     fn node_end(&self) -> NodeEnd {
         let at = wall(self.start, self.begun.elapsed());
         let mut end = self.here.end(self.start, at);
-        end.cause = self.cause(end.cause);
+        end.cause = shutdown::cause_with(self.cause(end.cause));
         end.user_cpu_us = self.usage.user_us;
         end.system_cpu_us = self.usage.system_us;
         end.peak_memory_bytes = self.usage.peak_bytes;

@@ -405,8 +405,8 @@ impl<'a> Supervisor<'a> {
             match heard {
                 Heard::Child => {}
                 Heard::Stop => {
-                    self.announce(KillCause::Cancelled);
-                    self.force(|ending| ending.finish(EndCause::Cancelled));
+                    self.announce(KillCause::Superseded);
+                    self.force(Ending::taken_down);
                     self.order_below(&Down::Kill);
                 }
                 Heard::Order(Order::Kill(cause)) => {
