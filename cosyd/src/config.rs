@@ -106,6 +106,7 @@ struct Policy {
     backfill_depth: Option<Spanned<toml::Value>>,
     heartbeat: Option<Spanned<String>>,
     node_timeout: Option<Spanned<String>>,
+    self_fencing: Option<bool>,
     grace: Option<Spanned<String>>,
     keep_ended: Option<Spanned<String>>,
     user_ttl: Option<Spanned<String>>,
@@ -733,6 +734,7 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         depth: depth(check, table.backfill_depth.as_ref()),
         heartbeat: check.span(table.heartbeat.as_ref(), standard.heartbeat),
         node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
+        self_fencing: table.self_fencing.unwrap_or(standard.self_fencing),
         grace,
         max_array_tasks,
         max_jobs_per_user: table

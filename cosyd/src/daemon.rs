@@ -112,6 +112,7 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
     runtime.block_on(stay(options, &local))?;
     runtime.block_on(async { local.core.send(Input::Stop).await })?;
     local.engine.join();
+    runtime.block_on(local.hub.leave());
     let _ = fs::remove_file(&local.daemon.socket);
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
@@ -135,6 +136,7 @@ struct Running {
     core: mpsc::Sender<Input>,
     daemon: DaemonConfig,
     cluster: Arc<Mutex<ClusterConfig>>,
+    hub: Arc<Hub>,
     _lock: Flock<File>,
 }
 
@@ -204,9 +206,10 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     write_address(&daemon.state_dir, &listener)?;
     let board = Arc::new(Switchboard {
         core: core.clone(),
-        hub,
+        hub: hub.clone(),
         desk: desk.clone(),
         cluster: name,
+        key: key.public(),
     });
     let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
     tokio::spawn(links::serve(listener, acceptor, board));
@@ -218,6 +221,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         core,
         daemon,
         cluster,
+        hub,
         _lock: lock,
     })
 }

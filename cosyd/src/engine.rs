@@ -23,13 +23,14 @@ use crate::clock;
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
 use crate::in_hand::{Hand, InHand};
+use crate::journal;
 use crate::meter::Meter;
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
 use crate::take_up::{self, TakenUp, caught};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
 use cosy_model::api::Reply;
-use cosy_model::node::{Allocation, Launch, NodeOrder};
+use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time, Uid};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
@@ -172,6 +173,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         payloads: Payloads::default(),
         failure: failure.clone(),
         failed: None,
+        mark: Default::default(),
     };
     let core = Core {
         controller: parts.controller,
@@ -479,6 +481,8 @@ struct Writer {
     failure: Failure,
     /// The generation whose commit failed: its batches are refused.
     failed: Option<u64>,
+    /// What was signed last.
+    mark: (StoreMark, OsText),
 }
 
 impl Writer {
@@ -534,6 +538,7 @@ impl Writer {
             return self.failure.tell(generation, why);
         }
         self.payloads.learn(&records);
+        journal::tell(&records);
         for effect in batches.into_iter().flat_map(|b| b.effects) {
             self.perform(effect);
         }
@@ -557,6 +562,10 @@ impl Writer {
             Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
             Effect::CloseLink(link) => self.hub.close_link(link),
             Effect::Order { link, order } => self.hub.order(link, &order),
+            Effect::Heard { link, number, mark } => {
+                let mark = self.signed(mark);
+                self.hub.order(link, &NodeOrder::Heard { number, mark });
+            }
             Effect::Prepare {
                 link,
                 mut allocation,
@@ -618,6 +627,14 @@ impl Writer {
             | Effect::Reload { .. }
             | Effect::Mail { .. } => self.outside.perform(effect),
         }
+    }
+
+    /// The mark signed; where nothing has happened since, it is the same again.
+    fn signed(&mut self, mark: StoreMark) -> OsText {
+        if self.mark.0 != mark {
+            self.mark = (mark, cosy_proto::mark::sign(&mark, &self.key));
+        }
+        self.mark.1.clone()
     }
 
     fn sign(&self, allocation: &mut Allocation, expiry: Time, holder: String) {

@@ -14,10 +14,16 @@ use cosy_proto::frame;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Bytes for one node daemon that it has not taken yet.
 const LINK_BYTES: usize = 256 << 20;
+
+/// How long nodes have for taking the last orders before the controller stops.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Between two looks whether they have.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What goes to the task that holds a node daemon's connection.
 #[derive(Debug)]
@@ -145,6 +151,22 @@ impl Hub {
             Ok(bytes) => self.to_link(link, ToLink::Frame(bytes, share)),
             Err(e) => tracing::error!("an order is too large to send: {e}"),
         }
+    }
+
+    /// Tells every node that the controller is about to stop, and gives them a moment to take
+    /// that and what was ordered before.
+    pub async fn leave(&self) {
+        let links: Vec<LinkId> = lock(&self.links).keys().copied().collect();
+        for link in links {
+            self.order(link, &NodeOrder::Leaving);
+        }
+        let waits = |line: &Line| line.backlog.bytes.load(Ordering::Relaxed) > 0;
+        let taken = async {
+            while lock(&self.links).values().any(waits) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, taken).await;
     }
 
     fn to_link(&self, link: LinkId, message: ToLink) {

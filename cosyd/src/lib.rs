@@ -16,6 +16,7 @@ pub mod faults;
 pub mod gate;
 pub mod hub;
 pub mod in_hand;
+mod journal;
 pub mod ledger;
 pub mod links;
 pub mod meter;

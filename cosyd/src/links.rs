@@ -14,7 +14,7 @@ use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
 use cosy_proto::frame::{self, Decoder};
-use cosy_proto::keys::sha256_hex;
+use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
 use std::collections::HashMap;
@@ -52,6 +52,8 @@ pub struct Switchboard {
     pub desk: Arc<Desk>,
     /// Name of the cluster.
     pub cluster: String,
+    /// The controller's own key.
+    pub key: PublicKey,
 }
 
 /// Takes node daemons until the listener fails.
@@ -276,6 +278,23 @@ impl Switchboard {
                 self.relay(connection, from, frame, relayed);
             }
             NodeReport::RelayClosed { connection } => relayed.close(connection),
+            NodeReport::Register {
+                nodes,
+                inventory,
+                seen,
+            } => {
+                let seen = match cosy_proto::mark::verify(&seen, &self.key) {
+                    Some(_) => seen,
+                    None => OsText::default(), // not of this controller
+                };
+                let report = NodeReport::Register {
+                    nodes,
+                    inventory,
+                    seen,
+                };
+                let event = Event::LinkReported { link, report };
+                let _ = self.core.send(Input::Event(Box::new(event))).await;
+            }
             report => {
                 let event = Event::LinkReported { link, report };
                 let _ = self.core.send(Input::Event(Box::new(event))).await;

@@ -16,7 +16,7 @@ mod tests;
 mod triggers;
 
 use aside::{Table, Unit, Unreadable};
-use cosy_control::{JobRow, Loaded, NodeRow, OwnQueue, Record, SubmissionRow};
+use cosy_control::{JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef};
 use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
 use rusqlite::types::{FromSql, Value};
@@ -91,6 +91,7 @@ const MIGRATIONS: &[&str] = &[
     REVOKED,
     BODIES,
     aside::TABLES,
+    OLDER,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -116,6 +117,12 @@ const BODIES: &str = "
         PRIMARY KEY (base, number)) STRICT;
     CREATE TABLE standings (base INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
     ALTER TABLE jobs ADD COLUMN body INTEGER NOT NULL DEFAULT 0;
+";
+
+/// When the store was older than what nodes had seen, and what was given out since by the one
+/// that is lost.
+const OLDER: &str = "
+    CREATE TABLE older (at INTEGER NOT NULL, row BLOB NOT NULL) STRICT;
 ";
 
 /// An open store.
@@ -242,6 +249,7 @@ impl Store {
             last_event,
             ..Loaded::default()
         };
+        loaded.older = self.older()?;
         loaded.bodies = self.live_bodies(&mut bad)?;
         loaded.standings = self.numbered(
             "standings",
@@ -278,6 +286,7 @@ impl Store {
         self.load_bookings(&mut loaded, &mut bad)?;
         self.load_flows(&mut loaded, &mut bad)?;
         self.load_triggers(&mut loaded, &mut bad)?;
+        loaded.go_on_above_older();
         self.load_aside(&mut loaded)?;
         Ok((loaded, bad))
     }
@@ -333,6 +342,19 @@ impl Store {
             }
         }
         Ok(all)
+    }
+
+    /// Of one that cannot be read nothing is known.
+    fn older(&self) -> Result<Vec<OlderRow>, StoreError> {
+        let blobs: Vec<Vec<u8>> = self.sql(|c| {
+            c.prepare("SELECT row FROM older ORDER BY at")?
+                .query_map([], |r| r.get(0))?
+                .collect()
+        })?;
+        Ok(blobs
+            .iter()
+            .filter_map(|blob| decode("older", blob).ok())
+            .collect())
     }
 
     fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
@@ -684,6 +706,10 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             )
         }
         Record::SubmissionLives(base) => lives(*base),
+        Record::Older(row) => run(
+            "INSERT INTO older (at, row) VALUES (?1, ?2)",
+            params![row.at.0, encode(row)?],
+        ),
         Record::SubmissionDone(base) => {
             run(
                 "DELETE FROM live_submissions WHERE base = ?1",

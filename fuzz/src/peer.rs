@@ -183,6 +183,7 @@ pub fn allocation() -> Allocation {
         limit: cosy_model::Span::from_secs(60),
         cores_per_task: 1,
         warn_steps: None,
+        runs_again: false,
         parts: Vec::new(),
         ticket: cosy_model::OsText(vec![0; 80]),
     }

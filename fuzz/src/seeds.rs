@@ -341,9 +341,10 @@ fn reports() -> Vec<NodeReport> {
                 node: node(),
                 phase: AttemptPhase::Running { since: NOW },
             }],
+            seen: OsText(vec![7; 104]),
         },
         NodeReport::Heartbeat,
-        NodeReport::Figures(Figures { load_hundredths: Some(50), free_memory: Some(MiB(5)) }),
+        NodeReport::Figures(Figures { load_hundredths: Some(50), free_memory: Some(MiB(5)), number: 1 }),
         NodeReport::Prepared { key: key(), node: node(), failure: None },
         NodeReport::Prepared {
             key: key(),

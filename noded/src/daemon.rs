@@ -5,6 +5,7 @@
 
 use crate::config::{self, CgroupUse, Config};
 use crate::hooks::{Hook, Reaper};
+use crate::lease::{self, Lease};
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
 use crate::nursery::{Nursery, NurseryEvent, NurseryOptions};
@@ -112,6 +113,7 @@ struct Daemon {
     relay: Option<Relay>,
     step_socket: Option<StepSocket>,
     refused_keys: RevokedKeys,
+    lease: Lease,
     /// What the controller is told: where other nodes connect; empty: nowhere.
     reached_at: String,
     out: Vec<u8>,
@@ -157,6 +159,9 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     let reaper = Reaper::default();
     let own_dir = config.spool_dir.join(&config.name);
     let refused_keys = RevokedKeys::load(&own_dir.join("revoked"));
+    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
+    let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
+    let lease = Lease::load(&own_dir, lease::since_boot(), same_boot);
     let (nodes, reached_at) = match options.virtual_nodes {
         Some(count) => {
             let nodes = VirtualNodes::new(&config.name, count, config.controller_key);
@@ -193,6 +198,7 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
         relay,
         step_socket,
         refused_keys,
+        lease,
         reached_at,
         out: Vec::new(),
         heartbeat: HEARTBEAT,
@@ -435,6 +441,7 @@ impl Daemon {
                 }
             }
             Event::Link(LinkEvent::Down) => self.link_down(),
+            Event::Link(LinkEvent::Absent(at)) => self.lease.is_absent(at),
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
@@ -482,8 +489,13 @@ impl Daemon {
             Nodes::Virtual(nodes) => nodes.inventory(),
         };
         let nodes = self.describe();
-        self.say(&NodeReport::Register { nodes, inventory });
-        self.say(&NodeReport::Figures(detect::figures()));
+        self.lease.registers(lease::since_boot());
+        self.say(&NodeReport::Register {
+            nodes,
+            inventory,
+            seen: self.lease.seen(),
+        });
+        self.say_figures();
         self.real(Node::repeat_reports);
         if self.problem.is_some() {
             self.say_health();
@@ -543,6 +555,27 @@ impl Daemon {
         }
     }
 
+    fn say_figures(&mut self) {
+        let mut figures = detect::figures();
+        if let Nodes::Real(_) = &self.nodes {
+            figures.number = self.lease.next_report(lease::since_boot());
+        }
+        self.say(&NodeReport::Figures(figures));
+    }
+
+    fn look_at_lease(&mut self) {
+        let now = lease::since_boot();
+        if self.lease.is_just_over(now) {
+            let silence = self.lease.silence(now).as_secs();
+            tracing::warn!(
+                "no word from the controller for {silence} s: jobs that may run again elsewhere are ended here"
+            );
+        }
+        if self.lease.is_over(now) {
+            self.real(Node::end_alone);
+        }
+    }
+
     fn take_reports(&mut self) -> Vec<NodeReport> {
         match &mut self.nodes {
             Nodes::Real(node) => node.take_reports(),
@@ -566,8 +599,12 @@ impl Daemon {
                 heartbeat,
                 unknown,
                 revoked,
+                alone,
             } => {
                 self.refused_keys.add(revoked);
+                if let Nodes::Real(_) = &self.nodes {
+                    self.lease.welcomed(alone);
+                }
                 self.welcome(&cluster, heartbeat, &unknown);
             }
             NodeOrder::RelayReply { connection, frame } => {
@@ -575,6 +612,12 @@ impl Daemon {
                     relay.answer(connection, frame);
                 }
             }
+            NodeOrder::Heard { number, mark } => self.lease.heard(number, mark),
+            NodeOrder::Leaving => self.lease.stops(),
+            // Waited in a buffer while this node was given up: it is ordered anew if it is
+            // still wanted.
+            NodeOrder::Prepare(_) | NodeOrder::Launch(_)
+                if self.lease.is_over(lease::since_boot()) => {}
             order => match &mut self.nodes {
                 Nodes::Real(node) => obey_real(node, order),
                 Nodes::Virtual(nodes) => obey_virtual(nodes, order),
@@ -633,9 +676,10 @@ impl Daemon {
         timers.heartbeat = timers.heartbeat.min(now + self.heartbeat);
         if now >= timers.heartbeat {
             timers.heartbeat = now + self.heartbeat;
-            self.say(&NodeReport::Figures(detect::figures()));
+            self.say_figures();
         }
         if now >= timers.sync {
+            self.look_at_lease();
             timers.sync = now + SYNC_INTERVAL;
             self.real(Node::sync_old_outcomes);
             self.real(Node::tell_of_steps);
@@ -818,7 +862,10 @@ fn obey_real(node: &mut Node, order: NodeOrder) {
         NodeOrder::StepsTaken { key, count, .. } => node.order_steps_taken(key, count),
         NodeOrder::Passage { number, passage } => node.order_passage(number, passage),
         NodeOrder::Moved { peer, .. } => node.order_moved(peer),
-        NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
+        NodeOrder::Welcome { .. }
+        | NodeOrder::RelayReply { .. }
+        | NodeOrder::Heard { .. }
+        | NodeOrder::Leaving => {}
     }
 }
 
@@ -837,7 +884,10 @@ fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
         NodeOrder::Suspend { .. } | NodeOrder::Resume { .. } | NodeOrder::Limit { .. } => {}
         NodeOrder::Note { .. } => {}
         NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
-        NodeOrder::Welcome { .. } | NodeOrder::RelayReply { .. } => {}
+        NodeOrder::Welcome { .. }
+        | NodeOrder::RelayReply { .. }
+        | NodeOrder::Heard { .. }
+        | NodeOrder::Leaving => {}
     }
 }
 

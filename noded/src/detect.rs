@@ -42,6 +42,7 @@ pub fn figures() -> Figures {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     Figures {
+        number: 0,
         load_hundredths: load_in(&load),
         free_memory: memory_in(&memory, "MemFree:").map(|kb| MiB(kb / 1024)),
     }

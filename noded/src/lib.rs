@@ -16,6 +16,7 @@ pub mod detect;
 pub mod devices;
 pub mod hooks;
 pub mod join;
+pub mod lease;
 pub mod link;
 pub mod node;
 pub mod nursery;

@@ -3,6 +3,7 @@
 //! Carries messages only; what they mean is the daemon's business. A link that breaks is
 //! taken up again at once at first, then with growing pauses, forever.
 
+use crate::lease;
 use cosy_model::limits;
 use cosy_model::node::NodeOrder;
 use cosy_proto::frame::{self, Decoder};
@@ -37,6 +38,9 @@ pub enum LinkEvent {
     Orders(Vec<NodeOrder>),
     /// It is down.
     Down,
+    /// At that time since the machine's start nobody was there who could give work to others:
+    /// nothing listens at the controller's place, or it takes nobody on.
+    Absent(Duration),
 }
 
 /// Why there is no link.
@@ -63,6 +67,9 @@ pub enum LinkError {
     /// The controller closed it.
     #[error("the controller closed the link")]
     Closed,
+    /// The controller has shown its key and then taken nobody on.
+    #[error("the controller takes nobody on: {0}")]
+    Unready(io::Error),
 }
 
 /// Where to and as whom.
@@ -106,7 +113,10 @@ impl Peer {
         let bytes = frame::encode(hello, limits::HELLO_BYTES)?;
         stream.write_all(&bytes).await?;
         stream.flush().await?;
-        let reply = read_reply(&mut stream).await?;
+        let reply = match read_reply(&mut stream).await {
+            Err(LinkError::Io(e)) => return Err(LinkError::Unready(e)),
+            reply => reply?,
+        };
         Ok((stream, reply))
     }
 }
@@ -136,6 +146,7 @@ where
         let hello = Hello::Node {
             version: cosy_proto::PROTOCOL,
         };
+        let began = lease::since_boot();
         let error = match welcomed(peer.greet(&hello).await) {
             Ok(stream) => {
                 pause = FIRST_PAUSE;
@@ -148,6 +159,14 @@ where
             }
             Err(e) => e,
         };
+        let absent = match &error {
+            LinkError::Io(e) => e.kind() == io::ErrorKind::ConnectionRefused,
+            LinkError::Unready(_) => true,
+            _ => false,
+        };
+        if absent && events.send(LinkEvent::Absent(began).into()).await.is_err() {
+            return;
+        }
         // The same error again and again is said once.
         let text = error.to_string();
         if told != text {

@@ -198,12 +198,23 @@ impl Node {
     /// # Errors
     /// The spool cannot be read.
     pub fn adopt(&mut self, boot: &str) -> std::io::Result<()> {
-        let same_boot = self.fixed.spool.last_boot().as_deref() == Some(boot);
-        for key in self.fixed.spool.list()? {
+        let kept = self.fixed.spool.list()?;
+        let runs = sweep::attempts_of(&self.fixed.instance);
+        // A lock does not outlive the machine, and neither does a process.
+        let works = |key: &AttemptKey| self.fixed.spool.holder(*key).is_some();
+        let same_boot = self.fixed.spool.last_boot().as_deref() == Some(boot)
+            || kept.iter().any(|key| runs.contains(key) || works(key));
+        for key in kept {
             if same_boot {
                 self.adopt_one(key);
             } else {
                 self.adopt_after_restart(key);
+            }
+        }
+        for key in runs {
+            if !self.attempts.contains_key(&key) {
+                tracing::error!(job = %key.job, "attempt {} runs and is not in the spool: it is ended", key.attempt);
+                self.end_unkept(key);
             }
         }
         self.steps.adopt_left_over();
@@ -248,12 +259,40 @@ impl Node {
                 self.end(key, outcome);
             }
             (Ok((kept, holder)), None) => self.adopt_unended(key, kept, holder),
-            // The daemon was killed while it wrote: nothing has run, nothing was told.
+            // It was whole when it got its name, so somebody has damaged it, and it may run.
             (Err(e), None) => {
-                tracing::info!(job = %key.job, "attempt {} was not kept whole: {e}", key.attempt);
-                let _ = self.fixed.spool.remove(key);
+                tracing::error!(job = %key.job, "what is kept of attempt {} cannot be read ({e}): what runs of it is ended", key.attempt);
+                self.end_unkept(key);
             }
         }
+    }
+
+    /// Ends what runs of an attempt of which nothing is known any more: found by its lock, by
+    /// control group and by what its processes say of themselves.
+    fn end_unkept(&mut self, key: AttemptKey) {
+        self.insert(key, None, Stage::Prepared);
+        let name = spool::name_of(key);
+        let groups = self.fixed.cgroups.groups_for(Wanted {
+            name: &name,
+            memory_bytes: Some(0),
+            cores: &[],
+            denied: &[],
+            trigger: false,
+        });
+        let start = sys::now();
+        self.set(key, Stage::Cleaning { since: start });
+        self.sweep(
+            key,
+            sweep::Lost {
+                mark: self.mark(key),
+                uid: u32::MAX, // nobody's
+                groups,
+                start,
+                shepherd: self.fixed.spool.holder(key),
+                with_steps: true,
+                cause: EndCause::NodeLost,
+            },
+        );
     }
 
     fn adopt_unended(&mut self, key: AttemptKey, kept: Kept, holder: Option<Pid>) {
@@ -512,6 +551,26 @@ impl Node {
             Stage::Prepared | Stage::Failed(_) => self.end_unstarted(key, end_cause),
             Stage::Ended { .. } => self.report_again(key),
             Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
+        }
+    }
+
+    /// The controller may have given others what may run again: it is ended here.
+    pub fn end_alone(&mut self) {
+        let again = self.attempts.iter().filter(|(_, attempt)| {
+            let allocation = attempt.allocation.as_ref();
+            let ended = matches!(
+                attempt.stage,
+                Stage::Ended { .. } | Stage::Failed(_) | Stage::Epilog { .. }
+            );
+            !ended && allocation.is_some_and(|allocation| allocation.runs_again)
+        });
+        let again: Vec<AttemptKey> = again.map(|(key, _)| *key).collect();
+        for key in again {
+            tracing::warn!(job = %key.job, "attempt {} is ended: the controller may have given its job to others", key.attempt);
+            if let Err(e) = self.fixed.spool.mark_alone(key) {
+                tracing::warn!(job = %key.job, "spool: {e}");
+            }
+            self.order_kill(key, KillCause::Superseded);
         }
     }
 
@@ -1054,7 +1113,14 @@ impl Node {
             uid: self.attempts.get(&key).map_or(0, |a| a.uid),
             groups,
             start: kept.start,
+            shepherd: None,
+            with_steps: false,
+            cause: EndCause::SupervisorLost,
         };
+        self.sweep(key, lost);
+    }
+
+    fn sweep(&self, key: AttemptKey, lost: sweep::Lost) {
         let events = self.fixed.events.clone();
         tokio::spawn(async move {
             let swept = tokio::task::spawn_blocking(move || sweep::sweep(&lost)).await;
@@ -1078,6 +1144,9 @@ impl Node {
     /// Nothing of it runs any more but steps, which are ended: then the epilog, once, then
     /// the end.
     fn end(&mut self, key: AttemptKey, mut outcome: Outcome) {
+        if outcome.end.cause == EndCause::Cancelled && self.fixed.spool.was_alone(key) {
+            outcome.end.cause = EndCause::NodeLost;
+        }
         if self.steps.close(key, KillCause::Superseded) {
             let since = outcome.end.start;
             let then = Wind::End(outcome);

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! SPOOL/NODE/boot          boot id of the machine when the daemon last looked
+//! SPOOL/NODE/contact       when the controller last counted on this node, and for how long
+//! SPOOL/NODE/seen          how far the controller's store was then, signed
 //! SPOOL/NODE/lock          held by the one daemon that works on this node
 //! SPOOL/NODE/JOB.ATTEMPT/  one attempt (0711 as root, so that users reach their script)
 //!     launch               phase, start time, then the work as MessagePack (0600)
@@ -9,6 +11,7 @@
 //!     outcome              how it ended: written by the shepherd before anyone is told
 //!     plugins/             files of its MPI plugins, owned by its user (0700)
 //!     epilog               the epilog has run; holds why it failed
+//!     alone                it was ended because this node could not reach the controller
 //!     keep                 link to the control group of its steps' supervisors
 //! SPOOL/NODE/spare.N/      a forgotten attempt's directory, for the next one
 //! ```
@@ -62,6 +65,8 @@ pub const OUTCOME: &str = "outcome";
 /// Name of the directory with the files of a job's MPI plugins, its user's own.
 pub const PLUGINS: &str = "plugins";
 const EPILOG: &str = "epilog";
+/// Name of the file that says that it was ended because this node was alone.
+const ALONE: &str = "alone";
 /// Name of the link to the control group in which the supervisors of an attempt's steps are
 /// born, where there is one.
 pub const KEEP: &str = "keep";
@@ -401,6 +406,25 @@ impl Spool {
         read_outcome(&self.path(key))
     }
 
+    /// Notes that an attempt is ended because others may have been given it.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mark_alone(&self, key: AttemptKey) -> io::Result<()> {
+        fs::write(self.path(key).join(ALONE), "")
+    }
+
+    /// It was ended for that.
+    pub fn was_alone(&self, key: AttemptKey) -> bool {
+        self.path(key).join(ALONE).exists()
+    }
+
+    /// The process that works on an attempt, also when what is kept of it cannot be read.
+    pub fn holder(&self, key: AttemptKey) -> Option<nix::unistd::Pid> {
+        let file = self.open_launch(key).ok()?;
+        crate::sys::lock_holder(&file).ok().flatten()
+    }
+
     /// Notes that the epilog has run and why it failed.
     ///
     /// # Errors
@@ -439,6 +463,7 @@ impl Spool {
             absent_is_fine(fs::remove_file(directory.join(script)))?;
         }
         absent_is_fine(fs::remove_file(directory.join(EPILOG)))?;
+        absent_is_fine(fs::remove_file(directory.join(ALONE)))?;
         absent_is_fine(fs::remove_file(directory.join(NOTES)))?;
         absent_is_fine(fs::remove_file(directory.join(KEEP)))?;
         let outcome = directory.join(OUTCOME);
@@ -734,6 +759,7 @@ mod tests {
                 parts: Vec::new(),
                 ticket: OsText::default(),
                 warn_steps: None,
+                runs_again: false,
             })
         };
         let (first, second) = (key_of("7.1").unwrap(), key_of("8.1").unwrap());

@@ -6,8 +6,9 @@
 
 use crate::cgroup::Group;
 use crate::shepherd::descendants_of;
-use crate::spool::Outcome;
+use crate::spool::{self, Outcome};
 use crate::sys;
+use cosy_model::node::AttemptKey;
 use cosy_model::{End, EndCause, Time};
 use nix::libc;
 use nix::unistd::Pid;
@@ -30,6 +31,25 @@ pub struct Lost {
     pub groups: Vec<Group>,
     /// When it was started.
     pub start: Time,
+    /// Its shepherd, where that still lives: it is ended, too.
+    pub shepherd: Option<Pid>,
+    /// Its steps are meant, too.
+    pub with_steps: bool,
+    /// What is told of it.
+    pub cause: EndCause,
+}
+
+/// What processes on this machine say of themselves that belong to `instance`: `JOB.ATTEMPT`,
+/// also those of steps.
+pub fn attempts_of(instance: &str) -> BTreeSet<AttemptKey> {
+    let prefix = format!("{MARK}={instance}/").into_bytes();
+    let marks = crate::shepherd::all_processes().filter_map(mark_of);
+    let names = marks.filter_map(|mark| {
+        let rest = mark.strip_prefix(prefix.as_slice())?;
+        let name = rest.split(|b| *b == b'/').next()?;
+        spool::key_of(std::str::from_utf8(name).ok()?)
+    });
+    names.collect()
 }
 
 /// Kills until nothing is found any more.
@@ -37,8 +57,12 @@ pub fn sweep(lost: &Lost) -> Outcome {
     let until = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(2);
     let mut drain = None;
+    let mut shepherd = lost.shepherd;
     loop {
-        let found = kill_once(lost);
+        let mut found = kill_once(lost);
+        if let Some(pid) = shepherd.take() {
+            found.extend(kill_tree(pid));
+        }
         if found.is_empty() {
             break;
         }
@@ -56,7 +80,7 @@ pub fn sweep(lost: &Lost) -> Outcome {
     }
     let mut end = End {
         start: Some(lost.start),
-        ..End::never_ran(EndCause::SupervisorLost, sys::now())
+        ..End::never_ran(lost.cause.clone(), sys::now())
     };
     for group in &lost.groups {
         if let Some((user, system)) = group.cpu_time() {
@@ -81,10 +105,12 @@ fn kill_once(lost: &Lost) -> BTreeSet<i32> {
         }
     }
     let wanted = format!("{MARK}={}", lost.mark).into_bytes();
+    let step = [wanted.as_slice(), b"/"].concat();
+    let is_of = |mark: &[u8]| mark == wanted || lost.with_steps && mark.starts_with(&step);
     let orphans = descendants_of(nix::unistd::getpid());
     for pid in crate::shepherd::all_processes() {
         let marked = match mark_of(pid) {
-            Some(mark) => mark == wanted,
+            Some(mark) => is_of(&mark),
             // It has changed its environment; only orphans of shepherds get here.
             None => orphans.contains(&pid) && is_orphan(pid, lost),
         };
@@ -97,6 +123,16 @@ fn kill_once(lost: &Lost) -> BTreeSet<i32> {
         let _ = sys::kill(Pid::from_raw(*pid), libc::SIGKILL);
     }
     found
+}
+
+/// Ends a shepherd and all that it has, also what says nothing of itself.
+fn kill_tree(shepherd: Pid) -> BTreeSet<i32> {
+    let mut all: BTreeSet<i32> = descendants_of(shepherd).into_iter().collect();
+    all.insert(shepherd.as_raw());
+    for pid in &all {
+        let _ = sys::kill(Pid::from_raw(*pid), libc::SIGKILL);
+    }
+    all
 }
 
 /// The mark in the environment of a process; `None` without one.

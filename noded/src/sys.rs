@@ -95,6 +95,23 @@ pub fn lock_holder(file: &File) -> io::Result<Option<Pid>> {
     Ok(held.then(|| Pid::from_raw(lock.l_pid)))
 }
 
+/// Time since the machine was started, also while it was asleep.
+pub fn since_boot() -> std::time::Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call writes one timespec and keeps nothing.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) } != 0;
+    match failed {
+        true => std::time::Duration::ZERO,
+        false => std::time::Duration::new(
+            now.tv_sec.unsigned_abs(),
+            u32::try_from(now.tv_nsec).unwrap_or(0),
+        ),
+    }
+}
+
 /// A descriptor that stands for a process and becomes readable at its end.
 ///
 /// # Errors

@@ -413,6 +413,7 @@ fn a_revoked_key_is_cut_off() {
         heartbeat: cosy_model::Span::from_secs(1),
         unknown: Vec::new(),
         revoked: vec![thief.public().to_string()],
+        alone: None,
     });
     assert!(open.is_closed(), "what was open is cut");
     let again = |nodes: &Nodes| {

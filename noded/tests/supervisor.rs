@@ -197,6 +197,7 @@ fn allocation() -> Allocation {
         parts: Vec::new(),
         ticket: OsText::default(),
         warn_steps: None,
+        runs_again: false,
     }
 }
 

@@ -361,6 +361,7 @@ impl Link {
         self.say(&NodeReport::Register {
             nodes: nodes.collect(),
             inventory: Vec::new(),
+            seen: cosy_model::OsText::default(),
         });
     }
 

@@ -623,7 +623,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside;
+         DROP TABLE set_aside; DROP TABLE older;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -667,7 +667,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside;
+         DROP TABLE set_aside; DROP TABLE older;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -810,7 +810,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside;
+         DROP TABLE set_aside; DROP TABLE older;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -917,7 +917,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",
@@ -931,4 +931,29 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     let row = &loaded.jobs[0];
     assert_eq!((row.body, row.queue.as_deref()), (0, Some("night")));
     assert!(row.changed.is_some() && loaded.bodies.is_empty());
+}
+
+/// Numbers that a lost store has given out are not given out by the one that is there.
+#[test]
+fn numbers_of_a_lost_store_are_not_given_out_again() {
+    let bench = Bench::new();
+    let mark = cosy_model::node::StoreMark {
+        events: 900,
+        jobs: 70,
+        reservations: 60,
+        flows: 50,
+        triggers: 40,
+    };
+    let row = cosy_control::OlderRow {
+        at: Time(5),
+        first: JobId(3),
+        next: JobId(70),
+        mark,
+    };
+    bench.open().commit(&[Record::Older(row)]).unwrap();
+    let loaded = whole(&bench.open());
+    assert_eq!(loaded.older, [row]);
+    assert_eq!((loaded.last_event, loaded.next_job), (900, 70));
+    assert_eq!((loaded.next_reservation, loaded.next_flow), (60, 50));
+    assert_eq!(loaded.next_trigger, 40);
 }

@@ -125,7 +125,7 @@ impl Controller {
         self.comes_to_end(now, id, after);
         self.save_job(id);
         for node in held {
-            if self.nodes[node.index()].lost {
+            if self.nodes[node.index()].given_up {
                 self.give_back(now, id, node);
             } else {
                 self.order_end_held(id, node);

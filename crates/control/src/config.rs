@@ -30,6 +30,9 @@ pub struct PolicyConfig {
     pub heartbeat: Span,
     /// A node that was silent for so long is lost.
     pub node_timeout: Span,
+    /// A node that does not reach the controller for so long ends those of its jobs that may
+    /// run again; they are started elsewhere only after that.
+    pub self_fencing: bool,
     /// Between SIGTERM and SIGKILL.
     pub grace: Span,
     /// Most tasks of one array.
@@ -245,6 +248,7 @@ impl Default for PolicyConfig {
             depth: Depth::Count(1),
             heartbeat: Span::from_secs(10),
             node_timeout: Span::from_secs(60),
+            self_fencing: true,
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,
             max_jobs_per_user: cosy_model::limits::JOBS_OF_USER,

@@ -14,6 +14,7 @@ use crate::licenses::Unlicensed;
 use crate::machine::Changes;
 use crate::many::BulkRequest;
 use crate::nodes::{Link, Node};
+use crate::older::Lost;
 use crate::own_queues::FileQueues;
 use crate::passage::AskedPassage;
 use crate::queues::Queue;
@@ -23,6 +24,7 @@ use crate::reserve::Reservations;
 use crate::reviews::{Reviews, Steps};
 use crate::triggers::Triggers;
 use cosy_model::api::HistoryEvent;
+use cosy_model::node::AttemptKey;
 use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
@@ -147,6 +149,10 @@ pub struct Controller {
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     /// What is kept in the store and not taken up.
     pub(crate) aside: Aside,
+    /// Ids of jobs that a store has given out that is lost.
+    pub(crate) lost_ids: Lost,
+    /// Attempts of which the store knows nothing and that have ended.
+    pub(crate) over_strays: BTreeSet<AttemptKey>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     pub(crate) started_at: Time,
     /// How long it has listened to nodes in all.
@@ -221,6 +227,8 @@ impl Controller {
             triggers: Triggers::default(),
             inside: BTreeMap::new(),
             aside: Aside::default(),
+            lost_ids: Lost::default(),
+            over_strays: BTreeSet::new(),
             witness: None,
             started_at: now,
             listened: Span::ZERO,

@@ -181,6 +181,7 @@ impl Controller {
             Some(HeldBy::Admin) => return Some(WaitReason::HeldByAdmin),
             Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
             Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
+            Some(HeldBy::Restored) => return Some(WaitReason::HeldRestored),
             None => {}
         }
         match self.met_by(now, job) {

@@ -3,7 +3,7 @@
 use crate::config::ClusterConfig;
 use crate::record::Record;
 use cosy_model::api::{JobRef, Reply, Request};
-use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport};
+use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
 use cosy_model::step::Passage;
 use cosy_model::{Gid, JobId, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
@@ -233,6 +233,15 @@ pub enum Effect {
         link: LinkId,
         /// What.
         order: NodeOrder,
+    },
+    /// Send [`NodeOrder::Heard`] with the mark signed.
+    Heard {
+        /// The connection.
+        link: LinkId,
+        /// Of the report.
+        number: u64,
+        /// How far the store is once the batch is durable.
+        mark: StoreMark,
     },
     /// Send [`NodeOrder::Prepare`] with a ticket.
     Prepare {

@@ -212,6 +212,8 @@ pub(crate) struct Run {
     pub lost: BTreeSet<NodeId>,
     /// What its steps have used, as far as their records have come.
     pub steps: StepUse,
+    /// The store was restored since: whether it still runs, its nodes have to tell.
+    pub doubtful: bool,
 }
 
 /// How far the order to start the program is.
@@ -409,6 +411,7 @@ impl Run {
             hold_after: self.hold_after.is_some(),
             special_after: self.hold_after == Some(HeldBy::Special),
             lost: self.lost.iter().map(|node| names(*node)).collect(),
+            doubtful: self.doubtful,
         }
     }
 

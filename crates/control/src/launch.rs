@@ -93,6 +93,7 @@ impl Controller {
             hold_after: None,
             lost: BTreeSet::new(),
             steps: StepUse::default(),
+            doubtful: false,
         }));
         self.count_start(now, base, id);
         self.note_start(now, id);
@@ -258,6 +259,7 @@ impl Controller {
             },
             ticket: OsText::default(),
             warn_steps: warn_steps(job.spec()),
+            runs_again: job.submitted.runs_again(true),
         };
         Some((allocation, ticket_expiry(run)))
     }

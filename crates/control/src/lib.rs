@@ -52,6 +52,7 @@ mod mail;
 mod many;
 mod nodes;
 mod notify;
+mod older;
 mod own_queues;
 mod passage;
 mod pattern;
@@ -87,6 +88,8 @@ pub use event::{
 pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
-pub use record::{JobRow, Loaded, NodeRow, OwnQueue, Record, SetAside, StandingRow, SubmissionRow};
+pub use record::{
+    JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SetAside, StandingRow, SubmissionRow,
+};
 pub use record::{StepBatch, StepUse};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

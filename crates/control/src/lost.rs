@@ -20,8 +20,10 @@ impl Run {
 }
 
 impl Controller {
-    /// A node is given up: its attempts end or wait again.
+    /// A node is given up: its attempts end or wait again. One that can be reached ends what
+    /// it has first; what it should have ended before is no longer waited for.
     pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
+        let reached = self.nodes[id.index()].link.is_some();
         let name = self.nodes[id.index()].spec.name.clone();
         self.programs_lost(now, &name);
         let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
@@ -36,6 +38,8 @@ impl Controller {
                 }
                 run.note_lost(id);
             }
+            let ends = job.run().is_some_and(|run| run.after.is_some());
+            let clean = (ends || !reached).then_some(id);
             let after = after_loss(job, now);
             let object = format!("job {job_id}");
             self.happened(
@@ -46,7 +50,7 @@ impl Controller {
                 format!("{name}: {why}"),
             );
             let key = job_key(self.jobs.get(&job_id));
-            self.abandon(now, job_id, after, Some(id));
+            self.abandon(now, job_id, after, clean);
             if let Some(key) = key {
                 self.order(id, |node| NodeOrder::Kill {
                     key,
@@ -82,7 +86,9 @@ pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
         Some(KillCause::Requeued) => return AfterRun::Requeue,
         Some(KillCause::TimeLimit | KillCause::Superseded) | None => {}
     }
-    match job.submitted.runs_again(run.may_have_run()) {
+    // Where nobody knows whether it has run it waits, and is held.
+    let asks = run.doubtful && !job.spec().attended;
+    match asks || job.submitted.runs_again(run.may_have_run()) {
         true => AfterRun::Requeue,
         false => AfterRun::End(lost_end(EndCause::NodeLost, run.started, now)),
     }

@@ -11,6 +11,8 @@ use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Span, Tim
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+/// The most that a lost node has for ending what may run again.
+const FENCING: Span = Span::from_secs(10);
 /// The most that the time between two turns counts as listening.
 const LISTENS: Span = Span::from_secs(2);
 
@@ -32,8 +34,14 @@ pub(crate) struct Node {
     pub last_seen: Option<Time>,
     /// How long the controller had listened when it was heard of last.
     pub heard: Span,
-    /// Given up after silence; its attempts are superseded.
+    /// Silent for too long.
     pub lost: bool,
+    /// Its attempts are superseded.
+    pub given_up: bool,
+    /// It ends what may run again when it is alone: it is not given up before it has.
+    pub fences: bool,
+    /// History says that it is lost.
+    pub told_lost: bool,
     /// What the node's own health check says.
     pub problem: Option<String>,
     pub version: String,
@@ -74,6 +82,9 @@ impl Node {
             last_seen: None,
             heard: Span::ZERO,
             lost: false,
+            given_up: false,
+            fences: false,
+            told_lost: false,
             problem: None,
             version: String::new(),
             boot_id: String::new(),
@@ -232,6 +243,18 @@ impl Controller {
         }
     }
 
+    /// The node knows then until when it was heard, and how far the store was.
+    pub(crate) fn say_heard(&mut self, link: LinkId, number: u64) {
+        if number > 0 {
+            let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+            for id in nodes.unwrap_or_default() {
+                self.nodes[id.index()].fences = true;
+            }
+            let mark = self.mark();
+            self.effect(Effect::Heard { link, number, mark });
+        }
+    }
+
     pub(crate) fn link_opened(
         &mut self,
         now: Time,
@@ -350,17 +373,9 @@ impl Controller {
                 unknown.push(node.name);
             }
         }
-        let policy = &self.config.policy;
-        let welcome = NodeOrder::Welcome {
-            cluster: self.config.name.clone(),
-            heartbeat: policy.heartbeat,
-            unknown,
-            revoked: self.revoked.keys().cloned().collect(),
-        };
-        self.effect(Effect::Order {
-            link,
-            order: welcome,
-        });
+        let revoked = self.revoked.keys().cloned().collect();
+        let order = self.welcome(unknown, revoked);
+        self.effect(Effect::Order { link, order });
         for id in &ids {
             self.reconcile(now, *id, inventory);
             self.tell_where(*id);
@@ -381,6 +396,9 @@ impl Controller {
         let counted = node.devices.counted;
         node.devices.tell(&from);
         node.lost = false;
+        node.given_up = false;
+        node.fences = false;
+        let back = std::mem::take(&mut node.told_lost);
         node.problem = None;
         node.strays.clear();
         node.version = from.version;
@@ -411,6 +429,10 @@ impl Controller {
         }
         if renamed || first {
             self.save_node(id);
+        }
+        if back {
+            let object = format!("node {}", self.nodes[id.index()].spec.name);
+            self.happened(now, "back", "controller", object, String::new());
         }
         self.update_available(id);
         id
@@ -558,6 +580,7 @@ impl Controller {
         self.happened(now, word, &who, object, detail);
         self.update_available(id);
         if matches!(action, NodeAction::Down { .. }) {
+            self.end_unknown_on(id);
             self.give_up_node(now, id, "set down by an administrator");
         }
     }
@@ -583,6 +606,49 @@ impl Controller {
         for id in silent {
             self.lose_node(now, id);
         }
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            let silent = Span(self.listened.0 - node.heard.0);
+            let wait = self.fencing(node).unwrap_or(Span::ZERO);
+            if node.lost && !node.given_up && silent > timeout + wait {
+                self.nodes[at].given_up = true;
+                self.give_up_node(now, NodeId(at as u32), "the node was lost");
+            }
+        }
+    }
+
+    /// Tells all nodes anew what they are told at registration.
+    pub(crate) fn tell_policy(&mut self) {
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            let order = self.welcome(Vec::new(), Vec::new());
+            self.effect(Effect::Order { link, order });
+        }
+    }
+
+    /// What a node is told at registration, and anew when that changes.
+    pub(crate) fn welcome(&self, unknown: Vec<String>, revoked: Vec<String>) -> NodeOrder {
+        NodeOrder::Welcome {
+            cluster: self.config.name.clone(),
+            heartbeat: self.config.policy.heartbeat,
+            unknown,
+            revoked,
+            alone: self.alone(),
+        }
+    }
+
+    /// How long nodes may be alone before they end what may run again.
+    pub(crate) fn alone(&self) -> Option<Span> {
+        let policy = &self.config.policy;
+        policy.self_fencing.then_some(policy.node_timeout)
+    }
+
+    /// How long a lost node has for that, if it does it. Of one that has not been heard since
+    /// this controller began nobody knows.
+    fn fencing(&self, node: &Node) -> Option<Span> {
+        let does = node.fences || node.last_seen.is_none();
+        let longest = Span(self.alone()?.0 / 4).clamp(TICK, FENCING);
+        does.then_some(longest)
     }
 
     fn lose_node(&mut self, now: Time, id: NodeId) {
@@ -595,9 +661,9 @@ impl Controller {
         }
         self.update_available(id);
         if seen || !self.nodes[id.index()].jobs.is_empty() {
+            self.nodes[id.index()].told_lost = true;
             self.happened(now, "lost", "controller", object, String::new());
         }
-        self.give_up_node(now, id, "the node was lost");
     }
 
     pub(crate) fn list_nodes(&self) -> Reply {
@@ -620,7 +686,7 @@ impl Controller {
                     (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
                         "it does not answer".to_owned()
                     }
-                    (NodeState::Open, None) => String::new(),
+                    (NodeState::Open, None) => self.unknown_words(id),
                 },
                 reason_by: said_by(&node.state).0,
                 reason_since: said_by(&node.state).1,

@@ -6,7 +6,7 @@
 
 use crate::triggers::TriggerRow;
 use cosy_model::api::HistoryEvent;
-use cosy_model::node::AttemptKey;
+use cosy_model::node::{AttemptKey, StoreMark};
 use cosy_model::reservation::{Ask, LedgerEntry, ReservationState};
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
@@ -183,6 +183,9 @@ pub struct RunRow {
     /// Nodes whose loss ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// The store was restored since: whether it still runs, its nodes have to tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
 }
 
 /// What follows an attempt.
@@ -224,6 +227,8 @@ pub enum HeldBy {
     Requeued,
     /// The same, with a mark that it ended in a special way.
     Special,
+    /// The controller, because the store was restored and nobody knows whether it has run.
+    Restored,
 }
 
 impl HeldBy {
@@ -231,7 +236,7 @@ impl HeldBy {
     pub(crate) const fn upon(self, old: Option<Self>) -> Self {
         match old {
             Some(Self::Admin) => Self::Admin,
-            Some(Self::User | Self::Requeued | Self::Special) | None => self,
+            Some(Self::User | Self::Requeued | Self::Special | Self::Restored) | None => self,
         }
     }
 
@@ -294,6 +299,19 @@ pub struct StandingRow {
     pub at_once: Option<u32>,
 }
 
+/// The store was found to be older than what nodes have seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OlderRow {
+    /// When.
+    pub at: Time,
+    /// The first id of a job that was given out by the store that is lost.
+    pub first: JobId,
+    /// One beyond the last: no such id is given out again.
+    pub next: JobId,
+    /// Numbers go on from here.
+    pub mark: StoreMark,
+}
+
 /// One durable change. A batch of them is one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
@@ -324,6 +342,8 @@ pub enum Record {
     Standing(StandingRow),
     /// A job's row, new or anew.
     Job(Box<JobRow>),
+    /// The store is older than what nodes have seen.
+    Older(OlderRow),
     /// All jobs of a submission have ended.
     SubmissionDone(JobId),
     /// One of them waits again.
@@ -802,6 +822,21 @@ pub struct Loaded {
     pub next_trigger: u64,
     /// What is not taken up, though it lives.
     pub set_aside: Vec<SetAside>,
+    /// When the store was older than what nodes had seen.
+    pub older: Vec<OlderRow>,
+}
+
+impl Loaded {
+    /// Numbers that a lost store has given out are not given out again.
+    pub fn go_on_above_older(&mut self) {
+        for row in &self.older {
+            self.next_job = self.next_job.max(row.next.0);
+            self.last_event = self.last_event.max(row.mark.events);
+            self.next_reservation = self.next_reservation.max(row.mark.reservations);
+            self.next_flow = self.next_flow.max(row.mark.flows);
+            self.next_trigger = self.next_trigger.max(row.mark.triggers);
+        }
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -16,7 +16,9 @@ use crate::record::{AfterRun, HeldBy, Record};
 use cosy_model::api::EndedJob;
 use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
-use cosy_model::node::{AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport};
+use cosy_model::node::{
+    AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport, StoreMark,
+};
 use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User, WaitReason};
 
 /// A node that has not ended a job so long after its limit and grace is told again.
@@ -32,11 +34,22 @@ impl Controller {
             return;
         };
         match report {
-            NodeReport::Register { nodes, inventory } => {
+            NodeReport::Register {
+                nodes,
+                inventory,
+                seen,
+            } => {
+                let names = nodes
+                    .first()
+                    .map_or(String::new(), |node| node.name.clone());
+                self.compare_store(now, &names, StoreMark::from_bytes(&seen.0));
                 self.register(now, link, nodes, &inventory);
             }
             NodeReport::Heartbeat => {}
-            NodeReport::Figures(figures) => self.note_figures(link, figures),
+            NodeReport::Figures(figures) => {
+                self.note_figures(link, figures);
+                self.say_heard(link, figures.number);
+            }
             NodeReport::Prepared { key, node, failure } => {
                 if let Some(id) = self.node_on_link(link, &node) {
                     self.prepared(now, id, key, failure);
@@ -44,7 +57,7 @@ impl Controller {
             }
             NodeReport::Started { key, node, at } => {
                 if let Some(id) = self.node_on_link(link, &node) {
-                    self.started(id, key, at);
+                    self.started(now, id, key, at);
                 }
             }
             NodeReport::Ended {
@@ -138,8 +151,12 @@ impl Controller {
             return;
         }
         if self.at_attempt(id, key).is_none() {
+            if failure.is_none() && self.goes_on_unknown(now, id, key) {
+                return;
+            }
             return self.order(id, |node| NodeOrder::Release { key, node });
         }
+        self.no_longer_doubtful(key.job);
         if let Some(failure) = failure {
             return self.preparation_failed(now, id, key, &failure);
         }
@@ -209,7 +226,7 @@ impl Controller {
         self.abandon(now, key.job, after, Some(id));
     }
 
-    fn started(&mut self, id: NodeId, key: AttemptKey, at: Time) {
+    fn started(&mut self, now: Time, id: NodeId, key: AttemptKey, at: Time) {
         self.works_on(Object::Job(key.job));
         if self.is_aside_on(id, key, true) {
             return;
@@ -218,6 +235,10 @@ impl Controller {
             let part = job.run().and_then(|run| run.part(id));
             part.is_some_and(|part| part.step != PartStep::Released)
         };
+        if self.at_attempt(id, key).is_none() && self.goes_on_unknown(now, id, key) {
+            return;
+        }
+        self.no_longer_doubtful(key.job);
         let Some(job) = self.at_attempt(id, key).filter(holds) else {
             return self.order(id, |node| NodeOrder::Kill {
                 key,
@@ -246,6 +267,11 @@ impl Controller {
             return; // the node keeps how it ended until somebody wants to know
         }
         self.order(id, |node| NodeOrder::Forget { key, node });
+        if self.at_attempt(id, key).is_none() {
+            self.unknown_is_over(now, id, key, Some(&end));
+            return;
+        }
+        self.no_longer_doubtful(key.job);
         let Some(job) = self.at_attempt(id, key) else {
             return;
         };
@@ -286,8 +312,9 @@ impl Controller {
         if self.is_aside_on(id, key, false) {
             return;
         }
-        if self.at_attempt(id, key).is_some() {
-            self.give_back(now, key.job, id);
+        match self.at_attempt(id, key).is_some() {
+            true => self.give_back(now, key.job, id),
+            false => drop(self.unknown_is_over(now, id, key, None)),
         }
     }
 
@@ -308,7 +335,7 @@ impl Controller {
             if step == PartStep::Released {
                 continue;
             }
-            let lost = self.nodes[node.index()].lost;
+            let lost = self.nodes[node.index()].given_up;
             // After a restart a silent node may have been told to launch: it is asked first.
             let heard = self.nodes[node.index()].link.is_some();
             let idle = Some(node) == first && !launched && !held && heard;
@@ -391,7 +418,10 @@ impl Controller {
         self.count_running(id, false);
         self.give_licenses(id);
         let held = self.jobs.get(&id).and_then(Job::run);
-        let held = held.and_then(|run| run.hold_after);
+        let held = held.and_then(|run| match run.doubtful {
+            true => Some(HeldBy::Restored),
+            false => run.hold_after,
+        });
         self.unsaved_starts.remove(&id);
         let base = self.base_of(id);
         if let Some(group) = self.groups.get_mut(&base) {
@@ -636,7 +666,7 @@ impl Controller {
         match &item.phase {
             AttemptPhase::Ended(end) => self.ended_on(now, id, key, end.clone()),
             AttemptPhase::Running { since } => {
-                self.started(id, key, *since);
+                self.started(now, id, key, *since);
                 self.repeat_kill(id, key);
             }
             AttemptPhase::Prepared => {
@@ -710,7 +740,7 @@ impl Controller {
         }
         let launched = run.launching.is_given();
         let ends = matches!(run.killed, Some(KillCause::Cancelled | KillCause::Requeued));
-        if ends || was_there || rebooted {
+        if ends || was_there || rebooted || run.doubtful {
             let after = after_loss(job, now);
             return self.abandon(now, job_id, after, Some(id));
         }

@@ -8,6 +8,7 @@ use crate::controller::Controller;
 use crate::depend::Waiter;
 use crate::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::nodes::Node;
+use crate::older::Lost;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
 use crate::record::{
@@ -69,6 +70,7 @@ impl Controller {
         };
         it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
         it.last_event = loaded.last_event;
+        it.lost_ids = Lost::load(&loaded.older);
         it.node_keys = loaded.node_keys.into_iter().collect();
         it.revoked = loaded
             .revoked_keys
@@ -140,6 +142,7 @@ impl Controller {
                 }
                 let before = Condition::default().lost(row.lost);
                 node.condition = Condition::of(&node, before);
+                node.told_lost = row.lost && !matches!(node.state, NodeState::Down { .. });
             }
             self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
             self.nodes.push(node);
@@ -453,6 +456,7 @@ impl Controller {
             hold_after: HeldBy::after_requeue(row.hold_after, row.special_after),
             lost: lost.collect(),
             steps: StepUse::default(),
+            doubtful: row.doubtful,
         }));
         let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
         self.held_ends.extend(ends_at.map(|at| (at, id)));
@@ -517,7 +521,11 @@ impl Controller {
             .map(|(_, id)| *id)
             .collect();
         self.next_job = self.next_job.max(config.first_job.0);
+        let alone = self.alone();
         self.config = config;
+        if alone != self.alone() {
+            self.tell_policy();
+        }
         self.configure_accounts(now);
         self.watch_configuration();
         self.build_queues(&states);

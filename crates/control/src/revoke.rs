@@ -8,7 +8,6 @@ use crate::controller::Controller;
 use crate::event::{Caller, Effect, LinkId};
 use crate::record::Record;
 use cosy_model::api::NodeAction;
-use cosy_model::node::NodeOrder;
 use cosy_model::{NodeId, Refusal, RefusalCode, Time, limits};
 use std::collections::BTreeSet;
 
@@ -84,12 +83,7 @@ impl Controller {
         let there = self.links.iter().filter(|(_, link)| !link.nodes.is_empty());
         let there: Vec<LinkId> = there.map(|(link, _)| *link).collect();
         for link in there {
-            let order = NodeOrder::Welcome {
-                cluster: self.config.name.clone(),
-                heartbeat: self.config.policy.heartbeat,
-                unknown: Vec::new(),
-                revoked: keys.iter().cloned().collect(),
-            };
+            let order = self.welcome(Vec::new(), keys.iter().cloned().collect());
             self.effect(Effect::Order { link, order });
         }
     }

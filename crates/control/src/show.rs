@@ -507,6 +507,9 @@ impl Controller {
             WaitReason::HeldRequeued | WaitReason::HeldSpecial => {
                 "it was put back into the queue and is held: 'cosy release' lets it go".to_owned()
             }
+            WaitReason::HeldRestored => {
+                "the controller's store was restored from an old copy: it may have run since. Look at its output, then 'cosy release' lets it run, and 'cosy cancel' ends it".to_owned()
+            }
             WaitReason::QueueTimeLimit => {
                 format!("its time limit is more than queue {queue} allows")
             }
@@ -757,6 +760,7 @@ fn held_word(held: Option<HeldBy>) -> &'static str {
         Some(HeldBy::User) => "user",
         Some(HeldBy::Admin) => "admin",
         Some(HeldBy::Requeued | HeldBy::Special) => "requeued",
+        Some(HeldBy::Restored) => "restored",
         None => "",
     }
 }

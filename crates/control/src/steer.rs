@@ -111,6 +111,7 @@ impl Controller {
                 let end = End::never_ran(EndCause::Cancelled, now);
                 self.uncount_job(now, id);
                 self.happened(now, "cancelled", who, format!("job {id}"), String::new());
+                self.end_unknown_of(id);
                 self.end_job(now, id, &end, &note);
             }
             Phase::Run(run) => {
@@ -247,6 +248,7 @@ impl Controller {
             )
             .about(About::Held));
         }
+        self.may_go(id)?;
         self.set_held(now, bulk, id, None);
         Ok(())
     }

@@ -195,3 +195,80 @@ fn what_was_put_back_and_could_not_get_ready_waits_again() {
     );
     assert_eq!(world.queue(), format!("{job}:waiting/held_requeued"));
 }
+
+/// A node that has been told when it is alone has time to end what others are given then.
+#[test]
+fn others_get_its_jobs_only_when_it_has_ended_them() {
+    let (mut world, job) = silent_node(true);
+    world.listen(66, &[1]);
+    world.deliver_all();
+    assert_eq!(world.starts_of(job), 1, "it is lost, and not given up");
+    assert!(world.store.told("lost", "node n1"));
+    world.listen(6, &[1]);
+    world.deliver_all();
+    assert_eq!(world.starts_of(job), 2);
+}
+
+/// Without that it is given up at once.
+#[test]
+fn without_fencing_they_get_them_at_once() {
+    let mut c = config(2, 4);
+    c.policy.self_fencing = false;
+    let mut world = World::new(c);
+    world.run_time = Span::from_secs(1000);
+    let mut wanted = spec("a");
+    wanted.time_limit = Some(Span::from_secs(5000));
+    wanted.requeue = true;
+    wanted.request.prefer = vec!["n1".into()];
+    let job = world.submit(wanted);
+    world.deliver_all();
+    world.listen(62, &[1]);
+    world.deliver_all();
+    assert_eq!(world.starts_of(job), 2);
+}
+
+#[test]
+fn a_node_that_is_back_in_time_goes_on() {
+    let (mut world, job) = silent_node(true);
+    world.listen(66, &[1]);
+    assert!(world.store.told("lost", "node n1"));
+    assert!(!world.store.told("back", "node n1"));
+    world.unheard.clear();
+    all_connect(&mut world);
+    assert!(world.store.told("back", "node n1"));
+    world.listen(90, &[0, 1]);
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("{job}:running"));
+    assert_eq!(world.starts_of(job), 1);
+}
+
+/// One that was set down and can be reached ends its jobs before others get them.
+#[test]
+fn a_node_that_is_set_down_ends_them_first() {
+    let mut world = World::new(config(2, 4));
+    world.run_time = Span::from_secs(1000);
+    let mut wanted = spec("a");
+    wanted.time_limit = Some(Span::from_secs(5000));
+    wanted.requeue = true;
+    wanted.request.prefer = vec!["n1".into()];
+    let job = world.submit(wanted);
+    world.deliver_all();
+    let down = |world: &mut World| {
+        let action = api::NodeAction::Down { reason: "x".into() };
+        let nodes = vec!["n1".to_owned()];
+        world.ask_as(
+            user(0, "root"),
+            None,
+            Request::NodeControl { nodes, action },
+        );
+    };
+    down(&mut world);
+    assert_eq!(world.queue(), format!("{job}:completing"), "it is told");
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("{job}:running"));
+    assert!(
+        world.nodes[0].known.is_empty(),
+        "nothing of it is left there"
+    );
+    assert_eq!(world.starts_of(job), 2);
+}

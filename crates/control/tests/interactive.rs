@@ -427,7 +427,7 @@ fn a_lost_node_ends_it_and_it_is_not_run_again() {
         };
         world.deliver_all();
         world.disconnect(lost);
-        world.listen(61, &[1 - lost]);
+        world.listen(72, &[1 - lost]);
         world.deliver_all();
         assert_eq!(state(&world, job).word(), want, "{attended} {lost}");
         assert!(world.nodes[1 - lost].known.is_empty(), "it is left there");

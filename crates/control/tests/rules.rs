@@ -807,7 +807,7 @@ fn a_lost_node_fails_or_requeues_its_jobs_and_is_told_when_it_comes_back() {
     world.deliver_all();
     world.disconnect(0);
     world.disconnect(1);
-    world.listen(61, &[]);
+    world.listen(72, &[]);
     assert_eq!(world.state_of(fail), JobState::NodeFailed);
     assert_eq!(world.queue(), format!("{keep}:waiting/nodes_unavailable"));
     world.connect(0);
@@ -843,7 +843,7 @@ fn lost_nodes_are_named_also_by_the_next_controller() {
         }
         let silent = |world: &mut World| {
             let others: Vec<usize> = (0..4).filter(|n| !lost.contains(n)).collect();
-            world.listen(62, &others);
+            world.listen(72, &others);
         };
         silent(&mut world);
         if crash {
@@ -1101,6 +1101,7 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
     let report = NodeReport::Register {
         nodes,
         inventory: vec![],
+        seen: OsText::default(),
     };
     world.event(Event::LinkReported {
         link: LinkId(900),
@@ -1113,6 +1114,7 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
 fn nodes_tell_how_busy_they_are() {
     let mut world = World::new(config(2, 4));
     let figures = Figures {
+        number: 0,
         load_hundredths: Some(231),
         free_memory: Some(MiB(11_709)),
     };
@@ -1353,6 +1355,7 @@ fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
     world.config = new.clone();
     world.event(Event::Reconfigured(Box::new(new)));
     world.nodes.push(FakeNode {
+        seen: None,
         name: "n2".into(),
         boot: 1,
         link: None,

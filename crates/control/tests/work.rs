@@ -142,6 +142,7 @@ fn register(world: &mut World, n: usize, cores: u32, features: &[&str]) {
     let report = NodeReport::Register {
         nodes: vec![node],
         inventory: Vec::new(),
+        seen: OsText::default(),
     };
     world
         .controller

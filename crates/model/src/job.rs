@@ -730,6 +730,8 @@ pub enum WaitReason {
     HeldRequeued,
     /// The same, with a mark that it ended in a special way.
     HeldSpecial,
+    /// The store was restored from an old copy: nobody knows whether it has run since.
+    HeldRestored,
     /// Its time limit is more than its queue allows.
     QueueTimeLimit,
     /// It asks for more nodes than its queue has or allows.
@@ -763,6 +765,7 @@ impl WaitReason {
             Self::Deadline => "deadline",
             Self::HeldRequeued => "held_requeued",
             Self::HeldSpecial => "held_special",
+            Self::HeldRestored => "held_restored",
             Self::QueueTimeLimit => "queue_time_limit",
             Self::QueueNodeLimit => "queue_node_limit",
             Self::QueueLimits => "queue_limits",

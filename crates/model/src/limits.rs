@@ -227,3 +227,11 @@ pub const PMI_SPACE: usize = 64 << 20;
 pub const PMI_ENTRY: usize = 160;
 /// Most bytes of attributes that tasks leave on one node of a step, counted like the space's.
 pub const PMI_NODE_ATTRIBUTES: usize = 1 << 20;
+
+/// Ids that are left out above all that were given out, when a store turns out to be older than
+/// what nodes have seen: as many as may have been given out since they were last told.
+pub const SKIPPED_IDS: u64 = 100_000;
+
+/// Numbers of events that are left out then: nodes that have seen a little more are not taken
+/// for another restored store.
+pub const SKIPPED_EVENTS: u64 = 1_000_000;

@@ -57,6 +57,9 @@ pub struct Allocation {
     /// The job's cores for each task.
     #[serde(default)]
     pub cores_per_task: u32,
+    /// If it is lost, the job runs again elsewhere.
+    #[serde(default)]
+    pub runs_again: bool,
     /// Signal before the limit, for steps only (Slurm's `--signal` without `B:`).
     #[serde(default)]
     pub warn_steps: Option<WarnSignal>,
@@ -137,7 +140,21 @@ pub enum NodeOrder {
         /// of them, later those that were just revoked.
         #[serde(default)]
         revoked: Vec<String>,
+        /// A node that has not been heard for so long ends what may run again elsewhere
+        /// ([`Allocation::runs_again`]): it is given to others soon after. `None`: never.
+        #[serde(default)]
+        alone: Option<Span>,
     },
+    /// A numbered [`NodeReport::Figures`] has come.
+    Heard {
+        /// Its number.
+        number: u64,
+        /// How far the store was then, signed.
+        mark: OsText,
+    },
+    /// The controller is about to stop: until a node hears of it again, nothing is given to
+    /// others.
+    Leaving,
     /// Get ready for an allocation: prolog, health check. Answer: [`NodeReport::Prepared`].
     Prepare(Box<Allocation>),
     /// Start a batch program; prepares first where that was not ordered before.
@@ -272,6 +289,64 @@ pub struct InventoryItem {
     pub phase: AttemptPhase,
 }
 
+/// How far the controller's store was: numbers that only grow. Nodes keep the latest that they
+/// were told, signed (`cosy_proto::mark`), so that a store that was restored from an old copy
+/// is recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StoreMark {
+    /// Number of the last event of its history.
+    pub events: u64,
+    /// The first id that no job had.
+    pub jobs: u64,
+    /// The first id that no reservation had.
+    pub reservations: u64,
+    /// The first id that no workflow had.
+    pub flows: u64,
+    /// The first id that no trigger had.
+    pub triggers: u64,
+}
+
+impl StoreMark {
+    /// Bytes of a mark.
+    pub const BYTES: usize = 40;
+
+    /// Five numbers, the lowest byte of each first.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let numbers = [
+            self.events,
+            self.jobs,
+            self.reservations,
+            self.flows,
+            self.triggers,
+        ];
+        numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
+    }
+
+    /// From the beginning of `bytes`; `None` when there are too few.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut numbers = bytes.get(..Self::BYTES)?.chunks_exact(8);
+        let mut next = || Some(u64::from_le_bytes(numbers.next()?.try_into().ok()?));
+        Some(Self {
+            events: next()?,
+            jobs: next()?,
+            reservations: next()?,
+            flows: next()?,
+            triggers: next()?,
+        })
+    }
+
+    /// Of both the later number each.
+    pub fn or_later(self, other: Self) -> Self {
+        Self {
+            events: self.events.max(other.events),
+            jobs: self.jobs.max(other.jobs),
+            reservations: self.reservations.max(other.reservations),
+            flows: self.flows.max(other.flows),
+            triggers: self.triggers.max(other.triggers),
+        }
+    }
+}
+
 /// The machine under a node as its daemon tells; what it does not know is empty or 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -310,6 +385,9 @@ pub struct Figures {
     pub load_hundredths: Option<u32>,
     /// Memory that is free.
     pub free_memory: Option<MiB>,
+    /// Number of this report on its link, from 1, for [`NodeOrder::Heard`]; 0: none is
+    /// wanted.
+    pub number: u64,
 }
 
 /// A node as its daemon describes it.
@@ -355,6 +433,9 @@ pub enum NodeReport {
         nodes: Vec<NodeSelf>,
         /// Every attempt that it knows of.
         inventory: Vec<InventoryItem>,
+        /// The latest [`StoreMark`] that it was told, as it was signed; empty: none.
+        #[serde(default)]
+        seen: OsText,
     },
     /// Still alive.
     Heartbeat,

@@ -18,6 +18,8 @@ pub mod frame;
 pub mod keys;
 pub mod lines;
 pub mod link;
+#[cfg(feature = "tls")]
+pub mod mark;
 pub mod peer;
 pub mod step;
 #[cfg(feature = "tls")]

@@ -271,6 +271,9 @@ impl Steps {
             uid: running.task.allocation.uid.0,
             groups: running.task.groups.clone(),
             start,
+            shepherd: None,
+            with_steps: false,
+            cause: EndCause::SupervisorLost,
         };
         let events = self.setup.events.clone();
         tokio::spawn(async move {

@@ -50,5 +50,6 @@ pub fn allocation() -> cosy_model::node::Allocation {
         parts: Vec::new(),
         ticket: OsText::default(),
         warn_steps: None,
+        runs_again: false,
     }
 }

@@ -106,6 +106,10 @@ pub struct Bench {
     pub backlog: VecDeque<NodeReport>,
     pub daemons: Vec<Daemon>,
     pub extra: String,
+    /// How long nodes may be alone.
+    pub alone: Option<Span>,
+    /// How far the node had seen the store when it registered last.
+    pub seen: OsText,
     pub args: Vec<String>,
 }
 
@@ -134,6 +138,8 @@ impl Bench {
             backlog: VecDeque::new(),
             daemons: Vec::new(),
             extra: String::new(),
+            alone: None,
+            seen: OsText::default(),
             args: Vec::new(),
         }
     }
@@ -224,9 +230,17 @@ impl Bench {
             heartbeat: Span::from_secs(1),
             unknown: Vec::new(),
             revoked: Vec::new(),
+            alone: self.alone,
         });
         match self.next_report() {
-            NodeReport::Register { nodes, inventory } => (nodes, inventory),
+            NodeReport::Register {
+                nodes,
+                inventory,
+                seen,
+            } => {
+                self.seen = seen;
+                (nodes, inventory)
+            }
             other => panic!("registers first, not {other:?}"),
         }
     }
@@ -276,6 +290,31 @@ impl Bench {
 
     pub fn hang_up(&mut self) {
         self.link = None;
+    }
+
+    /// Nobody listens at the controller's place any more; gives where that is.
+    pub fn close(&mut self) -> String {
+        let address = self.address();
+        let elsewhere = self.runtime.block_on(TcpListener::bind("127.0.0.1:0"));
+        self.listener = elsewhere.unwrap();
+        self.hang_up();
+        address
+    }
+
+    /// Somebody listens there again.
+    pub fn open(&mut self, address: &str) {
+        self.listener = self.runtime.block_on(TcpListener::bind(address)).unwrap();
+    }
+
+    /// The number of the next report that is to be answered.
+    pub fn figures(&mut self) -> u64 {
+        loop {
+            match self.next_from_link() {
+                NodeReport::Figures(figures) => return figures.number,
+                NodeReport::Heartbeat => {}
+                report => self.backlog.push_back(report),
+            }
+        }
     }
 
     fn next_from_link(&mut self) -> NodeReport {
@@ -447,6 +486,7 @@ impl Bench {
             parts: Vec::new(),
             ticket: OsText::default(),
             warn_steps: None,
+            runs_again: false,
         };
         self.sign(&mut allocation);
         allocation

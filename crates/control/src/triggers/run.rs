@@ -224,6 +224,7 @@ impl Controller {
             parts: Vec::new(),
             ticket: OsText::default(),
             warn_steps: None,
+            runs_again: false,
         };
         let launch = Launch {
             program: Program::Command {

@@ -308,6 +308,7 @@ impl Play {
         spec.name.clone_from(&name);
         self.world.config.nodes.push(spec);
         self.world.nodes.push(FakeNode {
+            seen: None,
             name,
             boot: 1,
             link: None,

@@ -44,6 +44,9 @@ pub struct MemoryStore {
     revoked: Vec<(String, String, Time)>,
     pub answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
+    older: Vec<OlderRow>,
+    /// What has happened to nodes: the word, and which.
+    said: BTreeSet<(String, String)>,
     /// What was said of ends, by object.
     pub ended: BTreeMap<String, String>,
     /// What happened to triggers.
@@ -89,6 +92,7 @@ impl MemoryStore {
                     }
                     self.jobs.insert(row.id, *row);
                 }
+                Record::Older(row) => self.older.push(row),
                 Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
                 Record::Node { name, row } => drop(self.nodes.insert(name, row)),
@@ -102,8 +106,14 @@ impl MemoryStore {
                 } => drop(self.answers.insert((uid, key), (at, *reply))),
                 Record::AnswerGone { uid, key } => drop(self.answers.remove(&(uid, key))),
                 Record::Happened(event) => {
-                    assert_eq!(event.seq, self.last_event + 1);
+                    let skips = event.what == "store_restored";
+                    assert!(
+                        event.seq == self.last_event + 1 || skips && event.seq > self.last_event
+                    );
                     self.last_event = event.seq;
+                    if event.object.starts_with("node ") {
+                        self.said.insert((event.what.clone(), event.object.clone()));
+                    }
                     if event.what == "ended" {
                         self.ended
                             .insert(event.object.clone(), event.detail.clone());
@@ -234,7 +244,8 @@ impl MemoryStore {
                 facts.push((job, ok));
             }
         }
-        Loaded {
+        let mut loaded = Loaded {
+            older: self.older.clone(),
             jobs: self
                 .jobs
                 .values()
@@ -273,7 +284,9 @@ impl MemoryStore {
             triggers: self.triggers.values().cloned().collect(),
             next_trigger: self.last_trigger + 1,
             ..Loaded::default()
-        }
+        };
+        loaded.go_on_above_older();
+        loaded
     }
 
     pub fn outcome(&self, job: api::JobRef) -> Option<bool> {
@@ -293,6 +306,12 @@ impl MemoryStore {
             ok &= job.state == JobState::Completed;
         }
         Some(ok)
+    }
+
+    /// Whether history says so.
+    pub fn told(&self, what: &str, object: &str) -> bool {
+        let said = self.said.iter();
+        said.into_iter().any(|(w, o)| w == what && o == object)
     }
 
     pub fn ends(&self) -> BTreeMap<JobId, JobState> {
@@ -333,6 +352,8 @@ pub struct FakeNode {
     pub boot: u64,
     pub link: Option<LinkId>,
     pub known: BTreeMap<AttemptKey, OnNode>,
+    /// How far it has seen the store.
+    pub seen: Option<StoreMark>,
     /// How often each attempt was started, over all time.
     pub starts: BTreeMap<AttemptKey, u32>,
     /// What it tells of its GPUs and devices.
@@ -453,6 +474,7 @@ impl World {
                 boot: 1,
                 link: None,
                 known: BTreeMap::new(),
+                seen: None,
                 starts: BTreeMap::new(),
                 gpu_types: Vec::new(),
                 devices: Vec::new(),
@@ -584,6 +606,12 @@ impl World {
                 again.push(Event::LinkClosed(link));
             }
             Effect::Order { link, order } => self.orders.push_back((link, order)),
+            Effect::Heard { link, mark, .. } => {
+                for node in self.nodes.iter_mut().filter(|n| n.link == Some(link)) {
+                    let seen = node.seen.unwrap_or_default();
+                    node.seen = Some(seen.or_later(mark));
+                }
+            }
             Effect::Prepare {
                 link, allocation, ..
             } => self
@@ -675,6 +703,9 @@ impl World {
                 phase: on.phase.clone(),
             })
             .collect();
+        let seen = node
+            .seen
+            .map_or(OsText::default(), |mark| OsText(mark.to_bytes()));
         let amounts = self.config.nodes[n].amounts.clone().unwrap_or_default();
         let nodes = vec![NodeSelf {
             name: name.clone(),
@@ -698,8 +729,19 @@ impl World {
         });
         self.event(Event::LinkReported {
             link,
-            report: NodeReport::Register { nodes, inventory },
+            report: NodeReport::Register {
+                nodes,
+                inventory,
+                seen,
+            },
         });
+        self.report(
+            n,
+            NodeReport::Figures(Figures {
+                number: 1,
+                ..Figures::default()
+            }),
+        );
     }
 
     pub fn disconnect(&mut self, n: usize) {
@@ -786,6 +828,7 @@ impl World {
             NodeOrder::Resume { key, .. } => self.stop(n, key, false),
             NodeOrder::Limit { key, limit, .. } => self.limit(n, key, limit),
             NodeOrder::StepsTaken { .. } | NodeOrder::Passage { .. } | NodeOrder::Moved { .. } => {}
+            NodeOrder::Heard { .. } | NodeOrder::Leaving => {}
             NodeOrder::Welcome { .. } | NodeOrder::Signal { .. } | NodeOrder::RelayReply { .. } => {
             }
         }
@@ -968,7 +1011,11 @@ impl World {
             self.now = self.now + Span::from_secs(1);
             self.end_due();
             for n in 0..self.nodes.len() {
-                self.report(n, NodeReport::Heartbeat);
+                let figures = Figures {
+                    number: 1,
+                    ..Figures::default()
+                };
+                self.report(n, NodeReport::Figures(figures));
             }
             self.event(Event::Ticked);
             self.deliver_all();

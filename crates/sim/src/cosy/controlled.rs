@@ -157,6 +157,7 @@ impl<'a> Controlled<'a> {
             let register = NodeReport::Register {
                 nodes: vec![itself],
                 inventory: Vec::new(),
+                seen: cosy_model::OsText::default(),
             };
             self.report(now, link, register);
         }
@@ -271,6 +272,7 @@ impl<'a> Controlled<'a> {
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for plans or new configurations.
             Effect::Order { .. }
+            | Effect::Heard { .. }
             | Effect::LinkReply { .. }
             | Effect::CloseLink(_)
             | Effect::Passage { .. }
