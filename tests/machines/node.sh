@@ -67,15 +67,15 @@ C
   systemctl enable -q --now noded || { journalctl -u noded --no-pager | tail; exit 1; }
 }
 
-cat >/run/beat <<'J'
+cat >/usr/local/bin/beat <<'J'
 #!/bin/bash
 trap 'echo term; exit 0' TERM
 while :; do echo x >>/home/ann/beat.$1; sleep 0.5; done
 J
-chmod 755 /run/beat
+chmod 755 /usr/local/bin/beat
 
 life_of_noded() {
-  local a; a=$(submit -c 1 --mem 100M -- /run/beat a)
+  local a; a=$(submit -c 1 --mem 100M -- /usr/local/bin/beat a)
   check "a job runs" until_true 60 is "$a" running
   check "its program runs" until_true 30 test -s /home/ann/beat.a
   check "it lives in the unit of the jobs" test -d "$jobs"/*/"$a".1
@@ -129,7 +129,7 @@ limits() {
   check "accounting: it ends" until_true 120 has_ended "$b" completed
   echo "        $(chist --json "$b" | grep -oE '"(peak_memory|user_cpu|system_cpu)[a-z_]*": *[^,]*' | tr '\n' ' ')"
   check "accounting: memory" sh -c "chist --json $b | grep -oE '\"peak_memory[a-z_]*\": *\"?[0-9]+' | grep -oE '[0-9]+$' | awk '{exit !(\$1 > 70)}'"
-  b=$(submit -c 1 -- /run/beat s)
+  b=$(submit -c 1 -- /usr/local/bin/beat s)
   until_true 60 test -s /home/ann/beat.s
   scontrol suspend "$b"
   check "suspended" until_true 30 is "$b" suspended
@@ -155,7 +155,7 @@ if [ "${VM_BOOT:-1}" = 1 ]; then
   limits
   systemd-analyze security noded cosyd --no-pager 2>/dev/null | grep -i overall
   systemd-analyze security noded --no-pager | grep overall; systemd-analyze security cosyd --no-pager | grep overall
-  a=$(submit -c 1 -- /run/beat r); b=$(submit -c 1 --no-requeue -- /run/beat n)
+  a=$(submit -c 1 -- /usr/local/bin/beat r); b=$(submit -c 1 --no-requeue -- /usr/local/bin/beat n)
   check "before the reboot both run" until_true 60 sh -c "test -s /home/ann/beat.r -a -s /home/ann/beat.n"
   echo "$a $b" >$log.ids
   sync; exit 194
