@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
@@ -206,10 +206,11 @@ pub async fn serve(listener: UnixListener, desk: Arc<Desk>) {
     }
 }
 
-/// What may be read next.
+/// How a read ended.
+#[derive(PartialEq)]
 enum Read {
-    /// So many bytes.
-    Some(usize),
+    /// Bytes came.
+    Some,
     /// The peer has closed its end, or was silent for too long between two requests.
     Over,
 }
@@ -249,7 +250,6 @@ impl Desk {
 
     async fn questions(&self, stream: &mut UnixStream, who: Who, gid: Gid) -> Result<(), Refusal> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
-        let mut chunk = vec![0u8; 16 << 10];
         let talk = Conversation::default();
         // Bytes of the frame that is being read.
         let mut unfinished: Option<Share> = None;
@@ -269,9 +269,8 @@ impl Desk {
                     } else {
                         Some(FRAME_TIME)
                     };
-                    match read(stream, &mut chunk, wait, decoder.is_empty()).await? {
-                        Read::Some(n) => decoder.push(&chunk[..n]),
-                        Read::Over => return Ok(()),
+                    if read(stream, &mut decoder, wait).await? == Read::Over {
+                        return Ok(());
                     }
                     continue;
                 }
@@ -712,23 +711,35 @@ fn silence(talk: &Conversation, asked: bool) -> Option<Duration> {
     }
 }
 
-/// Reads what is there. `between`: no frame has begun.
+/// Reads what is there, waiting for so long.
 async fn read(
-    stream: &mut UnixStream,
-    chunk: &mut [u8],
+    stream: &UnixStream,
+    decoder: &mut Decoder,
     wait: Option<Duration>,
-    between: bool,
 ) -> Result<Read, Refusal> {
-    let read = stream.read(chunk);
+    let between = decoder.is_empty();
+    let read = arrived(stream, decoder);
     let read = match wait {
         Some(wait) => tokio::time::timeout(wait, read).await,
         None => Ok(read.await),
     };
     match read {
         Ok(Ok(0) | Err(_)) => Ok(Read::Over),
-        Ok(Ok(n)) => Ok(Read::Some(n)),
+        Ok(Ok(_)) => Ok(Read::Some),
         Err(_) if between => Ok(Read::Over),
         Err(_) => Err(Refusal::invalid("the request did not come to its end")),
+    }
+}
+
+/// Waits for bytes and gives them to the decoder; tells how many, 0 at the end of the stream.
+/// A connection that is silent holds no memory for bytes to come.
+async fn arrived(stream: &UnixStream, decoder: &mut Decoder) -> std::io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match decoder.fill(|chunk| stream.try_read(chunk)) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::ReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
@@ -27,7 +28,6 @@ const BUFFERED_PER_UID: usize = 48 << 20;
 const FRAME_TIME: Duration = Duration::from_secs(30);
 /// How often a command that waits for its answer is looked at, whether it is there.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-const CHUNK: usize = 16 << 10;
 
 /// What the relay tells the daemon.
 #[derive(Debug)]
@@ -230,9 +230,8 @@ impl<E: From<RelayEvent>> Session<E> {
         mut stream: UnixStream,
         mut answers: mpsc::UnboundedReceiver<Vec<u8>>,
     ) {
-        let (mut reading, mut writing) = stream.split();
+        let (reading, mut writing) = stream.split();
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
-        let mut chunk = vec![0; CHUNK];
         let mut waits = false;
         let mut unfinished = 0;
         loop {
@@ -246,12 +245,9 @@ impl<E: From<RelayEvent>> Session<E> {
                     }
                     waits = false;
                 }
-                read = reading.read(&mut chunk), if !waits => match read {
-                    Ok(n) if n > 0 => {
-                        unfinished += n;
-                        decoder.push(&chunk[..n]);
-                    }
-                    _ => return,
+                read = arrived(&reading, &mut decoder), if !waits => match read {
+                    Ok(n) if n > 0 => unfinished += n,
+                    Ok(_) | Err(_) => return,
                 },
                 () = tokio::time::sleep(FRAME_TIME), if begun && !waits => return,
                 () = gone(&writing), if waits => return,
@@ -316,6 +312,18 @@ fn framed(bytes: Vec<u8>) -> Vec<u8> {
         return bytes;
     }
     [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+}
+
+/// Waits for bytes and gives them to the decoder; tells how many, 0 at the end of the stream.
+/// A connection that is silent holds no memory for bytes to come.
+async fn arrived(reading: &ReadHalf<'_>, decoder: &mut Decoder) -> std::io::Result<usize> {
+    loop {
+        reading.readable().await?;
+        match decoder.fill(|chunk| reading.try_read(chunk)) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+    }
 }
 
 /// Ends when the other side has closed, without reading what it sends.

@@ -63,6 +63,7 @@ fn unharmed(c: &mut Cluster, hurt: impl FnOnce(&Cluster)) {
             system::open_files(pid) <= files + 8
         });
         let now = system::resident_kib(pid);
+        eprintln!("from {kib} to {now} KiB");
         assert!(now < kib + GROWTH, "it grew from {kib} to {now} KiB");
     }
 }

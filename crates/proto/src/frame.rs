@@ -133,6 +133,9 @@ impl Value {
     }
 }
 
+/// Bytes of one read in [`Decoder::fill`].
+const CHUNK: usize = 16 << 10;
+
 /// Cuts a stream of bytes into frame bodies.
 #[derive(Debug)]
 pub struct Decoder {
@@ -163,6 +166,17 @@ impl Decoder {
             self.start = 0;
         }
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Adds what one read gives: `read` fills a piece of the stack and tells how much of it.
+    ///
+    /// # Errors
+    /// That of `read`.
+    pub fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
+        let mut chunk = [0; CHUNK];
+        let n = read(&mut chunk)?;
+        self.push(&chunk[..n]);
+        Ok(n)
     }
 
     /// The next whole frame body, `None` when more bytes are needed.
