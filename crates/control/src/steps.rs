@@ -36,7 +36,7 @@ impl Controller {
         }
         for record in &mut records {
             cut(&mut record.name, limits::NAME_BYTES);
-            cut(&mut record.nodes, limits::HOST_LIST_BYTES);
+            cut(&mut record.nodes, limits::STEP_NODES_BYTES);
         }
         let present = self.jobs.get_mut(&key.job);
         let present = present.filter(|j| j.attempt == key.attempt);

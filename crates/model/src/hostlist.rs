@@ -5,7 +5,7 @@
 //! `n08 n09 n10`); several brackets in one name multiply (`r[1-2]n[1-2]`). The number
 //! of names is checked before any is made.
 
-use crate::limits::{HOST_LIST_BYTES, HOST_LIST_NAMES};
+use crate::limits::{HOST_LIST_BYTES, HOST_LIST_NAMES, NAME_BYTES};
 
 /// Why a text is no host list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +41,20 @@ struct Range {
     width: usize,
 }
 
+impl Part<'_> {
+    /// Bytes that it adds to a name at most.
+    fn longest(&self) -> usize {
+        match self {
+            Part::Text(text) => text.len(),
+            Part::Numbers(ranges) => ranges
+                .iter()
+                .map(|r| r.width.max(r.last.to_string().len()))
+                .max()
+                .unwrap_or(0),
+        }
+    }
+}
+
 /// All names that `text` stands for, in its order, doubles kept.
 ///
 /// # Errors
@@ -59,6 +73,9 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
             return Err(bad("a name is empty"));
         }
         let parts = parse(item).map_err(bad)?;
+        if parts.iter().map(Part::longest).sum::<usize>() > NAME_BYTES {
+            return Err(bad("a name is too long"));
+        }
         let names = parts.iter().fold(1u64, |n, p| match p {
             Part::Text(_) => n,
             Part::Numbers(ranges) => n.saturating_mul(
@@ -315,6 +332,25 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn names_have_a_length() {
+        check(&"n".repeat(NAME_BYTES), &[&"n".repeat(NAME_BYTES)]);
+        // A hundred thousand names of so many bytes would be gigabytes.
+        let long = "n".repeat(60_000) + "[1-100000]";
+        let zeros = format!("n[{}-{}]", "0".repeat(60_000), 9);
+        for text in ["n".repeat(NAME_BYTES + 1), long, zeros] {
+            assert!(matches!(expand(&text), Err(HostListError::Syntax { .. })));
+        }
+    }
+
+    #[test]
+    fn names_that_end_in_letters_come_back() {
+        let names: Vec<String> = (0..HOST_LIST_NAMES)
+            .map(|n| format!("rack{:03}-node{:02}-infiniband.site", n / 100, n % 100))
+            .collect();
+        assert_eq!(expand(&fold(&names)).unwrap(), names);
     }
 
     #[test]

@@ -29,8 +29,10 @@ pub const FIRST_JOB: u64 = 1_000_000_000;
 pub const ARRAY_INDEX: u32 = 4_000_000;
 /// Most names that a host list may expand to.
 pub const HOST_LIST_NAMES: usize = 100_000;
-/// Longest host list, in bytes.
-pub const HOST_LIST_BYTES: usize = 64 << 10;
+/// Longest host list, in bytes: as many names as may be, of forty bytes, of which none folds.
+pub const HOST_LIST_BYTES: usize = 4 << 20;
+/// Bytes of a host list that are kept in the record of a step.
+pub const STEP_NODES_BYTES: usize = 64 << 10;
 /// Most dependencies of one job.
 pub const DEPENDENCIES: usize = 1000;
 /// Numbers of nodes by feature.
