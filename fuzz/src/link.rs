@@ -25,7 +25,6 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     let mut world = busy();
-    world.unchecked = true;
     let hello = match hello {
         Hello::Node { .. } => LinkHello::Node,
         Hello::Join { node, token, .. } => LinkHello::Join {

@@ -34,10 +34,7 @@ impl NodeDevices {
     /// Takes over what a node tells of itself; names that are none are left out.
     pub fn tell(&mut self, from: &NodeSelf) {
         (self.told, self.counted) = (true, true);
-        let types = from.gpu_types.iter().take(MOST);
-        let good =
-            |t: &String| device::check_name(t).map_or_else(|_| String::new(), |()| t.clone());
-        self.types = types.map(good).collect();
+        self.types = told_types(from);
         let names = from.devices.iter().take(MOST);
         let names: Vec<&String> = names.filter(|n| device::check_name(n).is_ok()).collect();
         // Those that have gone may still be held.
@@ -59,13 +56,8 @@ impl NodeDevices {
     }
 
     /// `amounts` with types counted.
-    pub fn counted(&self, mut amounts: Amounts) -> Amounts {
-        let keys: Vec<String> = amounts.other.iter().map(|(n, _)| n.to_owned()).collect();
-        for key in keys.iter().filter(|k| device::is_of_gpus(k)) {
-            amounts.other.set(key, 0);
-        }
-        device::count_types(&mut amounts, &self.types);
-        amounts
+    pub fn counted(&self, amounts: Amounts) -> Amounts {
+        counted(amounts, &self.types)
     }
 
     /// Chooses GPUs for a share: the lowest that are free, of the types it names.
@@ -135,22 +127,51 @@ impl NodeDevices {
         if !self.told {
             return Ok(());
         }
-        parts.iter().try_for_each(|part| self.right_types(part))
+        parts
+            .iter()
+            .try_for_each(|part| right_types(&self.types, part))
     }
+}
 
-    fn right_types(&self, part: &Part) -> Result<(), String> {
-        for (name, count) in part.amounts.other.iter() {
-            let Some(kind) = device::gpu_type(name) else {
-                continue;
-            };
-            let is = |n: &&u32| self.types.get(**n as usize).is_some_and(|t| t == kind);
-            let has = part.gpus.iter().filter(is).count();
-            if has < count as usize {
-                return Err(format!("{count} {name} are booked, {has} are given"));
-            }
-        }
-        Ok(())
+/// The types of GPUs that a node tells, by number; names that are none are empty.
+pub(crate) fn told_types(from: &NodeSelf) -> Vec<String> {
+    let good = |t: &String| device::check_name(t).map_or_else(|_| String::new(), |()| t.clone());
+    from.gpu_types.iter().take(MOST).map(good).collect()
+}
+
+/// `amounts` with GPUs of these types counted, and of no others.
+fn counted(mut amounts: Amounts, types: &[String]) -> Amounts {
+    let keys: Vec<String> = amounts.other.iter().map(|(n, _)| n.to_owned()).collect();
+    for key in keys.iter().filter(|k| device::is_of_gpus(k)) {
+        amounts.other.set(key, 0);
     }
+    device::count_types(&mut amounts, types);
+    amounts
+}
+
+/// Whether the GPUs of a part are of the types that it asked for.
+fn right_types(types: &[String], part: &Part) -> Result<(), String> {
+    for (name, count) in part.amounts.other.iter() {
+        let Some(kind) = device::gpu_type(name) else {
+            continue;
+        };
+        let is = |n: &&u32| types.get(**n as usize).is_some_and(|t| t == kind);
+        let has = part.gpus.iter().filter(is).count();
+        if has < count as usize {
+            return Err(format!("{count} {name} are booked, {has} are given"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a node with these amounts and types of GPUs has what jobs hold there in these parts.
+pub(crate) fn has_room_for(amounts: &Amounts, types: &[String], parts: &[&Part]) -> bool {
+    let mut held = Amounts::default();
+    for part in parts {
+        held.give(part.held());
+    }
+    held.fits(&counted(amounts.clone(), types))
+        && parts.iter().all(|part| right_types(types, part).is_ok())
 }
 
 impl Node {

@@ -7,8 +7,10 @@
 //! part of the time only, however often nodes change their minds.
 
 use crate::controller::Controller;
-use crate::job::{Job, Place};
+use crate::devices::{has_room_for, told_types};
+use crate::job::{Job, Part, PartStep, Place};
 use cosy_model::job::ResourceRequest;
+use cosy_model::node::NodeSelf;
 use cosy_model::{Amounts, JobId, NodeId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +24,17 @@ const REST_FOR_EACH: Span = Span(1);
 /// And not later than this.
 const LONGEST_REST: Span = Span::from_secs(30);
 
+/// Why a node takes no jobs that has less than they hold there.
+pub(crate) const SHORT: &str =
+    "it has less than its jobs hold: it takes no others until they have ended";
+
 /// What is to be done because nodes have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Amounts that the planner does not know yet.
     amounts: BTreeMap<NodeId, Amounts>,
+    /// Nodes that have less than jobs hold there, by what they told or by the configuration.
+    short: BTreeMap<NodeId, Option<NodeSelf>>,
     /// Features that nodes have gained or lost.
     features: BTreeSet<String>,
     /// Not before then are all jobs placed anew.
@@ -38,17 +46,14 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub fn amounts(&mut self, node: NodeId, amounts: Amounts) {
-        self.amounts.insert(node, amounts);
-    }
-
     /// Whether the node has told amounts that the planner does not know.
     pub fn concern(&self, node: NodeId) -> bool {
-        self.amounts.contains_key(&node)
+        self.amounts.contains_key(&node) || self.is_short(node)
     }
 
-    pub fn forget(&mut self, node: NodeId) {
-        self.amounts.remove(&node);
+    /// Whether jobs hold more there than the node tells that it has.
+    pub fn is_short(&self, node: NodeId) -> bool {
+        self.short.contains_key(&node)
     }
 
     /// The node had the one and has the other.
@@ -80,6 +85,69 @@ impl Changes {
 }
 
 impl Controller {
+    /// A node tells what it has, or (`None`) the configuration tells it anew. Where jobs hold
+    /// more (a GPU has died, and they have not noticed), what was known of the node stays, and
+    /// it takes no jobs until enough of them have ended. True when it has told the types of its
+    /// GPUs for the first time.
+    pub(crate) fn told_amounts(&mut self, id: NodeId, from: Option<NodeSelf>) -> bool {
+        self.changes.amounts.remove(&id);
+        self.changes.short.remove(&id);
+        let node = &self.nodes[id.index()];
+        let told = from.as_ref().map_or(&node.amounts, |from| &from.amounts);
+        let amounts = node.spec.amounts.as_ref().unwrap_or(told).clone();
+        let types = match &from {
+            Some(from) => told_types(from),
+            None => node.devices.types().to_vec(),
+        };
+        if !has_room_for(&amounts, &types, &self.parts_at(id)) {
+            self.changes.short.insert(id, from);
+            return false;
+        }
+        let node = &mut self.nodes[id.index()];
+        let counted = node.devices.counted;
+        if let Some(from) = &from {
+            node.devices.tell(from);
+        }
+        let amounts = node.devices.counted(amounts);
+        // The store tells of the types of GPUs from now on, also that there are none.
+        let first = !counted && node.devices.counted && amounts.gpus > 0;
+        if !node.known || node.amounts != amounts {
+            self.changes.amounts.insert(id, amounts);
+        }
+        first
+    }
+
+    /// The configuration has changed: what it says of a node holds at once.
+    pub(crate) fn configured_amounts(&mut self, id: NodeId) {
+        let told = self.changes.short.remove(&id).flatten();
+        self.told_amounts(id, told);
+        if let Some(amounts) = self.changes.amounts.remove(&id) {
+            let node = &mut self.nodes[id.index()];
+            node.amounts = amounts;
+            node.known = true;
+        }
+    }
+
+    /// What jobs hold of a node.
+    fn parts_at(&self, id: NodeId) -> Vec<&Part> {
+        let jobs = self.nodes[id.index()].jobs.iter();
+        let runs = jobs.filter_map(|job| self.jobs.get(job)?.run());
+        runs.flat_map(|run| run.all_parts())
+            .filter(|part| part.node == id && part.step != PartStep::Released)
+            .collect()
+    }
+
+    /// A job has given back what it held there.
+    pub(crate) fn take_over_again(&mut self, id: NodeId) {
+        let Some(from) = self.changes.short.remove(&id) else {
+            return;
+        };
+        if self.told_amounts(id, from) {
+            self.save_node(id);
+        }
+        self.update_available(id);
+    }
+
     /// Does what is due because nodes have changed.
     pub(crate) fn changes_due(&mut self, now: Time) {
         let rests = self.changes.rest.is_some_and(|until| now < until);

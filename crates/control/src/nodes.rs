@@ -3,6 +3,7 @@
 use crate::controller::{Controller, TICK};
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::machine::SHORT;
 use crate::record::{NodeRow, Record};
 use crate::triggers::Condition;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
@@ -393,37 +394,27 @@ impl Controller {
         node.last_seen = Some(now);
         node.heard = self.listened;
         node.idle_since = now;
-        let counted = node.devices.counted;
-        node.devices.tell(&from);
         node.lost = false;
         node.given_up = false;
         node.fences = false;
         let back = std::mem::take(&mut node.told_lost);
         node.problem = None;
         node.strays.clear();
-        node.version = from.version;
-        node.boot_id = from.boot_id;
+        node.version.clone_from(&from.version);
+        node.boot_id.clone_from(&from.boot_id);
         node.only_uid = from.only_uid;
         let address = crate::passage::address(&from.listen, at);
         let moves = !node.address.is_empty() && node.address != address;
         node.moved |= moves;
         node.address = address;
-        node.step_socket = from.step_socket;
-        node.machine = machine(from.machine, at, &from.listen);
+        node.step_socket.clone_from(&from.step_socket);
+        node.machine = machine(from.machine.clone(), at, &from.listen);
         let old = node.features.clone();
-        node.told_features = from.features;
+        node.told_features.clone_from(&from.features);
         node.find_features();
-        let amounts = node
-            .devices
-            .counted(node.spec.amounts.clone().unwrap_or(from.amounts));
-        // The store tells of the types of GPUs from now on, also that there are none.
-        let first = !counted && amounts.gpus > 0;
         let renamed = node.features != old;
         self.changes.features(&old, &node.features);
-        match node.known && node.amounts == amounts {
-            true => self.changes.forget(id),
-            false => self.changes.amounts(id, amounts),
-        }
+        let first = self.told_amounts(id, Some(from));
         if let Some(old) = old_link {
             self.effect(Effect::CloseLink(old));
         }
@@ -686,6 +677,7 @@ impl Controller {
                     (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
                         "it does not answer".to_owned()
                     }
+                    (NodeState::Open, None) if self.changes.is_short(id) => SHORT.to_owned(),
                     (NodeState::Open, None) => self.unknown_words(id),
                 },
                 reason_by: said_by(&node.state).0,

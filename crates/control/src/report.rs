@@ -390,9 +390,10 @@ impl Controller {
         on.devices.give(&gpus, &devices);
         on.jobs.remove(&id);
         on.idle_since = now;
-        let takes_jobs = on.takes_jobs();
+        let takes_jobs = on.takes_jobs() && !self.changes.concern(node);
         self.update_available_inside(node, takes_jobs);
         self.watch_node(node);
+        self.take_over_again(node);
         if last {
             self.planner_of(id).end(id);
             self.lending.remove(&id);

@@ -497,13 +497,12 @@ impl Controller {
         kept.retain(|spec| self.node_ids.contains_key(&spec.name));
         for spec in kept {
             let id = self.node_ids[&spec.name];
-            let node = &mut self.nodes[id.index()];
-            if let Some(amounts) = &spec.amounts {
-                self.changes.forget(id);
-                node.amounts = node.devices.counted(amounts.clone());
-                node.known = true;
+            let configured = spec.amounts.is_some();
+            self.nodes[id.index()].spec = spec;
+            if configured {
+                self.configured_amounts(id);
             }
-            node.spec = spec;
+            let node = &mut self.nodes[id.index()];
             node.features_set = false;
             node.find_features();
         }

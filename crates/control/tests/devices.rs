@@ -5,6 +5,7 @@
 
 mod world;
 
+use cosy_model::api::{Reply, Request};
 use cosy_model::device::GpuRequest;
 use cosy_model::job::ResourceRequest;
 use cosy_model::*;
@@ -200,4 +201,40 @@ fn types_are_known_after_a_restart() {
     world.deliver_all();
     assert_eq!(got(&world, a).unwrap(), before);
     assert_eq!(got(&world, b).unwrap().1, [1]);
+}
+
+/// A GPU dies under a job, or an administrator takes cores away: what runs goes on, nothing
+/// more is put beside it, and the node comes back by itself as what it is now.
+#[test]
+fn a_node_that_has_less_than_its_jobs_hold() {
+    let mut world = three();
+    world.run_time = Span::from_secs(1000);
+    let mut job = asks("a:2", "");
+    job.request.cores_per_task = 4;
+    let id = world.submit(job);
+    world.deliver_all();
+    let (node, gpus, _) = got(&world, id).unwrap();
+    assert_eq!((node.as_str(), gpus.as_slice()), ("n1", &[0, 1][..]));
+    world.nodes[0].gpu_types = vec!["b".to_owned(), String::new()];
+    world.connect(0);
+    world.deliver_all();
+    let mut small = asks("0", "");
+    small.request.require = vec!["n1".to_owned()];
+    let beside = world.submit(small);
+    world.deliver_all();
+    assert_eq!(got(&world, beside), None);
+    let reason = |world: &mut World| match world.ask(Request::Nodes) {
+        Reply::Nodes(nodes) => nodes[0].reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(reason(&mut world).contains("less than its jobs hold"));
+    world.crash();
+    world.connect(0);
+    world.deliver_all();
+    assert_eq!(got(&world, beside), None);
+    world.pass(1001);
+    world.end_due();
+    world.deliver_all();
+    assert_eq!(reason(&mut world), "");
+    assert!(got(&world, beside).is_some());
 }
