@@ -247,6 +247,8 @@ impl Controller {
             });
         };
         if let Some(run) = job.run_mut() {
+            // A node's clock may be wrong: not before it had its nodes, not after now.
+            let at = at.max(run.allocated).min(now);
             run.started = Some(at);
             run.launching = Launching::Sent;
             if let Some(part) = run.part_mut(id) {
