@@ -15,6 +15,7 @@ pub mod client;
 pub mod cluster;
 pub mod daemon;
 pub mod job;
+pub mod memory_group;
 pub mod mpi;
 pub mod mpi_jobs;
 pub mod namespaces;

@@ -8,6 +8,7 @@ use cosy_model::job::ArraySpec;
 use cosy_model::{OsText, Program, Refusal, RefusalCode};
 use cosy_proto::client::Ask;
 use cosy_proto::frame;
+use cosy_tests::memory_group::MemoryGroup;
 use cosy_tests::people::{ANN, BOB, as_user};
 use cosy_tests::{Client, Cluster, Options, command, people, script, system, wait};
 use std::io::{Read, Write};
@@ -21,6 +22,34 @@ const MEMORY: u64 = 512 << 10;
 const TASKS: u32 = 20_000;
 /// Bytes of its arguments.
 const ARGUMENTS: usize = 200 << 10;
+
+/// A cluster whose controller the kernel ends when it takes more than [`MEMORY`].
+struct Limited {
+    cluster: Cluster,
+    // Dropped last.
+    _group: Option<MemoryGroup>,
+}
+
+impl std::ops::Deref for Limited {
+    type Target = Cluster;
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+fn limited() -> Limited {
+    let cluster = people::start(1, Options::default());
+    let group = MemoryGroup::limit(cluster.cosyd.pid(), (MEMORY >> 10) as usize);
+    let told = |e| {
+        system::skip(&format!(
+            "a limit on memory ({e}): only the peak is looked at"
+        ))
+    };
+    Limited {
+        cluster,
+        _group: group.map_err(told).ok(),
+    }
+}
 
 fn connect(c: &Cluster) -> Client {
     Client::connect(&c.socket()).unwrap()
@@ -81,7 +110,7 @@ fn history_of_a_large_array_is_read_in_little_memory() {
     if !system::root_or_skip() {
         return;
     }
-    let c = people::start(1, Options::default());
+    let c = limited();
     ended_array(&c);
     let narrow = [JobField::Ref, JobField::Command, JobField::Name];
     // Page by page all of it comes, in the usual order.
@@ -127,6 +156,7 @@ fn history_of_a_large_array_is_read_in_little_memory() {
     let peak = system::peak_kib(c.cosyd.pid());
     eprintln!("at most {peak} KiB");
     assert!(peak < MEMORY, "{peak} KiB");
+    serves(&c, BOB);
 }
 
 #[test]
@@ -134,7 +164,7 @@ fn answers_that_nobody_takes_are_bounded() {
     if !system::root_or_skip() {
         return;
     }
-    let c = people::start(1, Options::default());
+    let c = limited();
     ended_array(&c);
     let mut job = script(&c.work(), "exit 0");
     job.spec.hold = true;
@@ -178,6 +208,7 @@ fn answers_that_nobody_takes_are_bounded() {
     let peak = system::peak_kib(c.cosyd.pid());
     eprintln!("at most {peak} KiB");
     assert!(peak < MEMORY, "{peak} KiB");
+    serves(&c, BOB);
 }
 
 #[test]
@@ -185,7 +216,7 @@ fn requests_that_hold_too_much_are_refused() {
     if !system::root_or_skip() {
         return;
     }
-    let c = people::start(1, Options::default());
+    let c = limited();
     let ask = |request: Request| refusal(connect_as(&c, ANN).ask(request).unwrap());
     let users = |n: usize| JobFilter {
         users: vec!["x".into(); n],

@@ -16,6 +16,7 @@ use cosy_model::{
     Watched, limits,
 };
 use cosy_tests::bench::arguments;
+use cosy_tests::memory_group::MemoryGroup;
 use cosy_tests::people::{self, ANN, BOB};
 use cosy_tests::{Client, Cluster, Options, command, system};
 use nix::libc;
@@ -68,7 +69,7 @@ fn main() {
 /// A controller without nodes, so that everything waits, and what the attacks speak of.
 struct Bench {
     cluster: Cluster,
-    group: Option<PathBuf>,
+    group: Option<MemoryGroup>,
     socket: PathBuf,
     work: PathBuf,
     /// The adversary's array.
@@ -182,28 +183,13 @@ impl Bench {
         if mib == 0 {
             return;
         }
-        let root = Path::new("/sys/fs/cgroup");
-        // Version 2, or version 1 with a folder for each kind of limit.
-        let (root, file) = match root.join("cgroup.controllers").exists() {
-            true => (root.to_owned(), "memory.max"),
-            false => (root.join("memory"), "memory.limit_in_bytes"),
+        let pid = self.cluster.cosyd.pid();
+        let done = match &self.group {
+            Some(group) => group.add(pid),
+            None => MemoryGroup::limit(pid, mib).map(|group| self.group = Some(group)),
         };
-        let group = root.join(format!("cosy-bench-{}", std::process::id()));
-        let write = |file: &str, text: String| {
-            let mut open = fs::OpenOptions::new();
-            let mut file = open.write(true).open(group.join(file))?;
-            file.write_all(text.as_bytes())
-        };
-        let made = match group.exists() {
-            true => Ok(()),
-            false => fs::create_dir(&group),
-        };
-        let done = made
-            .and_then(|()| write(file, (mib << 20).to_string()))
-            .and_then(|()| write("cgroup.procs", self.cluster.cosyd.pid().to_string()));
-        match done {
-            Ok(()) => self.group = Some(group),
-            Err(e) => eprintln!("no limit on memory here: {e}"),
+        if let Err(e) = done {
+            eprintln!("no limit on memory here: {e}");
         }
     }
 
@@ -302,10 +288,8 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
+        // Its control group can go when it has ended.
         self.cluster.cosyd.kill();
-        if let Some(group) = &self.group {
-            let _ = fs::remove_dir(group);
-        }
     }
 }
 
