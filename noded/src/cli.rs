@@ -61,6 +61,14 @@ pub fn command() -> Command {
                 .help("Control group of the unit that jobs live in, such as /cosy.slice/cosy-jobs.service"),
         )
         .arg(
+            // Taken care of before anything else, so that it is the only word.
+            Arg::new("hold-jobs")
+                .long("hold-jobs")
+                .action(ArgAction::SetTrue)
+                .exclusive(true)
+                .help("Only keep the control group of jobs alive, as cosy-jobs.service does"),
+        )
+        .arg(
             Arg::new("shutdown-file")
                 .long("shutdown-file")
                 .value_name("FILE")
