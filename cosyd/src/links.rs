@@ -278,24 +278,12 @@ impl Switchboard {
                 self.relay(connection, from, frame, relayed);
             }
             NodeReport::RelayClosed { connection } => relayed.close(connection),
-            NodeReport::Register {
-                nodes,
-                inventory,
-                seen,
-            } => {
-                let seen = match cosy_proto::mark::verify(&seen, &self.key) {
-                    Some(_) => seen,
-                    None => OsText::default(), // not of this controller
-                };
-                let report = NodeReport::Register {
-                    nodes,
-                    inventory,
-                    seen,
-                };
-                let event = Event::LinkReported { link, report };
-                let _ = self.core.send(Input::Event(Box::new(event))).await;
-            }
-            report => {
+            mut report => {
+                if let NodeReport::Register { seen, .. } = &mut report
+                    && cosy_proto::mark::verify(seen, &self.key).is_none()
+                {
+                    *seen = OsText::default(); // not of this controller
+                }
                 let event = Event::LinkReported { link, report };
                 let _ = self.core.send(Input::Event(Box::new(event))).await;
             }

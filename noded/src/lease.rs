@@ -174,11 +174,9 @@ fn small_file(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whole at any moment. Where it cannot be written the next one may.
+/// Where it cannot be written the next one may.
 fn write_small(path: &Path, bytes: &[u8]) {
-    let new = path.with_extension("new");
-    let done = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, path));
-    if let Err(e) = done {
+    if let Err(e) = crate::spool::write_whole(path, bytes) {
         tracing::debug!("{}: {e}", path.display());
     }
 }

@@ -252,9 +252,7 @@ impl Spool {
         if self.last_boot().as_deref() == Some(boot) {
             return Ok(());
         }
-        let new = self.directory.join("boot.new");
-        fs::write(&new, boot)?;
-        fs::rename(new, self.directory.join("boot"))
+        write_whole(&self.directory.join("boot"), boot.as_bytes())
     }
 
     /// Keeps a new attempt, with its script where it has one.
@@ -585,6 +583,16 @@ pub fn notes(directory: &Path, from: usize) -> Vec<u8> {
     let mut all = fs::read(directory.join(NOTES)).unwrap_or_default();
     all.drain(..from.min(all.len()));
     all
+}
+
+/// Writes a file that is whole at any moment: beside it first, with the extension `new`.
+///
+/// # Errors
+/// The file system's.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes)?;
+    fs::rename(new, path)
 }
 
 /// Writes the outcome of an attempt or a step in its directory: whole or not at all.

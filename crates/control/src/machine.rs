@@ -132,8 +132,8 @@ impl Controller {
     fn parts_at(&self, id: NodeId) -> Vec<&Part> {
         let jobs = self.nodes[id.index()].jobs.iter();
         let runs = jobs.filter_map(|job| self.jobs.get(job)?.run());
-        runs.flat_map(|run| run.all_parts())
-            .filter(|part| part.node == id && part.step != PartStep::Released)
+        runs.filter_map(|run| run.part(id))
+            .filter(|part| part.step != PartStep::Released)
             .collect()
     }
 

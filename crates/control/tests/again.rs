@@ -3,20 +3,11 @@
 mod world;
 
 use cosy_model::api::Request;
-use cosy_model::node::AttemptKey;
 use cosy_model::*;
 use world::*;
 
-fn after(kind: DependencyKind, job: u64) -> JobSpec {
-    JobSpec {
-        dependencies: vec![Dependency {
-            kind,
-            job: JobId(job),
-            task: None,
-            delay: Span::ZERO,
-        }],
-        ..spec("d")
-    }
+fn dependent(kind: DependencyKind, job: u64) -> JobSpec {
+    after(kind, job, spec("d"))
 }
 
 fn requeue(world: &mut World, job: u64) {
@@ -35,11 +26,7 @@ fn requeue(world: &mut World, job: u64) {
 /// A job that has ended, with this code at its first attempt.
 fn ended(code: i32) -> World {
     let mut world = World::new(config(2, 4));
-    let key = AttemptKey {
-        job: JobId(1),
-        attempt: Attempt(1),
-    };
-    world.exit_codes.insert(key, code);
+    world.exit_codes.insert(attempt(1, 1), code);
     assert_eq!(world.submit(spec("a")), 1);
     world.deliver_all();
     world.pass(11);
@@ -56,7 +43,7 @@ fn check_waits_then_runs(world: &mut World) {
 #[test]
 fn who_waited_for_something_else_waits_for_the_next_end() {
     let mut world = ended(0);
-    let mut held = after(DependencyKind::AfterOk, 1);
+    let mut held = dependent(DependencyKind::AfterOk, 1);
     held.hold = true;
     world.submit(held);
     requeue(&mut world, 1);
@@ -68,7 +55,7 @@ fn who_waited_for_something_else_waits_for_the_next_end() {
 #[test]
 fn who_waited_for_nodes_waits_for_the_next_end() {
     let mut world = ended(0);
-    let mut large = after(DependencyKind::AfterOk, 1);
+    let mut large = dependent(DependencyKind::AfterOk, 1);
     large.request.nodes = Some(2);
     large.request.exclusive = true;
     world.disconnect(1);
@@ -85,7 +72,7 @@ fn who_waited_for_nodes_waits_for_the_next_end() {
 fn who_comes_after_the_requeue_waits_for_the_next_end() {
     let mut world = ended(0);
     requeue(&mut world, 1);
-    world.submit(after(DependencyKind::AfterAny, 1));
+    world.submit(dependent(DependencyKind::AfterAny, 1));
     world.deliver_all();
     check_waits_then_runs(&mut world);
 }
@@ -93,7 +80,7 @@ fn who_comes_after_the_requeue_waits_for_the_next_end() {
 #[test]
 fn a_failure_is_not_for_ever() {
     let mut world = ended(1);
-    world.submit(after(DependencyKind::AfterOk, 1));
+    world.submit(dependent(DependencyKind::AfterOk, 1));
     assert_eq!(world.queue(), "2:waiting/dependency_never");
     requeue(&mut world, 1);
     check_waits_then_runs(&mut world);
@@ -102,7 +89,7 @@ fn a_failure_is_not_for_ever() {
 #[test]
 fn nor_over_a_restart_of_the_controller() {
     let mut world = ended(1);
-    world.submit(after(DependencyKind::AfterOk, 1));
+    world.submit(dependent(DependencyKind::AfterOk, 1));
     requeue(&mut world, 1);
     world.crash();
     for n in 0..2 {
@@ -115,7 +102,7 @@ fn nor_over_a_restart_of_the_controller() {
 #[test]
 fn who_waits_for_a_failure_waits_for_the_next_end() {
     let mut world = ended(1);
-    let mut held = after(DependencyKind::AfterNotOk, 1);
+    let mut held = dependent(DependencyKind::AfterNotOk, 1);
     held.hold = true;
     world.submit(held);
     requeue(&mut world, 1);
@@ -130,16 +117,12 @@ fn who_waits_for_a_failure_waits_for_the_next_end() {
 fn a_task_that_comes_back_is_waited_for() {
     let mut world = World::new(config(2, 4));
     for task in [1, 2] {
-        let key = AttemptKey {
-            job: JobId(task),
-            attempt: Attempt(1),
-        };
-        world.exit_codes.insert(key, 1);
+        world.exit_codes.insert(attempt(task, 1), 1);
     }
     world.run_times.insert(JobId(3), Span::from_secs(40));
     let base = world.try_submit(spec("a"), Some("0-2"));
     assert_eq!(base, Ok(1));
-    let mut one = after(DependencyKind::AfterOk, 1);
+    let mut one = dependent(DependencyKind::AfterOk, 1);
     one.dependencies[0].task = Some(1);
     world.submit(one);
     world.deliver_all();

@@ -17,16 +17,10 @@ const SHORTER: u64 = 10_000;
 /// No turn writes more records than this.
 const RECORDS: usize = 2_500;
 
-fn after(kind: DependencyKind, job: u64) -> JobSpec {
+fn dependent(kind: DependencyKind, job: u64) -> JobSpec {
     JobSpec {
-        dependencies: vec![Dependency {
-            kind,
-            job: JobId(job),
-            task: None,
-            delay: Span::ZERO,
-        }],
         end_if_never: Some(true),
-        ..spec("a")
+        ..after(kind, job, spec("a"))
     }
 }
 
@@ -37,7 +31,7 @@ fn chain(first: JobSpec, jobs: u64) -> World {
     world.submit(first);
     for job in 1..jobs {
         // Many in one turn: a turn for each takes this test's time.
-        submit_later(&mut world, after(DependencyKind::AfterOk, job));
+        submit_later(&mut world, dependent(DependencyKind::AfterOk, job));
         if job % 1000 == 0 {
             world.settle();
         }
@@ -123,7 +117,7 @@ fn many_jobs_wait_for_one() {
     let mut world = World::new(config(1, 1));
     world.unchecked = true;
     world.submit(held());
-    let spec = after(DependencyKind::AfterOk, 1);
+    let spec = dependent(DependencyKind::AfterOk, 1);
     world.try_submit(spec, Some("1-20000")).unwrap();
     world.largest_batch = 0;
     let reply = world.ask(cancel(1));
@@ -137,7 +131,7 @@ fn many_jobs_wait_for_one() {
 fn stages(dependency: DependencyKind, exit_codes: [i32; 3]) -> Vec<String> {
     let mut world = World::new(config(1, 1));
     let first = world.try_submit(spec("a"), Some("1-3")).unwrap();
-    let mut waiting = after(dependency, first);
+    let mut waiting = dependent(dependency, first);
     waiting.end_if_never = Some(false);
     waiting.hold = false;
     world.try_submit(waiting, Some("1-3")).unwrap();

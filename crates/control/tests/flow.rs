@@ -51,7 +51,7 @@ fn tasks_run_after_their_parents() {
 fn a_failed_task_releases_what_depends_on_it() {
     let mut w = World::new(config(2, 4));
     let info = submit(&mut w, graph("abcd", &["ab", "bc", "ad"])).unwrap();
-    w.exit_codes.insert(attempt(job_of(&info, 1), 1), 3);
+    w.exit_codes.insert(attempt(job_of(&info, 1).0, 1), 3);
     w.run_times.insert(job_of(&info, 3), Span::from_secs(30));
     w.deliver_all();
     w.pass(22);
@@ -73,8 +73,8 @@ fn a_failed_task_is_tried_again() {
     asked.tasks[0].retries = 2;
     let info = submit(&mut w, asked.clone()).unwrap();
     let first = job_of(&info, 0);
-    w.exit_codes.insert(attempt(first, 1), 1);
-    w.exit_codes.insert(attempt(first, 2), 1);
+    w.exit_codes.insert(attempt(first.0, 1), 1);
+    w.exit_codes.insert(attempt(first.0, 2), 1);
     w.deliver_all();
     w.pass(45);
     assert_eq!(states(&mut w, info.id), "completed: a done, b done");
@@ -84,7 +84,7 @@ fn a_failed_task_is_tried_again() {
     // Once too often.
     let info = submit(&mut w, asked).unwrap();
     for n in 1..=3 {
-        w.exit_codes.insert(attempt(job_of(&info, 0), n), 1);
+        w.exit_codes.insert(attempt(job_of(&info, 0).0, n), 1);
     }
     w.deliver_all();
     w.pass(45);
@@ -157,7 +157,7 @@ fn it_goes_on_after_a_restart() {
     let mut asked = graph("abcd", &["ab", "ac", "bd", "cd"]);
     asked.tasks[1].retries = 1;
     let info = submit(&mut w, asked).unwrap();
-    w.exit_codes.insert(attempt(job_of(&info, 1), 1), 1);
+    w.exit_codes.insert(attempt(job_of(&info, 1).0, 1), 1);
     w.deliver_all();
     for _ in 0..60 {
         w.pass(1);

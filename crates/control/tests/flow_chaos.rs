@@ -131,9 +131,9 @@ impl Life {
             }
             let secs = 1 + self.dice.below(150) as i64;
             self.w.run_times.insert(job, Span::from_secs(secs));
-            for attempt in 1..=3 {
+            for number in 1..=3 {
                 if self.dice.chance(20) {
-                    self.w.exit_codes.insert(flows::attempt(job, attempt), 1);
+                    self.w.exit_codes.insert(attempt(job.0, number), 1);
                 }
             }
         }

@@ -71,7 +71,7 @@ fn a_slot_does_not_grow_into_that_of_another() {
     w.longer_limits = true;
     let info = submit(&mut w, planned("ab", &["ab"], Overrun::Extend)).unwrap();
     run_for(&mut w, &info, 0, 400);
-    w.exit_codes.insert(attempt(job_of(&info, 0), 1), 143);
+    w.exit_codes.insert(attempt(job_of(&info, 0).0, 1), 143);
     w.deliver_all();
     let done = until_over(&mut w, &info);
     assert_eq!(states(&mut w, info.id), "failed: a failed, b released");
@@ -131,8 +131,8 @@ fn a_failed_task_runs_again_in_its_slot_or_in_another() {
     let info = submit(&mut w, spec).unwrap();
     let first = job_of(&info, 0);
     // The first failure comes soon, the second so late that there is no time left.
-    w.exit_codes.insert(attempt(first, 1), 1);
-    w.exit_codes.insert(attempt(first, 2), 1);
+    w.exit_codes.insert(attempt(first.0, 1), 1);
+    w.exit_codes.insert(attempt(first.0, 2), 1);
     run_for(&mut w, &info, 0, 10);
     w.deliver_all();
     w.pass(12);
@@ -140,7 +140,7 @@ fn a_failed_task_runs_again_in_its_slot_or_in_another() {
     let slot = info.tasks[0].slot_end;
     assert_eq!(show(&mut w, info.id).tasks[0].slot_end, slot);
     let left = slot.unwrap().since(w.now).secs() - 40;
-    let on = w.nodes[0].known.get_mut(&attempt(first, 2)).unwrap();
+    let on = w.nodes[0].known.get_mut(&attempt(first.0, 2)).unwrap();
     on.ends_at = w.now + Span::from_secs(left);
     let done = until_over(&mut w, &info);
     assert_eq!(done.state, FlowState::Completed, "{done:?}");
@@ -178,7 +178,7 @@ fn it_is_planned_again_over_crashes() {
     run_for(&mut w, &info, 0, 200);
     run_for(&mut w, &info, 1, 90);
     run_for(&mut w, &info, 2, 90);
-    w.exit_codes.insert(attempt(job_of(&info, 1), 1), 1);
+    w.exit_codes.insert(attempt(job_of(&info, 1).0, 1), 1);
     w.deliver_all();
     for at in 0..3600 {
         if !show(&mut w, info.id).state.is_live() {

@@ -128,7 +128,7 @@ fn it_is_given_up() {
 fn a_failed_task_gives_the_other_slots_back() {
     let mut w = World::new(free(2, 4));
     let info = submit(&mut w, planned("abc", &["ab", "bc"], 0)).unwrap();
-    w.exit_codes.insert(attempt(job_of(&info, 0), 1), 3);
+    w.exit_codes.insert(attempt(job_of(&info, 0).0, 1), 3);
     w.deliver_all();
     w.pass(12);
     let want = "failed: a failed, b released, c released";
@@ -162,7 +162,7 @@ fn a_task_that_outlives_its_slot_is_ended() {
     w.deliver_all();
     w.pass(1);
     // Its node ends it at its limit, so early that it is over at the end of the slot.
-    w.exit_codes.insert(attempt(job_of(&info, 0), 1), 143);
+    w.exit_codes.insert(attempt(job_of(&info, 0).0, 1), 143);
     let end = info.tasks[0].slot_end.unwrap();
     w.pass(end.since(w.now).secs());
     let ended = show(&mut w, info.id).tasks[0].end.unwrap();

@@ -4,7 +4,7 @@
 mod world;
 
 use cosy_model::api::Request;
-use cosy_model::node::{AttemptKey, AttemptPhase, NodeReport};
+use cosy_model::node::{AttemptPhase, NodeReport};
 use cosy_model::*;
 use world::*;
 
@@ -15,20 +15,13 @@ fn once(name: &str) -> JobSpec {
     }
 }
 
-fn first_attempt(job: u64) -> AttemptKey {
-    AttemptKey {
-        job: JobId(job),
-        attempt: Attempt(1),
-    }
-}
-
-fn all_connect(world: &mut World) {
-    for n in 0..world.nodes.len() {
-        if world.nodes[n].link.is_none() {
-            world.connect(n);
-        }
-    }
-    world.deliver_all();
+/// A long job for n1.
+fn on_n1(requeue: bool) -> JobSpec {
+    let mut wanted = once("a");
+    wanted.time_limit = Some(Span::from_secs(5000));
+    wanted.request.prefer = vec!["n1".into()];
+    wanted.requeue = requeue;
+    wanted
 }
 
 /// Orders arrive at n1, its reports do not.
@@ -36,11 +29,7 @@ fn silent_node(requeue: bool) -> (World, u64) {
     let mut world = World::new(config(2, 4));
     world.run_time = Span::from_secs(1000);
     world.unheard.insert(0);
-    let mut wanted = once("a");
-    wanted.time_limit = Some(Span::from_secs(5000));
-    wanted.request.prefer = vec!["n1".into()];
-    wanted.requeue = requeue;
-    let job = world.submit(wanted);
+    let job = world.submit(on_n1(requeue));
     world.deliver_all();
     assert_eq!(world.starts_of(job), 1, "it runs, and nobody knows");
     (world, job)
@@ -57,10 +46,10 @@ fn a_job_that_may_have_started_is_not_started_elsewhere() {
     given_up(&mut world);
     assert_eq!(world.state_of(job), JobState::NodeFailed);
     world.unheard.clear();
-    all_connect(&mut world);
+    world.connect_all();
     world.pass(10);
     assert_eq!(world.starts_of(job), 1);
-    let known = world.nodes[0].known.get(&first_attempt(job));
+    let known = world.nodes[0].known.get(&attempt(job, 1));
     assert!(known.is_none(), "what was left was ended: {known:?}");
 }
 
@@ -92,7 +81,7 @@ fn an_order_that_never_left_is_given_elsewhere() {
     world.disconnect(1);
     world.disconnect(0);
     world.listen(90, &[]);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), format!("{job}:running"));
     assert_eq!(world.starts_of(job), 1);
 }
@@ -111,7 +100,7 @@ fn the_loss_of_another_node_does_not_start_it_again() {
     assert_eq!(world.starts_of(job), 1);
     world.listen(90, &[0, 2, 3]);
     world.unheard.clear();
-    all_connect(&mut world);
+    world.connect_all();
     world.pass(5);
     assert_eq!(world.state_of(job), JobState::NodeFailed);
     assert_eq!(world.starts_of(job), 1);
@@ -125,7 +114,7 @@ fn a_restarted_machine_may_have_run_it() {
     world.unheard.clear();
     world.nodes[0].boot += 1;
     world.nodes[0].known.clear();
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.state_of(job), JobState::NodeFailed);
     assert_eq!(world.starts_of(job), 1);
 }
@@ -144,7 +133,7 @@ fn a_requeue_is_not_forgotten_with_a_lost_order() {
     let job = world.submit(spec("a"));
     world.disconnect(0); // with the order
     requeue(&mut world, job, true);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), format!("{job}:waiting/held_requeued"));
     assert_eq!(world.starts_of(job), 0);
 }
@@ -161,7 +150,7 @@ fn what_was_cancelled_does_not_come_back_with_its_machine() {
         steps_only: false,
     });
     // The machine stops before the order is there, and its spool tells so.
-    let key = first_attempt(job);
+    let key = attempt(job, 1);
     world.disconnect(0);
     world.nodes[0].boot += 1;
     let lost = End::never_ran(EndCause::NodeLost, world.now);
@@ -169,7 +158,7 @@ fn what_was_cancelled_does_not_come_back_with_its_machine() {
         on.phase = AttemptPhase::Ended(lost);
         on.ends_at = Time::FAR;
     }
-    all_connect(&mut world);
+    world.connect_all();
     world.pass(5);
     assert_eq!(world.state_of(job), JobState::Cancelled);
     assert_eq!(world.starts_of(job), 1);
@@ -188,7 +177,7 @@ fn what_was_put_back_and_could_not_get_ready_waits_again() {
     world.report(
         0,
         NodeReport::Prepared {
-            key: first_attempt(job),
+            key: attempt(job, 1),
             node,
             failure: Some(failure),
         },
@@ -216,11 +205,7 @@ fn without_fencing_they_get_them_at_once() {
     c.policy.self_fencing = false;
     let mut world = World::new(c);
     world.run_time = Span::from_secs(1000);
-    let mut wanted = spec("a");
-    wanted.time_limit = Some(Span::from_secs(5000));
-    wanted.requeue = true;
-    wanted.request.prefer = vec!["n1".into()];
-    let job = world.submit(wanted);
+    let job = world.submit(on_n1(true));
     world.deliver_all();
     world.listen(62, &[1]);
     world.deliver_all();
@@ -234,7 +219,7 @@ fn a_node_that_is_back_in_time_goes_on() {
     assert!(world.store.told("lost", "node n1"));
     assert!(!world.store.told("back", "node n1"));
     world.unheard.clear();
-    all_connect(&mut world);
+    world.connect_all();
     assert!(world.store.told("back", "node n1"));
     world.listen(90, &[0, 1]);
     world.deliver_all();
@@ -247,11 +232,7 @@ fn a_node_that_is_back_in_time_goes_on() {
 fn a_node_that_is_set_down_ends_them_first() {
     let mut world = World::new(config(2, 4));
     world.run_time = Span::from_secs(1000);
-    let mut wanted = spec("a");
-    wanted.time_limit = Some(Span::from_secs(5000));
-    wanted.requeue = true;
-    wanted.request.prefer = vec!["n1".into()];
-    let job = world.submit(wanted);
+    let job = world.submit(on_n1(true));
     world.deliver_all();
     let down = |world: &mut World| {
         let action = api::NodeAction::Down { reason: "x".into() };

@@ -4,16 +4,9 @@ mod world;
 
 use cosy_control::Controller;
 use cosy_model::api::{NodeAction, Reply, Request};
-use cosy_model::node::{AttemptKey, AttemptPhase};
+use cosy_model::node::AttemptPhase;
 use cosy_model::*;
 use world::*;
-
-fn key(job: u64, attempt: u32) -> AttemptKey {
-    AttemptKey {
-        job: JobId(job),
-        attempt: Attempt(attempt),
-    }
-}
 
 /// Jobs that take that long.
 fn long(name: &str) -> JobSpec {
@@ -38,15 +31,6 @@ fn restore(world: &mut World, copy: &MemoryStore) {
     for node in &mut world.nodes {
         node.link = None;
     }
-}
-
-fn all_connect(world: &mut World) {
-    for n in 0..world.nodes.len() {
-        if world.nodes[n].link.is_none() {
-            world.connect(n);
-        }
-    }
-    world.deliver_all();
 }
 
 fn release(world: &mut World, job: u64) -> Reply {
@@ -82,7 +66,7 @@ fn ended_jobs_do_not_run_again() {
     assert_eq!(world.queue(), "2:waiting/held_by_user");
     for copy in [before_start, while_running] {
         restore(&mut world, &copy);
-        all_connect(&mut world);
+        world.connect_all();
         world.pass(3);
         assert_eq!(
             world.queue(),
@@ -101,14 +85,14 @@ fn ids_go_on_above_what_nodes_have_seen() {
     }
     world.pass(30);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     let next = world.submit(spec("b"));
     assert!(next > 5, "{next}");
     world.deliver_all();
     assert_eq!(world.queue(), format!("{next}:running"), "new jobs run");
     // Also after another restart, before anything has a higher id.
     world.crash();
-    all_connect(&mut world);
+    world.connect_all();
     let later = world.submit(spec("b"));
     world.deliver_all();
     assert!(later > next);
@@ -123,14 +107,14 @@ fn a_job_that_its_user_lets_go_runs() {
     world.deliver_all();
     world.pass(11);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     // It is found out once, and not again for what was decided since.
     world.crash();
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:waiting/held_restored");
     release(&mut world, 1);
     world.crash();
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:running");
     world.pass(11);
     assert_eq!(world.state_of(1), JobState::Completed);
@@ -145,14 +129,14 @@ fn tasks_without_rows_are_held_by_one_row() {
     world.pass(30);
     restore(&mut world, &copy);
     let records = world.records;
-    all_connect(&mut world);
+    world.connect_all();
     let written = world.records - records;
     assert!(written < 60, "{written} records");
     let queue = world.queue();
     let held = queue.matches("waiting/held_restored").count();
     assert!(held >= 92, "{held}: {queue}");
     world.crash();
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue().matches("held_restored").count(), held);
 }
 
@@ -167,7 +151,7 @@ fn what_still_runs_goes_on() {
     world.submit(spec("b"));
     world.pass(1);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:running");
     assert_eq!(world.starts_of(1), 1);
 }
@@ -182,7 +166,7 @@ fn what_has_not_begun_yet_is_not_held() {
     world.submit(spec("b"));
     world.pass(20);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:waiting/begin_time");
 }
 
@@ -193,14 +177,14 @@ fn an_attempt_that_the_store_does_not_know_goes_on_and_its_end_counts() {
     world.run_time = Span::from_secs(100);
     let copy = waits_then_runs(&mut world);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:waiting/held_restored");
     let at = world
         .nodes
         .iter()
         .position(|n| !n.starts.is_empty())
         .unwrap();
-    let on = &world.nodes[at].known[&key(1, 1)];
+    let on = &world.nodes[at].known[&attempt(1, 1)];
     assert!(matches!(on.phase, AttemptPhase::Running { .. }), "{on:?}");
     // It is not let go beside itself, and nothing else starts there.
     match release(&mut world, 1) {
@@ -220,7 +204,7 @@ fn an_attempt_that_the_store_does_not_know_goes_on_and_its_end_counts() {
     world.disconnect(at);
     world.connect(at);
     world.crash();
-    all_connect(&mut world);
+    world.connect_all();
     world.pass(100);
     assert_eq!(world.state_of(1), JobState::Completed);
     assert_eq!(world.store.row(1).attempt, Attempt(1));
@@ -247,7 +231,7 @@ fn a_later_attempt_counts_more_than_the_stores() {
     world.pass(5);
     assert_eq!(world.queue(), "1:running");
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     assert_eq!(world.queue(), "1:waiting/held_restored");
     world.pass(100);
     assert_eq!(world.state_of(1), JobState::Completed);
@@ -266,9 +250,14 @@ fn jobs_that_the_store_never_had_go_on_to_their_end() {
     world.deliver_all();
     world.pass(5);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     world.pass(50);
-    assert!(world.nodes.iter().all(|n| n.known.contains_key(&key(1, 1))));
+    assert!(
+        world
+            .nodes
+            .iter()
+            .all(|n| n.known.contains_key(&attempt(1, 1)))
+    );
     world.pass(60);
     assert!(
         world.nodes.iter().all(|n| n.known.is_empty()),
@@ -285,7 +274,7 @@ fn cancelling_ends_what_goes_on_unknown() {
     world.run_time = Span::from_secs(1000);
     let copy = waits_then_runs(&mut world);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     world.ask(Request::Cancel {
         filter: ids(&[1]),
         signal: None,
@@ -309,7 +298,7 @@ fn a_node_that_is_set_down_ends_it_too() {
     world.deliver_all();
     world.pass(5);
     restore(&mut world, &copy);
-    all_connect(&mut world);
+    world.connect_all();
     let at = world
         .nodes
         .iter()
@@ -380,7 +369,7 @@ fn nothing_is_held_without_reason() {
                 4 => world.pass(1 + dice.below(12) as i64),
                 _ => world.disconnect(dice.below(2) as usize),
             }
-            all_connect(&mut world);
+            world.connect_all();
         }
         assert!(!world.queue().contains("restored"), "seed {seed}");
     }

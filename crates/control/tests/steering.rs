@@ -28,16 +28,8 @@ fn licensed(count: u32) -> JobSpec {
     spec
 }
 
-fn after(kind: DependencyKind, job: u64) -> JobSpec {
-    JobSpec {
-        dependencies: vec![Dependency {
-            kind,
-            job: JobId(job),
-            task: None,
-            delay: Span::ZERO,
-        }],
-        ..slurm("d")
-    }
+fn dependent(kind: DependencyKind, job: u64) -> JobSpec {
+    after(kind, job, slurm("d"))
 }
 
 /// Every live job, once the orders that left have been obeyed.
@@ -605,10 +597,10 @@ fn dependencies_tell_how_they_stand() {
     let mut world = World::new(config(4, 4));
     let good = world.submit(slurm("good"));
     let array = world.try_submit(slurm("array"), Some("1-2")).unwrap();
-    let one = world.submit(after(DependencyKind::AfterOk, good));
-    let all = world.submit(after(DependencyKind::AfterOk, array));
-    let not = world.submit(after(DependencyKind::AfterNotOk, good));
-    let started = world.submit(after(DependencyKind::After, good));
+    let one = world.submit(dependent(DependencyKind::AfterOk, good));
+    let all = world.submit(dependent(DependencyKind::AfterOk, array));
+    let not = world.submit(dependent(DependencyKind::AfterNotOk, good));
+    let started = world.submit(dependent(DependencyKind::After, good));
     let mut check = |id: u64, want: &str| {
         assert_eq!(text(&mut world, id, JobField::DependencyText), want, "{id}");
     };
@@ -636,7 +628,7 @@ fn a_job_may_end_when_it_can_never_run() {
         let good = world.submit(slurm("good"));
         let never = world.submit(JobSpec {
             end_if_never: own,
-            ..after(DependencyKind::AfterNotOk, good)
+            ..dependent(DependencyKind::AfterNotOk, good)
         });
         world.pass(11);
         let ended = world.state_of(never) == JobState::Cancelled;
@@ -652,7 +644,7 @@ fn tasks_follow_the_tasks_of_another_array() {
     let mut world = World::new(config(4, 4));
     let first = world.try_submit(slurm("a"), Some("1-2")).unwrap();
     world.run_times.insert(JobId(first), Span::from_secs(30)); // its last task has the array's id
-    let second = after(DependencyKind::AfterCorr, first);
+    let second = dependent(DependencyKind::AfterCorr, first);
     world.try_submit(second, Some("1-2")).unwrap();
     world.pass(12);
     assert_eq!(
@@ -695,7 +687,7 @@ fn a_while_after_a_start() {
     let mut world = World::new(config(4, 4));
     let first = world.submit(slurm("first"));
     world.run_times.insert(JobId(first), Span::from_secs(50));
-    let mut later = after(DependencyKind::After, first);
+    let mut later = dependent(DependencyKind::After, first);
     later.dependencies[0].delay = Span::from_secs(30);
     world.submit(later);
     world.pass(28);
@@ -707,9 +699,9 @@ fn a_while_after_a_start() {
 #[test]
 fn in_slurms_words_nobody_waits_for_what_is_not_known() {
     let mut world = World::new(config(1, 4));
-    world.submit(after(DependencyKind::AfterOk, 999_999));
+    world.submit(dependent(DependencyKind::AfterOk, 999_999));
     assert_eq!(queue(&mut world), "1:running");
-    let mut cosy = after(DependencyKind::AfterOk, 999_999);
+    let mut cosy = dependent(DependencyKind::AfterOk, 999_999);
     cosy.dialect = Dialect::Cosy;
     let refused = world.try_submit(cosy, None).unwrap_err();
     assert_eq!(refused.code, RefusalCode::NotFound);

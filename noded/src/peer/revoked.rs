@@ -51,9 +51,7 @@ impl RevokedKeys {
             .borrow()
             .iter()
             .fold(String::new(), |text, key| text + key + "\n");
-        let new = self.memory.with_extension("new");
-        std::fs::write(&new, text)?;
-        std::fs::rename(&new, &self.memory)
+        crate::spool::write_whole(&self.memory, text.as_bytes())
     }
 
     /// Whether that one is no good.

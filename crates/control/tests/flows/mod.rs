@@ -4,9 +4,8 @@
 
 use crate::world::*;
 use cosy_model::api::{Reply, Request};
-use cosy_model::node::AttemptKey;
 use cosy_model::workflow::*;
-use cosy_model::{Attempt, FlowId, JobId, OsText, Refusal, Span};
+use cosy_model::{FlowId, JobId, OsText, Refusal, Span};
 
 /// A workflow of tasks named `a`, `b` and so on, with edges like `ab`.
 pub fn graph(tasks: &str, edges: &[&str]) -> FlowSpec {
@@ -83,11 +82,4 @@ pub fn states(w: &mut World, id: FlowId) -> String {
 
 pub fn job_of(info: &FlowInfo, task: usize) -> JobId {
     info.tasks[task].job.unwrap()
-}
-
-pub fn attempt(job: JobId, attempt: u32) -> AttemptKey {
-    AttemptKey {
-        job,
-        attempt: Attempt(attempt),
-    }
 }

@@ -684,6 +684,16 @@ impl World {
         }
     }
 
+    /// Every node that has no link registers, and the orders that leave are obeyed.
+    pub fn connect_all(&mut self) {
+        for n in 0..self.nodes.len() {
+            if self.nodes[n].link.is_none() {
+                self.connect(n);
+            }
+        }
+        self.deliver_all();
+    }
+
     pub fn connect(&mut self, n: usize) {
         self.connect_as(n, &format!("key{}", n + 1));
     }
@@ -1166,5 +1176,26 @@ pub fn ids(ids: &[u64]) -> JobFilter {
             })
             .collect(),
         ..JobFilter::default()
+    }
+}
+
+/// `spec`, to begin once that job has come so far.
+pub fn after(kind: DependencyKind, job: u64, spec: JobSpec) -> JobSpec {
+    JobSpec {
+        dependencies: vec![Dependency {
+            kind,
+            job: JobId(job),
+            task: None,
+            delay: Span::ZERO,
+        }],
+        ..spec
+    }
+}
+
+/// An attempt at a job.
+pub const fn attempt(job: u64, number: u32) -> AttemptKey {
+    AttemptKey {
+        job: JobId(job),
+        attempt: Attempt(number),
     }
 }
