@@ -53,7 +53,8 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
     Ok(exit::OK)
 }
 
-/// Times in milliseconds.
+/// Times in milliseconds. A turn's time at work (`CPU`) is what it costs; it is longer where the
+/// controller waited for a processor meanwhile.
 fn times(kinds: &[MeterRow], look: Look) -> String {
     let heads = [
         Head::left("KIND"),
@@ -61,6 +62,9 @@ fn times(kinds: &[MeterRow], look: Look) -> String {
         Head::right("LONGEST TURN MS"),
         Head::right("OF USER"),
         Head::right("TURNS MS"),
+        Head::right("LONGEST CPU MS"),
+        Head::right("OF USER"),
+        Head::right("CPU MS"),
         Head::right("LONGEST READ MS"),
         Head::right("OF USER"),
     ];
@@ -76,6 +80,9 @@ fn times(kinds: &[MeterRow], look: Look) -> String {
             ms(k.longest_turn_us).into(),
             user(k.longest_turn_of).into(),
             ms(k.turns_us).into(),
+            ms(k.longest_cpu_us).into(),
+            user(k.longest_cpu_of).into(),
+            ms(k.cpu_us).into(),
             ms(k.longest_read_us).into(),
             user(k.longest_read_of).into(),
         ]
@@ -110,7 +117,9 @@ fn kind_json(k: &MeterRow) -> Json {
     json!({
         "kind": k.kind, "count": k.count,
         "longest_turn_us": k.longest_turn_us, "longest_turn_of": uid(k.longest_turn_of),
-        "turns_us": k.turns_us,
+        "turns_us": k.turns_us, "turn_counts": k.turn_counts,
+        "longest_cpu_us": k.longest_cpu_us, "longest_cpu_of": uid(k.longest_cpu_of),
+        "cpu_us": k.cpu_us, "cpu_counts": k.cpu_counts,
         "longest_read_us": k.longest_read_us, "longest_read_of": uid(k.longest_read_of),
     })
 }
@@ -134,11 +143,14 @@ mod tests {
             longest_turn_us: 1_234,
             longest_turn_of: Some(Uid(7)),
             turns_us: 2_000,
+            longest_cpu_us: 900,
+            longest_cpu_of: Some(Uid(8)),
+            cpu_us: 1_600,
             ..MeterRow::default()
         };
         let want = [
-            "KIND  COUNT  LONGEST TURN MS  OF USER  TURNS MS  LONGEST READ MS  OF USER",
-            "jobs      3            1.234        7     2.000                -        -",
+            "KIND  COUNT  LONGEST TURN MS  OF USER  TURNS MS  LONGEST CPU MS  OF USER  CPU MS  LONGEST READ MS  OF USER",
+            "jobs      3            1.234        7     2.000           0.900        8   1.600                -        -",
         ];
         let text = times(&[kind], Look::default());
         assert_eq!(text.lines().collect::<Vec<_>>(), want);

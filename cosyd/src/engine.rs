@@ -24,12 +24,12 @@ use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
 use crate::in_hand::{Hand, InHand};
 use crate::journal;
-use crate::meter::Meter;
+use crate::meter::{Meter, Watch};
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
 use crate::take_up::{self, TakenUp, caught};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
-use cosy_model::api::Reply;
+use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time, Uid};
 use cosy_proto::keys::KeyPair;
@@ -274,7 +274,7 @@ impl Core {
     fn turn(&mut self, first: Option<Input>) -> Result<(), String> {
         let mut next = first;
         let mut taken = 0;
-        let now = clock::now();
+        let (now, watch) = (clock::now(), Watch::start());
         while let Some(input) = next {
             match input {
                 Input::Event(event) => self.handle(now, *event)?,
@@ -289,7 +289,9 @@ impl Core {
             };
         }
         self.faults.decided();
-        self.hand_out()
+        self.hand_out()?;
+        self.meter.turn(WHOLE_TURN, None, watch.took());
+        Ok(())
     }
 
     fn handle(&mut self, now: Time, event: Event) -> Result<(), String> {
@@ -305,12 +307,12 @@ impl Core {
         self.hand.take(InHand::event(&event));
         let (kind, uid) = kind_of(&event);
         self.kind = kind;
-        let begun = Instant::now();
+        let watch = Watch::start();
         caught(|| {
             faults::at_event(&event);
             self.controller.handle(now, event);
         })?;
-        self.meter.turn(kind, uid, begun.elapsed());
+        self.meter.turn(kind, uid, watch.took());
         Ok(())
     }
 
@@ -318,12 +320,12 @@ impl Core {
         let now = clock::now();
         self.hand.take(InHand::Settling);
         self.kind = "end of turn";
-        let begun = Instant::now();
+        let watch = Watch::start();
         let (batch, wakeup) = caught(|| {
             let batch = self.controller.settle(now);
             (batch, self.controller.next_wakeup(now))
         })?;
-        self.meter.turn(self.kind, None, begun.elapsed());
+        self.meter.turn(self.kind, None, watch.took());
         self.hand.put_down();
         let _ = self.wakeup.send(wakeup);
         self.send(batch);

@@ -318,7 +318,15 @@ fn the_meter_tells_what_took_how_long() {
     serves(&c, ANN);
     connect_as(&c, ANN).history(JobFilter::default()).unwrap();
     let told = c.run(&["cadm", "ping", "-v"]).expect(0).out;
-    for word in ["KIND", "submit", "history", "connections", "54321"] {
+    for word in [
+        "KIND",
+        "CPU MS",
+        "whole turn",
+        "submit",
+        "history",
+        "connections",
+        "54321",
+    ] {
         assert!(told.contains(word), "{told}");
     }
     // Whose the longest was is for administrators.
@@ -328,8 +336,7 @@ fn the_meter_tells_what_took_how_long() {
         .run(&["cadm", "ping", "--verbose", "--json"])
         .expect(0)
         .out;
-    assert!(
-        told.contains("\"longest_turn_us\"") && told.contains("\"budgets\""),
-        "{told}"
-    );
+    for word in ["longest_turn_us", "longest_cpu_us", "cpu_counts", "budgets"] {
+        assert!(told.contains(&format!("\"{word}\"")), "{told}");
+    }
 }

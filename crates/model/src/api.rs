@@ -1255,6 +1255,13 @@ impl Request {
     }
 }
 
+/// Kind of a whole turn of the controller, with its end and all that was decided in it, in the
+/// meter.
+pub const WHOLE_TURN: &str = "whole turn";
+
+/// Times by which turns of the controller are counted, in milliseconds.
+pub const TURN_BOUNDS_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
 /// How long one kind of request, or of anything else that happens, holds others up. All
 /// since the controller was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -1270,6 +1277,23 @@ pub struct MeterRow {
     pub longest_turn_of: Option<Uid>,
     /// Time in turns altogether, in microseconds.
     pub turns_us: u64,
+    /// How many turns took at most as long as each of [`TURN_BOUNDS_MS`] and longer than the
+    /// one before; the last are all longer ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_counts: Vec<u64>,
+    /// Longest time that the controller's thread was at work in one turn, in microseconds: less
+    /// than the turn where it waited for a processor.
+    #[serde(default)]
+    pub longest_cpu_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_cpu_of: Option<Uid>,
+    /// Time at work in turns altogether, in microseconds.
+    #[serde(default)]
+    pub cpu_us: u64,
+    /// As `turn_counts`, by the time at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_counts: Vec<u64>,
     /// Longest read of the store, in microseconds.
     pub longest_read_us: u64,
     /// Whose that was; for administrators only.

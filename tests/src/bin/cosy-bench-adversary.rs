@@ -4,11 +4,15 @@
 //! `cosy-bench-adversary [--waiting N] [--secs N] [--memory MIB] [--only NUMBER]`: a controller of
 //! its own with N waiting jobs (100,000). For each attack, of so many seconds (3), it prints
 //! the other user's submissions (number, median, 99th of 100, longest, in milliseconds), the
-//! adversary's requests (number, how many were refused, longest), and the controller's largest
-//! memory so far. With `--memory` the controller has a control group with that limit; when it
+//! adversary's requests (number, how many were refused, longest), the longest turn of the
+//! controller meanwhile as others waited and as its thread was at work, the kind that was at work
+//! longest in one (all out of `cadm ping -v`), and the controller's largest memory so far. With `--memory` the controller has a control group with that limit; when it
 //! ends, that is said, and it is started again. Needs root, to be two users.
 
-use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request, Submission};
+use cosy_model::api::{
+    JobChange, JobField, JobFilter, JobRef, MeterRow, Reply, Request, Submission, TURN_BOUNDS_MS,
+    WHOLE_TURN,
+};
 use cosy_model::reservation::{Ask, Pick, ReservationFilter};
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
@@ -108,9 +112,9 @@ fn become_user(uid: u32) {
 fn run(settings: &Settings) -> Result<(), String> {
     let mut bench = Bench::start(settings);
     println!(
-        "| attack | submissions of another user | p50 ms | p99 ms | max ms | attacks | refused | longest ms | largest memory MiB |"
+        "| attack | submissions of another user | p50 ms | p99 ms | max ms | attacks | refused | longest ms | longest turn ms | at work ms | kind, at work ms | largest memory MiB |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (at, attack) in (1..).zip(attacks(&bench)) {
         if settings.only != 0 && settings.only != at {
             continue;
@@ -118,7 +122,7 @@ fn run(settings: &Settings) -> Result<(), String> {
         bench.measure(&attack, Duration::from_secs(settings.secs as u64))?;
         if !bench.cluster.cosyd.is_running() {
             println!(
-                "| the controller has ended at: {} | | | | | | | | |",
+                "| the controller has ended at: {} | | | | | | | | | | | |",
                 attack.name
             );
             bench.cluster.cosyd.await_end();
@@ -195,6 +199,7 @@ impl Bench {
 
     fn measure(&mut self, attack: &Attack, length: Duration) -> Result<(), String> {
         let stop = Arc::new(AtomicBool::new(false));
+        let before = self.meter();
         let honest = self.honest(stop.clone());
         let attacked = Arc::new(Mutex::new(Attacked::default()));
         let attackers: Vec<_> = (0..CONNECTIONS)
@@ -209,11 +214,12 @@ impl Bench {
         let (n, p50, p99, max) = figures(times);
         let attacked = attacked.lock().map_err(|_| "an attacker failed")?;
         println!(
-            "| {} | {n} | {p50:.1} | {p99:.1} | {max:.1} | {} | {} | {:.0} | {} |",
+            "| {} | {n} | {p50:.1} | {p99:.1} | {max:.1} | {} | {} | {:.0} | {} | {} |",
             attack.name,
             attacked.count,
             attacked.refused,
             attacked.longest.as_secs_f64() * 1e3,
+            longest_turn(&before, &self.meter()),
             peak_mib(
                 self.cluster
                     .cosyd
@@ -222,6 +228,15 @@ impl Bench {
             ),
         );
         Ok(())
+    }
+
+    /// How long things have held the controller up so far; nothing when it does not answer.
+    fn meter(&self) -> Vec<MeterRow> {
+        let asked = Client::connect(&self.socket).map(|mut root| root.ask(Request::Meter));
+        match asked {
+            Ok(Ok(Reply::Meter { kinds, .. })) => kinds,
+            Ok(_) | Err(_) => Vec::new(),
+        }
     }
 
     /// Submits jobs one after another; how long each took.
@@ -349,6 +364,42 @@ fn figures(mut times: Vec<Duration>) -> (usize, f64, f64, f64) {
         time.map_or(f64::NAN, |t| t.as_secs_f64() * 1e3)
     };
     (n, at(50), at(99), at(100))
+}
+
+/// The longest turn between two looks at the meter: waited, at work, and which kind was at work
+/// longest in one.
+fn longest_turn(before: &[MeterRow], after: &[MeterRow]) -> String {
+    let between = |row: &MeterRow, read: fn(&MeterRow) -> (&[u64], u64)| {
+        let old = before.iter().find(|old| old.kind == row.kind);
+        longest(old.map_or((&[][..], 0), read), read(row))
+    };
+    let wall = |row: &MeterRow| between(row, |r| (&r.turn_counts[..], r.longest_turn_us));
+    let cpu = |row: &MeterRow| between(row, |r| (&r.cpu_counts[..], r.longest_cpu_us));
+    let text = |of: Option<(u64, String)>| of.map_or_else(|| "-".to_owned(), |(_, text)| text);
+    let all = after.iter().find(|row| row.kind == WHOLE_TURN);
+    let kinds = after.iter().filter(|row| row.kind != WHOLE_TURN);
+    let kind = kinds.filter_map(|row| Some((cpu(row)?, &row.kind))).max();
+    let kind = kind.map(|((_, text), kind)| format!("{kind} {text}"));
+    format!(
+        "{} | {} | {}",
+        text(all.and_then(wall)),
+        text(all.and_then(cpu)),
+        kind.unwrap_or_default()
+    )
+}
+
+/// The longest of what has come to the counts since, with its text: the time in milliseconds
+/// where it is the longest since the start, else the bounds that it lies between.
+fn longest(old: (&[u64], u64), new: (&[u64], u64)) -> Option<(u64, String)> {
+    let had = |at: usize| old.0.get(at).copied().unwrap_or(0);
+    let last = (0..new.0.len()).rfind(|at| new.0[*at] > had(*at))?;
+    if new.1 > old.1 {
+        return Some((new.1, format!("{:.1}", new.1 as f64 / 1e3)));
+    }
+    let bound = |at: usize| TURN_BOUNDS_MS.get(at).copied();
+    let from = last.checked_sub(1).and_then(bound).unwrap_or(0);
+    let text = bound(last).map_or(format!("> {from}"), |to| format!("{from}-{to}"));
+    Some((from * 1000, text))
 }
 
 /// Largest resident memory so far, in MiB.
