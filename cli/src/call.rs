@@ -263,7 +263,11 @@ impl Caller {
             })),
             Err(FrameError::Io(e)) => Err(lost(e)),
             Err(e @ FrameError::Truncated) => Err(Trouble::Lost(e.to_string())),
-            Err(e @ (FrameError::TooLong { .. } | FrameError::Malformed(_))) => Err(garbage(e)),
+            Err(
+                e @ (FrameError::TooLong { .. }
+                | FrameError::TooMany { .. }
+                | FrameError::Malformed(_)),
+            ) => Err(garbage(e)),
         }
     }
 

@@ -23,7 +23,7 @@ use cosy_control::{
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
 use cosy_proto::client::{Answer, Ask};
-use cosy_proto::frame::{self, Decoder};
+use cosy_proto::frame::{self, Body, Decoder};
 use cosy_proto::keys::{JoinToken, PublicKey, random_hex, sha256_hex};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -255,7 +255,7 @@ impl Desk {
         let mut unfinished: Option<Share> = None;
         let mut asked = false;
         loop {
-            let body = match decoder.next_frame() {
+            let body = match decoder.next_body() {
                 Ok(Some(body)) => body,
                 Ok(None) => {
                     if unfinished.is_none()
@@ -289,22 +289,29 @@ impl Desk {
         }
     }
 
-    /// The request in a frame's body, and what it is counted as until it is answered.
+    /// The request in a frame's body, and what it is counted as until it is answered. A long
+    /// body is only looked at on a thread that nobody else's words wait for.
     ///
     /// # Errors
     /// It is none, a long one passes its bounds, or there are too many bytes of requests
     /// under way.
-    pub async fn decode(&self, who: Who, body: &[u8]) -> Result<(Ask, Share), Refusal> {
-        let values = frame::values(body);
+    pub async fn decode(&self, who: Who, body: Body) -> Result<(Ask, Share), Refusal> {
+        let (body, values) = match body.len() > LARGE_BYTES {
+            true => {
+                self.pools
+                    .codes
+                    .run(who, |(): &mut ()| count(body))
+                    .await??
+            }
+            false => count(body)?,
+        };
         let weight = body.len() + limits::VALUE_BYTES * values;
         let share = self
             .budgets
             .requests
             .take(who, weight as u64, PATIENCE)
             .await?;
-        let invalid = |e: frame::FrameError| Refusal::invalid(e.to_string());
         let ask = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
-            let body = body.to_vec();
             // What passes its bounds is also freed there: half a million names take a while.
             let decode = move |(): &mut ()| {
                 let ask = frame::decode::<Ask>(&body).map_err(invalid)?;
@@ -313,7 +320,7 @@ impl Desk {
             };
             self.pools.codes.run(who, decode).await??
         } else {
-            frame::decode(body).map_err(invalid)?
+            frame::decode(&body).map_err(invalid)?
         };
         Ok((ask, share))
     }
@@ -682,6 +689,16 @@ impl Desk {
             .map_err(|_| LookupFailure::Down)?
             .map_err(|_| LookupFailure::Down)?
     }
+}
+
+fn invalid(e: frame::FrameError) -> Refusal {
+    Refusal::invalid(e.to_string())
+}
+
+/// How many values a request has.
+fn count(body: Body) -> Result<(Body, usize), Refusal> {
+    let values = frame::values(&body, limits::REQUEST_VALUES).map_err(invalid)?;
+    Ok((body, values))
 }
 
 /// A user that was looked up lately.

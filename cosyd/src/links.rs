@@ -305,9 +305,8 @@ impl Switchboard {
         let talk = command.talk.clone();
         while command.questions.try_join_next().is_some() {}
         command.questions.spawn(async move {
-            let answer = match desk.decode(who, &body.0).await {
+            let answer = match desk.decode(who, body.0.into()).await {
                 Ok((ask, _request)) => {
-                    drop(body);
                     let (uid, gid, via) = from;
                     let caller = desk.caller(uid, gid, Some(via)).await;
                     desk.answer_whole(&talk, caller, ask).await

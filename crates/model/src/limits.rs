@@ -94,6 +94,9 @@ pub const HISTORY_IDS: u64 = 200_000;
 pub const ANSWER_ROWS: usize = 100_000;
 /// Values of a request beside its bytes are counted as so many bytes of memory each.
 pub const VALUE_BYTES: usize = 32;
+/// Most values of one request, names of fields not counted: what one user may have under way
+/// holds no more of them.
+pub const REQUEST_VALUES: usize = 1_500_000;
 /// Largest accepted `nice`, up or down (Slurm's range).
 pub const NICE: i64 = 2_147_483_645;
 /// Most starts of one repeating reservation.

@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 
 /// Bytes of a frame's header.
 pub const HEADER: usize = 4;
+/// Shorter bodies are copied instead of taking the decoder's memory with them, in bytes.
+const COPIED: usize = 64 << 10;
 
 /// Why bytes are no message.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,12 @@ pub enum FrameError {
         length: usize,
         /// Limit in bytes.
         limit: usize,
+    },
+    /// More values than allowed.
+    #[error("a message has more than the {most} values allowed")]
+    TooMany {
+        /// Limit.
+        most: usize,
     },
     /// Not of the form.
     #[error("not a message of this protocol: {0}")]
@@ -63,18 +71,28 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
 
 /// Number of values in a frame's body, names of fields not counted: what it takes in memory
 /// grows with them, however few bytes they are. Looks at each once and keeps nothing; of a body
-/// that is no message it counts what there is.
-pub fn values(body: &[u8]) -> usize {
+/// that is no message it counts what there is. It ends where there are more than `most`, names
+/// of fields counted too, of which a message has fewer than values.
+///
+/// # Errors
+/// There are more.
+pub fn values(body: &[u8], most: usize) -> Result<usize, FrameError> {
     let (mut at, mut all, mut names) = (0, 0_usize, 0_usize);
     while let Some(value) = Value::at(&body[at..]) {
         all += 1;
         names = names.saturating_add(value.names);
+        if all > most.saturating_mul(2) {
+            return Err(FrameError::TooMany { most });
+        }
         at = at.saturating_add(value.bytes);
         if at >= body.len() {
             break;
         }
     }
-    all - names.min(all)
+    match all - names.min(all) {
+        values if values <= most => Ok(values),
+        _ => Err(FrameError::TooMany { most }),
+    }
 }
 
 /// The head of a MessagePack value, with what belongs to it alone.
@@ -135,6 +153,28 @@ impl Value {
 
 /// Bytes of one read in [`Decoder::fill`].
 const CHUNK: usize = 16 << 10;
+
+/// The body of a frame, with memory of its own.
+#[derive(Debug)]
+pub struct Body {
+    bytes: Vec<u8>,
+    /// Where it begins.
+    from: usize,
+}
+
+impl std::ops::Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, from: 0 }
+    }
+}
 
 /// Cuts a stream of bytes into frame bodies.
 #[derive(Debug)]
@@ -201,6 +241,25 @@ impl Decoder {
         let from = self.start + HEADER;
         self.start = from + length;
         Ok(Some(&self.buffer[from..from + length]))
+    }
+
+    /// The same as [`Self::next_frame`], with memory of its own: of a long frame that nothing
+    /// follows it is the decoder's, and no byte is copied.
+    ///
+    /// # Errors
+    /// As [`Self::next_frame`].
+    pub fn next_body(&mut self) -> Result<Option<Body>, FrameError> {
+        let Some(body) = self.next_frame()? else {
+            return Ok(None);
+        };
+        let length = body.len();
+        if !self.is_empty() || length < COPIED {
+            let from = self.start - length;
+            return Ok(Some(self.buffer[from..self.start].to_vec().into()));
+        }
+        let bytes = std::mem::take(&mut self.buffer);
+        let from = std::mem::take(&mut self.start) - length;
+        Ok(Some(Body { bytes, from }))
     }
 
     /// Bytes of the frame that has begun, its header with it, as far as its header is there.
@@ -314,7 +373,7 @@ mod tests {
         use cosy_model::api::{JobField, JobFilter, Request};
         let count = |request: Request| {
             let frame = encode(&crate::client::Ask::new(request, None), 1 << 20).unwrap();
-            values(&frame[HEADER..])
+            values(&frame[HEADER..], 1_000_000).unwrap()
         };
         let small = count(Request::Ping);
         assert!(small <= 5, "{small}");
@@ -341,16 +400,44 @@ mod tests {
             (300_u16, true, "x".repeat(300)),
         );
         let frame = encode(&all, 1000).unwrap();
-        assert_eq!(values(&frame[HEADER..]), 10);
+        assert_eq!(values(&frame[HEADER..], 10).unwrap(), 10);
+        assert!(values(&frame[HEADER..], 9).is_err());
         for body in [
             &[][..],
             &[0xdf, 0xff, 0xff, 0xff, 0xff],
             &[0xdb, 0xff, 0xff],
             &[0xc9],
         ] {
-            values(body);
+            let _ = values(body, 10);
         }
-        assert_eq!(values(&[0x91; 5000]), 5000);
+        assert_eq!(values(&[0x91; 5000], 5000).unwrap(), 5000);
+        assert!(values(&[0x91; 5000], 4999).is_err());
+    }
+
+    /// A body is taken without a copy where nothing follows it, and is the same in any case.
+    #[test]
+    fn bodies_have_memory_of_their_own() {
+        let long = vec![7u8; 2 * COPIED];
+        let frame = encode(&long, 1 << 20).unwrap();
+        let mut d = Decoder::new(1 << 20);
+        d.push(&frame);
+        let place = d.buffer.as_ptr() as usize + HEADER;
+        let body = d.next_body().unwrap().unwrap();
+        assert_eq!(body.as_ptr() as usize, place);
+        assert_eq!(decode::<Vec<u8>>(&body).unwrap(), long);
+        assert!(d.is_empty() && d.next_body().unwrap().is_none());
+        let short = encode(&3u32, 100).unwrap();
+        d.push(&frame);
+        d.push(&short);
+        for _ in 0..2 {
+            assert!(d.next_body().unwrap().is_some());
+            d.push(&short);
+        }
+        for _ in 0..2 {
+            let body = d.next_body().unwrap().unwrap();
+            assert_eq!(decode::<u32>(&body).unwrap(), 3);
+        }
+        assert!(d.next_body().unwrap().is_none());
     }
 
     #[test]
