@@ -692,7 +692,14 @@ impl Desk {
 }
 
 fn invalid(e: frame::FrameError) -> Refusal {
-    Refusal::invalid(e.to_string())
+    let code = match &e {
+        frame::FrameError::TooMany { .. } => RefusalCode::TooMany,
+        frame::FrameError::TooLong { .. }
+        | frame::FrameError::Malformed(_)
+        | frame::FrameError::Truncated
+        | frame::FrameError::Io(_) => RefusalCode::Invalid,
+    };
+    Refusal::new(code, e.to_string())
 }
 
 /// How many values a request has.
