@@ -54,6 +54,9 @@ fn run(options: &Options) -> anyhow::Result<()> {
     })?;
     if options.check {
         println!("{}: no faults", options.config.display());
+        for line in cosy_control::reservations_in_words(&config.cluster) {
+            println!("{line}");
+        }
         return Ok(());
     }
     match options.aside {

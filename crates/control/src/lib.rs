@@ -77,6 +77,7 @@ mod visible;
 mod widen;
 
 pub use access::{is_admin, may_come_from};
+pub use admission::reservations_in_words;
 pub use aside::{Object, Witness};
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};

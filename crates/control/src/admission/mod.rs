@@ -15,6 +15,9 @@ pub(crate) mod hours;
 pub(crate) mod judge;
 pub(crate) mod notice;
 pub(crate) mod quota;
+mod words;
+
+pub use words::reservations_in_words;
 
 #[cfg(test)]
 mod tests;

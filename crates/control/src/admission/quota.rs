@@ -15,13 +15,35 @@ use cosy_model::{Refusal, RefusalCode, Span, Time};
 pub(crate) struct QuotaFacts {
     /// Live reservations, without the new one; a series counts once.
     pub open: u32,
-    /// For each node class the largest part of its nodes in millionths that would be booked
-    /// at one time during the new one, the new one included.
-    pub class_share_ppm: Vec<(String, u32)>,
+    /// What would be booked of each class of nodes that the new one touches.
+    pub classes: Vec<ClassShare>,
     /// Length of the new one.
     pub length: Span,
     /// Its start.
     pub start: Time,
+}
+
+/// What would be booked of one class of nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ClassShare {
+    /// Its nodes, as a host list.
+    pub nodes: String,
+    /// Largest part of it that would be booked at one time during the new reservation, the
+    /// new one included, in millionths.
+    pub booked_ppm: u32,
+    /// What one whole node of it is, in millionths.
+    pub one_node_ppm: u32,
+}
+
+impl ClassShare {
+    /// What a share of a class allows of it: never less than one whole node, so that a share
+    /// means something on a cluster of a few nodes too. A share of 0 allows nothing.
+    fn allowed_ppm(&self, share_ppm: u32) -> u32 {
+        match share_ppm {
+            0 => 0,
+            share => share.max(self.one_node_ppm),
+        }
+    }
 }
 
 /// The quotas of a user and of an account; `None` for an account without.
@@ -104,15 +126,21 @@ fn share(quotas: &Quotas, whose: &str, facts: &QuotaFacts) -> Result<(), Refusal
     let Some(most) = quotas.share_ppm else {
         return Ok(());
     };
-    let over = facts.class_share_ppm.iter().find(|(_, ppm)| *ppm > most);
-    match over {
-        None => Ok(()),
-        Some((class, ppm)) => refuse(format!(
-            "quota: {whose} would have {} of the nodes of {class} booked at one time and may have {}",
-            percent(*ppm),
-            percent(most)
-        )),
-    }
+    let over = |class: &&ClassShare| class.booked_ppm > class.allowed_ppm(most);
+    let Some(class) = facts.classes.iter().find(over) else {
+        return Ok(());
+    };
+    let allowed = class.allowed_ppm(most);
+    let one = match allowed > most {
+        true => ", which is one whole node",
+        false => "",
+    };
+    refuse(format!(
+        "quota: {whose} would have {} of the nodes of {} booked at one time and may have {}{one}",
+        percent(class.booked_ppm),
+        class.nodes,
+        percent(allowed)
+    ))
 }
 
 fn refuse(message: String) -> Result<(), Refusal> {

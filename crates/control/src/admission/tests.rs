@@ -3,7 +3,7 @@
 
 use super::judge::{Request, Slot, judge, rule_lines, with_hint};
 use super::notice::{Together, earliest_by_notice};
-use super::quota::{QuotaFacts, check_quotas, quotas_of};
+use super::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
 use crate::config::{NoticePolicy, Quotas, ReservationPolicy, Weigh};
 use cosy_model::reservation::Rule;
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time};
@@ -403,9 +403,14 @@ fn quotas() {
         ahead: None,
         notice: None,
     };
+    let class = |nodes: &str, booked_ppm, one_node_ppm| ClassShare {
+        nodes: nodes.to_owned(),
+        booked_ppm,
+        one_node_ppm,
+    };
     let fine = || QuotaFacts {
         open: 1,
-        class_share_ppm: vec![("thin".to_owned(), 200_000), ("fat".to_owned(), 0)],
+        classes: vec![class("thin", 200_000, 50_000), class("fat", 0, 250_000)],
         length: Span::from_secs(48 * 3600),
         start: at(14 * 24 * 60),
     };
@@ -441,11 +446,26 @@ fn quotas() {
     );
     check(|f| f.start = at(1), Ok(()));
     check(
-        |f| f.class_share_ppm[1].1 = 200_001,
+        |f| f.classes[0].booked_ppm = 200_001,
         Err(
-            "quota: user ann would have 20.0001 % of the nodes of fat booked at one time and may have 20 %",
+            "quota: user ann would have 20.0001 % of the nodes of thin booked at one time and may have 20 %",
         ),
     );
+    // Of four nodes one is 25 %: less would be none.
+    check(|f| f.classes[1].booked_ppm = 250_000, Ok(()));
+    check(
+        |f| f.classes[1].booked_ppm = 250_001,
+        Err(
+            "quota: user ann would have 25.0001 % of the nodes of fat booked at one time and may have 25 %, which is one whole node",
+        ),
+    );
+    let nothing = Quotas {
+        share_ppm: Some(0),
+        ..quotas.clone()
+    };
+    let mut facts = fine();
+    facts.classes[0].booked_ppm = 1;
+    assert!(check_quotas(&nothing, "user ann", NOW, &facts).is_err());
 }
 
 #[test]

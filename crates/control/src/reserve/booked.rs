@@ -6,7 +6,7 @@ mod tests;
 
 use super::Reservation;
 use super::ask::Wish;
-use crate::admission::quota::{QuotaFacts, check_quotas, quotas_of};
+use crate::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
 use crate::config::Quotas;
 use crate::controller::Controller;
 use crate::event::Caller;
@@ -38,8 +38,25 @@ struct Party<'a> {
 struct Classes {
     /// The class of each node.
     of: Vec<usize>,
-    /// Names as a host list, and cores, of each class.
-    all: Vec<(String, u64)>,
+    /// What there is of each class.
+    all: Vec<ClassSize>,
+}
+
+/// The nodes of a class, which are alike.
+struct ClassSize {
+    /// Names as a host list.
+    nodes: String,
+    /// Cores of all together.
+    cores: u64,
+    /// Cores of one.
+    of_one: u64,
+}
+
+impl ClassSize {
+    fn ppm(&self, cores: u64) -> u32 {
+        let ppm = u128::from(cores) * 1_000_000 / u128::from(self.cores.max(1));
+        u32::try_from(ppm).unwrap_or(u32::MAX)
+    }
 }
 
 impl Controller {
@@ -101,16 +118,17 @@ impl Controller {
             let next = known.len();
             let class = *known.entry(key).or_insert(next);
             if class == all.len() {
-                all.push((Vec::new(), 0));
+                all.push((Vec::new(), u64::from(node.amounts.cores)));
             }
             all[class].0.push(node.spec.name.clone());
-            all[class].1 += u64::from(node.amounts.cores);
             classes.of.push(class);
         }
-        let folded = all
-            .iter()
-            .map(|(names, cores)| (cosy_model::fold(names), *cores));
-        classes.all = folded.collect();
+        let sizes = all.iter().map(|(names, of_one)| ClassSize {
+            nodes: cosy_model::fold(names),
+            cores: of_one.saturating_mul(names.len() as u64),
+            of_one: *of_one,
+        });
+        classes.all = sizes.collect();
         classes
     }
 }
@@ -161,7 +179,7 @@ impl Booked<'_> {
         for party in &self.parties {
             let facts = QuotaFacts {
                 open: party.open.saturating_sub(counted),
-                class_share_ppm: self.class_shares(party, estimate),
+                classes: self.class_shares(party, estimate),
                 start: estimate.start,
                 length,
             };
@@ -170,9 +188,8 @@ impl Booked<'_> {
         Ok(())
     }
 
-    /// The largest part of each node class that would be reserved at one time during the
-    /// slot, in millionths of its cores, by the names of its nodes.
-    fn class_shares(&self, party: &Party<'_>, estimate: &Estimate) -> Vec<(String, u32)> {
+    /// What would be booked of each class that the slot touches, by cores.
+    fn class_shares(&self, party: &Party<'_>, estimate: &Estimate) -> Vec<ClassShare> {
         let shares = estimate.shares.as_deref().unwrap_or_default();
         if party.quotas.share_ppm.is_none() {
             return Vec::new();
@@ -182,12 +199,14 @@ impl Booked<'_> {
             .map(|s| self.classes.of[s.node.index()])
             .collect();
         let part = |class: usize| {
-            let (names, whole) = &self.classes.all[class];
+            let size = &self.classes.all[class];
             let slot = (estimate.start, estimate.end);
             let cores = self.cores_in(shares, class) + self.peak(&party.live, slot, class);
-            let ppm = u128::from(cores) * 1_000_000 / u128::from((*whole).max(1));
-            let ppm = u32::try_from(ppm).unwrap_or(u32::MAX);
-            (names.clone(), ppm)
+            ClassShare {
+                nodes: size.nodes.clone(),
+                booked_ppm: size.ppm(cores),
+                one_node_ppm: size.ppm(size.of_one),
+            }
         };
         touched.into_iter().map(part).collect()
     }

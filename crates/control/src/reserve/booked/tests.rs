@@ -112,6 +112,14 @@ fn reservation(start: i64, end: i64, cores: &[(u32, u32)]) -> Reservation {
     }
 }
 
+fn size(nodes: &str, count: u64, of_one: u64) -> ClassSize {
+    ClassSize {
+        nodes: nodes.to_owned(),
+        cores: count * of_one,
+        of_one,
+    }
+}
+
 /// Nodes 0 to 2 are alike (10 cores each), node 3 is of another class (100 cores).
 fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
     Booked {
@@ -123,7 +131,7 @@ fn booked<'a>(quotas: &'a Quotas, live: &'a [Reservation]) -> Booked<'a> {
         }],
         classes: Classes {
             of: vec![0, 0, 0, 1],
-            all: vec![("n[0-2]".to_owned(), 30), ("fat".to_owned(), 100)],
+            all: vec![size("n[0-2]", 3, 10), size("fat", 1, 100)],
         },
     }
 }
@@ -250,5 +258,27 @@ fn longer_ones_count_once_and_as_a_whole() {
         17,
         10,
         Err("quota: the reservation is 07:00:00 long, user ann may reserve 06:00:00 at once"),
+    );
+}
+
+/// The default of 20 % on three nodes that are alike: one of them whole, whoever else has
+/// booked, but no second one at the same time.
+#[test]
+fn a_small_cluster_has_one_node_for_everybody() {
+    let quotas = Quotas::default();
+    let live = [reservation(10, 12, &[(0, 10)])];
+    let check = |live: &[Reservation], slot: Estimate, wanted: Result<(), &str>| {
+        let got = booked(&quotas, live).check(at(0), &wish(&[], 2), &slot);
+        assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
+    };
+    check(&[], estimate(10, 12, &[(1, 10)]), Ok(()));
+    check(&[], estimate(10, 12, &[(3, 100)]), Ok(()));
+    check(&live, estimate(12, 14, &[(1, 10)]), Ok(()));
+    check(
+        &live,
+        estimate(11, 13, &[(1, 1)]),
+        Err(
+            "quota: user ann would have 36.6666 % of the nodes of n[0-2] booked at one time and may have 33.3333 %, which is one whole node",
+        ),
     );
 }
