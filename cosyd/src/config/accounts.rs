@@ -40,6 +40,12 @@ fn members(check: &mut Check<'_>, table: &Table) -> Vec<String> {
     let Some(list) = &table.members else {
         return Vec::new();
     };
+    if list.get_ref().is_empty() {
+        check.fault(
+            list.span().start,
+            "nobody is a member: name who may charge the account, or leave 'members' out for everybody",
+        );
+    }
     if list.get_ref().len() > limits::SHARING {
         let what = format!("more than {} members: use a group", limits::SHARING);
         check.fault(list.span().start, what);

@@ -1,29 +1,29 @@
 //! `[licenses]` of `cosy.toml`: names of licences and how many of each there are.
 
 use super::Check;
-use cosy_model::Counted;
+use cosy_model::{Counted, limits};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// As written.
 pub type Table = BTreeMap<String, Spanned<u32>>;
 
-/// Most kinds of licences.
-const MOST: usize = 1000;
-
 /// Checked.
 pub fn read(check: &mut Check<'_>, table: &Table) -> Counted {
     let mut all = Counted::default();
-    for (name, count) in table.iter().take(MOST) {
+    for (name, count) in table.iter().take(limits::LICENSES) {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+        if name.is_empty() || name.len() > limits::LICENSE_NAME_BYTES || !name.chars().all(fine) {
             let why = "a licence has a name of up to 64 letters, digits, '-', '_' and '.'";
             check.fault(count.span().start, why);
         }
         all.set(name, *count.get_ref());
     }
-    if let Some((_, count)) = table.iter().nth(MOST) {
-        check.fault(count.span().start, format!("more than {MOST} licences"));
+    if let Some((_, count)) = table.iter().nth(limits::LICENSES) {
+        check.fault(
+            count.span().start,
+            format!("more than {} licences", limits::LICENSES),
+        );
     }
     all
 }

@@ -520,6 +520,10 @@ fn accounts() {
         "no sum of service units",
     );
     check("[account.a]\nmembers = ['@']\n", "'@' is no member");
+    check(
+        "[account.a]\nmembers = []\n",
+        "leave 'members' out for everybody",
+    );
     check("[account.a]\nmembers = ['']\n", "'' is no member");
     check("[account.a]\nowner = 'ann'\n", "unknown field");
 }

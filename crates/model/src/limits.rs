@@ -23,6 +23,10 @@ pub const COMMENT_BYTES: usize = 4096;
 pub const ARRAY_TASKS: u32 = 100_000;
 /// Longest time between submission and start that a configuration may ask for.
 pub const BATCH_DELAY: crate::Span = crate::Span::from_secs(3600);
+/// Most kinds of licences of a cluster.
+pub const LICENSES: usize = 1000;
+/// Longest name of a licence, in bytes.
+pub const LICENSE_NAME_BYTES: usize = 64;
 /// Highest id that a configuration may begin with.
 pub const FIRST_JOB: u64 = 1_000_000_000;
 /// Highest index of an array task.

@@ -1,6 +1,7 @@
 //! A dump of `sacctmgr dump`: accounts, their users, administrators. Source: sacctmgr(1),
 //! "FLAT FILE DUMP AND LOAD".
 
+use cosy_model::limits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is carried over of a dump.
@@ -10,7 +11,18 @@ pub struct Accounts {
     pub members: BTreeMap<String, BTreeSet<String>>,
     /// Administrators.
     pub admins: BTreeSet<String>,
+    /// Everybody who is in an account, the one of root too.
+    pub users: BTreeSet<String>,
 }
+
+/// Options of a line that are carried over, or say nothing about what somebody may do.
+const KEPT: [&str; 5] = [
+    "AdminLevel",
+    "DefaultAccount",
+    "Description",
+    "Organization",
+    "Fairshare",
+];
 
 /// Reads a dump; what is lost is noted.
 pub fn read(text: &str, notes: &mut Vec<String>) -> Accounts {
@@ -30,29 +42,12 @@ pub fn read(text: &str, notes: &mut Vec<String>) -> Accounts {
             }
             "User" if !name.is_empty() => {
                 let options: Vec<&str> = parts.clone().collect();
-                let admin = |o: &&str| o.starts_with("AdminLevel") && o.contains("Administrator");
-                if options.iter().any(admin) {
-                    accounts.admins.insert(name.clone());
-                }
-                if !parent.is_empty() && parent != "root" {
-                    accounts
-                        .members
-                        .entry(parent.clone())
-                        .or_default()
-                        .insert(name);
-                }
+                accounts.user(&parent, name, &options);
             }
             _ => {}
         }
         let lost = parts.filter_map(|p| p.split_once('=')).map(|(key, _)| key);
-        let kept = [
-            "AdminLevel",
-            "DefaultAccount",
-            "Description",
-            "Organization",
-            "Fairshare",
-        ];
-        limits.extend(lost.filter(|key| !kept.contains(key)).map(str::to_owned));
+        limits.extend(lost.filter(|key| !KEPT.contains(key)).map(str::to_owned));
     }
     if !limits.is_empty() {
         let limits: Vec<String> = limits.into_iter().collect();
@@ -61,7 +56,72 @@ pub fn read(text: &str, notes: &mut Vec<String>) -> Accounts {
             "limits of accounts and users are not carried over: {limits}"
         ));
     }
+    accounts.settle(notes);
     accounts
+}
+
+impl Accounts {
+    fn user(&mut self, parent: &str, name: String, options: &[&str]) {
+        let admin = |o: &&str| o.starts_with("AdminLevel") && o.contains("Administrator");
+        if options.iter().any(admin) {
+            self.admins.insert(name.clone());
+        }
+        if !parent.is_empty() && parent != "root" {
+            let members = self.members.entry(parent.to_owned()).or_default();
+            members.insert(name.clone());
+        }
+        self.users.insert(name);
+    }
+
+    /// What no configuration can say is left out, so that nobody may charge it.
+    fn settle(&mut self, notes: &mut Vec<String>) {
+        let odd = |c: char| c.is_whitespace() || c.is_control();
+        let names = |set: &mut BTreeSet<String>, notes: &mut Vec<String>| {
+            set.retain(|name| {
+                let fine = !name.contains(odd) && !name.starts_with('@');
+                if !fine {
+                    notes.push(format!("'{}' is no name of a user: left out", shown(name)));
+                }
+                fine
+            });
+        };
+        names(&mut self.users, notes);
+        self.admins.retain(|name| self.users.contains(name));
+        for members in self.members.values_mut() {
+            members.retain(|name| self.users.contains(name));
+        }
+        self.members.retain(|account, members| {
+            let reserved = matches!(account.as_str(), "grants" | "income");
+            let odd = |c: char| odd(c) || matches!(c, ',' | '@');
+            if reserved || account.len() > limits::NAME_BYTES || account.contains(odd) {
+                let account = shown(account);
+                notes.push(format!("account '{account}' is left out: no account can have that name here"));
+                return false;
+            }
+            if members.len() > limits::SHARING {
+                notes.push(format!(
+                    "account {account} has {} users, {} can be named: only root may charge it until members = [\"@GROUP\"] names a group of them",
+                    members.len(),
+                    limits::SHARING
+                ));
+                members.clear();
+            }
+            true
+        });
+        if self.members.len() > limits::ACCOUNTS {
+            let all = self.members.len();
+            notes.push(format!(
+                "of {all} accounts the first {} are carried over",
+                limits::ACCOUNTS
+            ));
+            let kept = std::mem::take(&mut self.members);
+            self.members = kept.into_iter().take(limits::ACCOUNTS).collect();
+        }
+    }
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(60).collect()
 }
 
 fn plain(text: &str) -> String {

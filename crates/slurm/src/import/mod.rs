@@ -3,16 +3,19 @@
 //! Carries over nodes with cores, memory, disk, GPUs, other resources and features;
 //! partitions with limits, defaults, access and state; licences; the numbers of the policy;
 //! accounts and administrators. Everything else is listed, so that nothing gets lost without
-//! a word. Pure: texts in, texts out. Sources: slurm.conf(5), sacctmgr(1) "FLAT FILE DUMP
+//! a word. What limits who may use a partition and cannot be carried over leaves its queue to
+//! root and the administrators, and what is written passes `cosyd --check`. Pure: texts in, texts out. Sources: slurm.conf(5), sacctmgr(1) "FLAT FILE DUMP
 //! AND LOAD".
 
 pub mod accounts;
+mod cluster;
+mod known;
 pub mod lines;
 mod nodes;
+mod places;
 mod queues;
 mod write;
 
-use crate::submit::when::limit;
 use cosy_model::Span;
 use lines::Line;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,30 +34,52 @@ pub struct Imported {
 struct Node {
     names: String,
     cores: Option<u64>,
+    /// MiB.
     memory: Option<u64>,
+    /// MiB.
     disk: u64,
     gpus: u64,
     other: BTreeMap<String, u64>,
     features: Vec<String>,
 }
 
+/// Which nodes a partition or a set has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Members {
+    All,
+    /// As a host list, and names of sets; neither for none.
+    These(Option<String>, Vec<String>),
+}
+
+/// Who may use a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Access {
+    Everybody,
+    /// Groups by name.
+    Groups(Vec<String>),
+    /// Users by name, and those who always may.
+    Users(BTreeSet<String>),
+    /// Only root and the administrators, because of these words of the partition.
+    Nobody(Vec<String>),
+}
+
 /// A partition line with its defaults.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Queue {
     name: String,
     default: bool,
     priority: u32,
-    nodes: Option<String>,
-    sets: Vec<String>,
+    members: Members,
     max_time: Option<Span>,
     default_time: Option<Span>,
     max_nodes: Option<u64>,
+    /// MiB.
     max_memory: Option<u64>,
+    /// MiB.
     memory_per_core: Option<u64>,
     exclusive: bool,
     state: &'static str,
-    groups: Vec<String>,
-    closed: bool,
+    access: Access,
 }
 
 /// The numbers and texts of the cluster as a whole.
@@ -69,8 +94,15 @@ struct Cluster {
     batch_delay: Option<Span>,
     no_backfill: bool,
     private: bool,
+    /// `SelectType=select/linear`: jobs get whole nodes.
+    whole_nodes: bool,
+    /// MiB.
     memory_per_core: Option<u64>,
-    licenses: Vec<(String, u64)>,
+    licenses: BTreeMap<String, u32>,
+    /// Path of the program that sends mail as mail(1) does.
+    mail: Option<String>,
+    /// What `AccountingStorageEnforce` says, where users without an account are refused.
+    enforced: Option<String>,
 }
 
 /// All that is read.
@@ -78,65 +110,22 @@ struct Cluster {
 struct Reader {
     cluster: Cluster,
     nodes: Vec<Node>,
-    sets: Vec<(String, String)>,
-    queues: Vec<Queue>,
+    /// Nodes that have been named.
+    known: BTreeSet<String>,
+    /// Lines of sets and of partitions, until all nodes are known.
+    sets: Vec<Line>,
+    partitions: Vec<(Line, BTreeMap<String, String>)>,
     notes: Vec<String>,
     /// Values of lines that are called `DEFAULT`.
     node_defaults: BTreeMap<String, String>,
     queue_defaults: BTreeMap<String, String>,
     /// Names of parameters that mean nothing here.
     without_meaning: BTreeSet<String>,
+    /// Programs beside jobs have been named.
+    hooks: bool,
+    /// An included file was not there: partitions may be missing.
+    incomplete: bool,
 }
-
-/// Parameters that say how Slurm itself is built up: nothing here depends on them.
-const MEANINGLESS: &[&str] = &[
-    "Plugin",
-    "Port",
-    "PidFile",
-    "LogFile",
-    "Debug",
-    "Syslog",
-    "Type",
-    "Auth",
-    "Munge",
-    "Spool",
-    "StateSave",
-    "ControlMachine",
-    "ControlAddr",
-    "SlurmctldHost",
-    "SlurmctldAddr",
-    "SlurmUser",
-    "SlurmdUser",
-    "BackupController",
-    "TreeWidth",
-    "FastSchedule",
-    "CacheGroups",
-    "CryptoType",
-    "ReturnToService",
-    "SlurmctldTimeout",
-    "InactiveLimit",
-    "WaitTime",
-    "SlurmctldParameters",
-    "SlurmdParameters",
-    "CommunicationParameters",
-    "MessageTimeout",
-    "TCPTimeout",
-    "LaunchType",
-    "SelectTypeParameters",
-    "JobAcct",
-    "AcctGather",
-    "AccountingStorage",
-    "TaskPlugin",
-    "DebugFlags",
-    "MaxDBDMsgs",
-    "GresTypes",
-    "BatchStartTimeout",
-    "EpilogMsgTime",
-    "MaxJobId",
-    "MaxJobCount",
-    "LogTimeFormat",
-    "PropagateResourceLimits",
-];
 
 /// Makes a configuration of a `slurm.conf` whose included files have been put in their
 /// places, and of the dump of its accounts.
@@ -146,7 +135,7 @@ pub fn import(conf: &str, dump: Option<&str>) -> Imported {
         reader.line(&line);
     }
     let accounts = dump.map(|text| accounts::read(text, &mut reader.notes));
-    reader.finish(&accounts.unwrap_or_default())
+    reader.finish(accounts)
 }
 
 impl Reader {
@@ -154,9 +143,9 @@ impl Reader {
         if line.begins("NodeName") {
             self.node(line);
         } else if line.begins("PartitionName") {
-            self.queue(line);
+            self.partition(line);
         } else if line.begins("NodeSet") {
-            self.set(line);
+            self.sets.push(line.clone());
         } else if line.begins("DownNodes") {
             let nodes = line.get("DownNodes").unwrap_or_default();
             self.note(
@@ -171,120 +160,32 @@ impl Reader {
     }
 
     fn note(&mut self, line: &Line, text: &str) {
-        self.notes.push(format!("line {}: {text}", line.number));
+        self.notes.push(match line.number {
+            0 => text.to_owned(),
+            number => format!("line {number}: {text}"),
+        });
     }
 
-    fn set(&mut self, line: &Line) {
-        let name = line.get("NodeSet").unwrap_or_default().to_owned();
-        match line.get("Nodes") {
-            Some(nodes) => self.sets.push((name, nodes.to_owned())),
-            None => self.note(line, &format!("node set {name} is not made of named nodes")),
-        }
-    }
-
-    fn parameter(&mut self, line: &Line, name: &str, value: &str) {
-        let cluster = &mut self.cluster;
-        let seconds = || value.parse().ok().map(Span::from_secs);
-        match name.to_ascii_lowercase().as_str() {
-            "clustername" => value.clone_into(&mut cluster.name),
-            "killwait" => cluster.grace = seconds(),
-            "slurmdtimeout" => cluster.node_timeout = seconds().filter(|s| *s > Span::ZERO),
-            "minjobage" => cluster.keep_ended = seconds().filter(|s| *s > Span::ZERO),
-            "maxarraysize" => {
-                let size = value.parse::<u64>().ok();
-                cluster.max_array_tasks = size.map(|n| n.saturating_sub(1)).filter(|n| *n > 0);
-            }
-            "firstjobid" => {
-                let ids = 1..=cosy_model::limits::FIRST_JOB;
-                cluster.first_job = value.parse().ok().filter(|id| ids.contains(id));
-            }
-            "schedulerparameters" => {
-                cluster.batch_delay = batch_delay(value);
-                if value.split(',').any(|p| !p.trim().starts_with(BATCH_DELAY)) {
-                    self.without_meaning.insert(name.to_owned());
-                }
-            }
-            "schedulertype" => cluster.no_backfill = value.eq_ignore_ascii_case("sched/builtin"),
-            "privatedata" => cluster.private = value.to_ascii_lowercase().contains("jobs"),
-            "defmempercpu" => cluster.memory_per_core = value.parse().ok().filter(|n| *n > 0),
-            "licenses" => cluster.licenses = licenses(value),
-            "prolog" | "epilog" | "healthcheckprogram" => {
-                let key = match name.to_ascii_lowercase().as_str() {
-                    "healthcheckprogram" => "health_check".to_owned(),
-                    other => other.to_owned(),
-                };
-                self.note(line, &format!("{name}: write {key} = [\"{value}\"] into noded.toml"));
-            }
-            "mailprog" => self.note(
-                line,
-                &format!("{name}: mail_command in [controller] is called with recipient and subject ({value})"),
-            ),
-            "include" => self.note(line, "an included file was not found"),
-            _ if means_nothing(name) => {
-                self.without_meaning.insert(name.to_owned());
-            }
-            _ => self.note(line, &format!("{name}={value} is not carried over")),
-        }
-    }
-
-    fn finish(mut self, accounts: &accounts::Accounts) -> Imported {
-        if self.queues.is_empty() {
-            self.notes
-                .push("no partition is defined: a queue 'main' of all nodes was made".into());
-            self.queues.push(Queue {
-                name: "main".into(),
-                default: true,
-                state: "open",
-                ..Queue::default()
-            });
-        }
-        if !self.queues.iter().any(|q| q.default)
-            && let [only] = self.queues.as_mut_slice()
-        {
-            only.default = true;
+    fn finish(mut self, accounts: Option<accounts::Accounts>) -> Imported {
+        let sets = self.node_sets();
+        let mut queues = self.queues(&sets);
+        self.enforce(&mut queues, accounts.as_ref());
+        if self.hooks {
+            self.notes.push(
+                "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*".into(),
+            );
         }
         if !self.without_meaning.is_empty() {
             let names: Vec<&str> = self.without_meaning.iter().map(String::as_str).collect();
             self.notes
                 .push(format!("mean nothing here: {}", names.join(", ")));
         }
+        let accounts = accounts.unwrap_or_default();
         Imported {
-            toml: write::text(&self, accounts),
+            toml: write::text(&self.cluster, &self.nodes, &sets, &queues, &accounts),
             notes: self.notes,
         }
     }
-}
-
-fn means_nothing(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    MEANINGLESS
-        .iter()
-        .any(|m| lower.contains(&m.to_ascii_lowercase()))
-}
-
-fn licenses(text: &str) -> Vec<(String, u64)> {
-    let one = |item: &str| {
-        let (name, count) = item.split_once([':', '*']).unwrap_or((item, "1"));
-        let count = count.parse().ok().filter(|n| *n > 0)?;
-        (!name.is_empty()).then(|| (name.to_owned(), count))
-    };
-    text.split(',').filter_map(one).collect()
-}
-
-/// A time limit of a partition; without end for `UNLIMITED`.
-fn time(text: &str) -> Option<Span> {
-    limit(text)
-}
-
-/// The only one of `SchedulerParameters` that means something here.
-const BATCH_DELAY: &str = "batch_sched_delay=";
-
-/// How long batch jobs are not looked at, if it is said.
-fn batch_delay(parameters: &str) -> Option<Span> {
-    let mut each = parameters.split(',').map(str::trim);
-    let seconds = each.find_map(|p| p.strip_prefix(BATCH_DELAY))?;
-    let delay = Span::from_secs(seconds.parse::<u32>().ok()?.into());
-    (delay > Span::ZERO).then(|| delay.min(cosy_model::limits::BATCH_DELAY))
 }
 
 #[cfg(test)]
@@ -356,8 +257,9 @@ others = \"deny\"
             [
                 "line 8: Prolog: write prolog = [\"/etc/p\"] into noded.toml",
                 "line 9: FooBar=1 is not carried over",
-                "line 14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
                 "line 14: Weight=3 is not carried over",
+                "line 14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
+                "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*",
                 "mean nothing here: SchedulerParameters, SlurmctldHost, SlurmctldPort",
             ]
         );

@@ -2,6 +2,7 @@
 
 use super::lines::Line;
 use super::{Node, Reader};
+use cosy_model::limits;
 use std::collections::BTreeMap;
 
 /// What a line may say without anything being lost.
@@ -25,6 +26,9 @@ const KNOWN: &[&str] = &[
     "bcastaddr",
 ];
 
+/// Most memory or disk of a node that is taken for true, in MiB: an exbibyte.
+pub(super) const MOST_MIB: u64 = 1 << 40;
+
 impl Reader {
     pub(super) fn node(&mut self, line: &Line) {
         let names = line.get("NodeName").unwrap_or_default().to_owned();
@@ -32,15 +36,6 @@ impl Reader {
         for (name, value) in &line.words {
             values.insert(name.to_ascii_lowercase(), value.clone());
         }
-        if names.eq_ignore_ascii_case("DEFAULT") {
-            values.remove("nodename");
-            self.node_defaults = values;
-            return;
-        }
-        if cosy_model::expand(&names).is_err() {
-            return self.note(line, &format!("'{names}' is no list of nodes"));
-        }
-        let node = self.one_node(line, names, &values);
         for (name, value) in &line.words {
             let lower = name.to_ascii_lowercase();
             let told = lower == "state" && value.eq_ignore_ascii_case("unknown");
@@ -48,7 +43,36 @@ impl Reader {
                 self.note(line, &format!("{name}={value} is not carried over"));
             }
         }
-        self.nodes.push(node);
+        if names.eq_ignore_ascii_case("DEFAULT") {
+            values.remove("nodename");
+            self.node_defaults = values;
+            return;
+        }
+        if let Some(names) = self.new_names(line, &names) {
+            let node = self.one_node(line, names, &values);
+            self.nodes.push(node);
+        }
+    }
+
+    /// Those of a list that have not been named before.
+    fn new_names(&mut self, line: &Line, list: &str) -> Option<String> {
+        let Ok(names) = cosy_model::expand(list) else {
+            self.note(line, &format!("'{list}' is no list of nodes"));
+            return None;
+        };
+        let all = names.len();
+        let room = limits::NODES.saturating_sub(self.known.len());
+        let known = &mut self.known;
+        let new = names.into_iter().filter(|name| known.insert(name.clone()));
+        let new: Vec<String> = new.take(room).collect();
+        if new.len() == all {
+            return Some(list.to_owned());
+        }
+        self.note(
+            line,
+            &format!("of NodeName={list} only names that are new are carried over"),
+        );
+        (!new.is_empty()).then(|| cosy_model::fold(&new))
     }
 
     fn one_node(&mut self, line: &Line, names: String, values: &BTreeMap<String, String>) -> Node {
@@ -65,22 +89,51 @@ impl Reader {
             known.then_some(all)
         };
         let features = values.get("features").or_else(|| values.get("feature"));
+        let fitting = |mebibytes: &u64| *mebibytes <= MOST_MIB;
         let mut node = Node {
             names,
             cores: number("cpus").or(number("procs")).or_else(product),
-            memory: number("realmemory"),
-            disk: number("tmpdisk").unwrap_or(0),
+            memory: number("realmemory").filter(fitting),
+            disk: number("tmpdisk").filter(fitting).unwrap_or(0),
             features: features.map_or_else(Vec::new, |text| words(text)),
             ..Node::default()
         };
         if let Some(gres) = values.get("gres") {
             self.gres(line, &mut node, gres);
         }
-        if node.cores.is_none() && node.memory.is_some() {
-            let text = "without CPUs a node tells itself what it has: RealMemory was left out";
-            self.note(line, text);
-        }
+        self.whole_or_nothing(line, &mut node);
         node
+    }
+
+    /// Cores and memory go together, and the rest is beside them; else the node tells.
+    fn whole_or_nothing(&mut self, line: &Line, node: &mut Node) {
+        let cores = 1..=u64::from(limits::NODE_CORES);
+        let cores = node.cores.filter(|n| cores.contains(n));
+        if cores.is_some() && node.memory.is_some() {
+            return;
+        }
+        let counted = node.gpus > 0 || !node.other.is_empty();
+        let said = [
+            ("CPUs", node.cores.is_some()),
+            ("RealMemory", node.memory.is_some()),
+            ("TmpDisk", node.disk > 0),
+            ("Gres", counted),
+        ];
+        let said = said.iter().filter(|(_, is)| *is).map(|(word, _)| *word);
+        let said: Vec<&str> = said.collect();
+        if !said.is_empty() {
+            let lacking = if cores.is_none() {
+                "CPUs"
+            } else {
+                "RealMemory"
+            };
+            let text = format!(
+                "without {lacking} a node tells itself what it has: {} was left out",
+                said.join(", ")
+            );
+            self.note(line, &text);
+        }
+        node.cores = None;
     }
 
     /// `gpu:a100:2,gpu:1(S:0),fpga:1`.
@@ -95,17 +148,18 @@ impl Reader {
                 None => Some(1),
                 Some(last) => size(last).or((rest.len() == 1).then_some(1)),
             };
-            let Some(count) = count.filter(|_| !name.is_empty()) else {
-                self.note(line, &format!("Gres={item} is not understood"));
+            let most = u64::from(u32::MAX);
+            let Some(count) = count.filter(|n| *n <= most && !name.is_empty()) else {
+                self.note(line, &format!("Gres={item} is not carried over"));
                 continue;
             };
             if name == "gpu" {
-                node.gpus = node.gpus.saturating_add(count);
+                node.gpus = node.gpus.saturating_add(count).min(most);
                 let of_type = rest.first().filter(|t| size(t).is_none());
                 types.extend(of_type.map(|t| (*t).to_owned()));
             } else {
                 let sum = node.other.entry(name).or_default();
-                *sum = sum.saturating_add(count);
+                *sum = sum.saturating_add(count).min(most);
             }
         }
         if !types.is_empty() {

@@ -1,29 +1,42 @@
 //! The `cosy.toml` that is written.
 
 use super::accounts::Accounts;
-use super::{Cluster, Node, Queue, Reader};
-use cosy_model::Span;
+use super::places::Sets;
+use super::{Access, Cluster, Members, Node, Queue};
+use cosy_model::{Span, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// All tables in the order of `etc/cosy.toml`.
-pub(super) fn text(reader: &Reader, accounts: &Accounts) -> String {
+pub(super) fn text(
+    cluster: &Cluster,
+    nodes: &[Node],
+    sets: &Sets,
+    queues: &[Queue],
+    accounts: &Accounts,
+) -> String {
     let mut out = Out(String::new());
-    cluster(&mut out, &reader.cluster, &accounts.admins);
-    for node in &reader.nodes {
+    self::cluster(&mut out, cluster, &accounts.admins);
+    for node in nodes {
         self::node(&mut out, node);
     }
-    for (name, nodes) in &reader.sets {
+    for (name, nodes) in sets.iter().filter(|(_, nodes)| !nodes.is_empty()) {
         out.table("\n[[node_set]]");
         out.text("name", name);
-        out.text("nodes", nodes);
+        out.text("nodes", &fold(nodes));
     }
-    for queue in &reader.queues {
-        self::queue(&mut out, queue, reader.cluster.memory_per_core);
+    for queue in queues {
+        self::queue(&mut out, queue, cluster.memory_per_core);
+        access(&mut out, &queue.access, &accounts.admins);
     }
     for (name, members) in &accounts.members {
         out.table(&format!("\n[account.{}]", quoted(name)));
-        out.list("members", members.iter().map(String::as_str));
+        if members.is_empty() {
+            out.comment("No user can be named: only root may charge it.");
+            out.list("members", ["root"].into_iter());
+        } else {
+            out.list("members", members.iter().map(String::as_str));
+        }
     }
     out.0
 }
@@ -34,6 +47,12 @@ impl Out {
     fn table(&mut self, title: &str) {
         self.0.push_str(title);
         self.0.push('\n');
+    }
+
+    fn comment(&mut self, text: &str) {
+        let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
+        let clean: String = clean.collect();
+        self.0.push_str(&format!("# {clean}\n"));
     }
 
     fn plain(&mut self, key: &str, value: impl Display) {
@@ -63,7 +82,7 @@ impl Out {
 }
 
 /// A basic string of TOML.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -76,20 +95,9 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Letters, digits, `-` and `_`.
-fn cluster_name(text: &str) -> String {
-    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
-    let name: String = text.chars().filter(fine).collect();
-    if name.is_empty() {
-        "cluster".to_owned()
-    } else {
-        name
-    }
-}
-
 fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.table("[cluster]");
-    out.text("name", &cluster_name(&cluster.name));
+    out.text("name", super::cluster::name_of(cluster));
     if !admins.is_empty() {
         out.list("admins", admins.iter().map(String::as_str));
     }
@@ -111,6 +119,13 @@ fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
         out.plain("max_array_tasks", most);
     }
     out.text("visibility", if cluster.private { "own" } else { "all" });
+    if let Some(program) = &cluster.mail {
+        let script = format!("exec {} -s \"$2\" \"$1\"", in_shell(program));
+        out.list(
+            "mail_command",
+            ["/bin/sh", "-c", &script, "mail"].into_iter(),
+        );
+    }
     if !cluster.licenses.is_empty() {
         out.table("\n[licenses]");
     }
@@ -150,11 +165,15 @@ fn queue(out: &mut Out, queue: &Queue, memory: Option<u64>) {
     if queue.priority > 0 {
         out.plain("priority", queue.priority);
     }
-    if let Some(nodes) = &queue.nodes {
-        out.text("nodes", nodes);
-    }
-    if !queue.sets.is_empty() {
-        out.list("sets", queue.sets.iter().map(String::as_str));
+    match &queue.members {
+        Members::All => {}
+        Members::These(None, sets) => out.list("sets", sets.iter().map(String::as_str)),
+        Members::These(Some(nodes), sets) => {
+            out.text("nodes", nodes);
+            if !sets.is_empty() {
+                out.list("sets", sets.iter().map(String::as_str));
+            }
+        }
     }
     let limits = [
         ("max_time", queue.max_time),
@@ -176,13 +195,48 @@ fn queue(out: &mut Out, queue: &Queue, memory: Option<u64>) {
     if queue.state != "open" {
         out.text("state", queue.state);
     }
-    if queue.closed {
-        out.table("\n[queue.access]");
-        let each = |name: &String| format!("{} = \"allow\"", quoted(name));
-        let groups: Vec<String> = queue.groups.iter().map(each).collect();
-        if !groups.is_empty() {
-            out.plain("groups", format!("{{ {} }}", groups.join(", ")));
+}
+
+fn access(out: &mut Out, access: &Access, admins: &BTreeSet<String>) {
+    let allowed = |names: &mut dyn Iterator<Item = &str>| {
+        let each = names.map(|name| format!("{} = \"allow\"", quoted(name)));
+        format!("{{ {} }}", each.collect::<Vec<String>>().join(", "))
+    };
+    let always = || {
+        ["root"]
+            .into_iter()
+            .chain(admins.iter().map(String::as_str))
+    };
+    let table = |out: &mut Out| out.table("[queue.access]");
+    match access {
+        Access::Everybody => return,
+        Access::Groups(groups) => {
+            out.table("");
+            table(out);
+            if !groups.is_empty() {
+                let names: BTreeSet<&str> = groups.iter().map(String::as_str).collect();
+                out.plain("groups", allowed(&mut names.into_iter()));
+            }
         }
-        out.text("others", "deny");
+        Access::Users(users) => {
+            let names: BTreeSet<&str> = always().chain(users.iter().map(String::as_str)).collect();
+            out.table("");
+            table(out);
+            out.plain("users", allowed(&mut names.into_iter()));
+        }
+        Access::Nobody(words) => {
+            let names: BTreeSet<&str> = always().collect();
+            out.table("");
+            out.comment(&format!("In Slurm: {}.", words.join(" ")));
+            out.comment("Only root and the administrators may use this queue until it is said here who may.");
+            table(out);
+            out.plain("users", allowed(&mut names.into_iter()));
+        }
     }
+    out.text("others", "deny");
+}
+
+/// A word that a shell takes as it is.
+fn in_shell(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -1,0 +1,246 @@
+//! Parameters of the cluster as a whole.
+
+use super::known::means_nothing;
+use super::lines::Line;
+use super::write::quoted;
+use super::{Cluster, Reader};
+use cosy_model::{Span, limits};
+
+/// The only one of `SchedulerParameters` that means something here.
+const BATCH_DELAY: &str = "batch_sched_delay=";
+/// Words of `AccountingStorageEnforce` that let everybody submit jobs.
+const NOT_ENFORCED: [&str; 4] = ["", "none", "nojobs", "nosteps"];
+/// A node says so often that it is alive: silence cannot be shorter.
+const HEARTBEAT: Span = Span::from_secs(10);
+
+impl Reader {
+    pub(super) fn parameter(&mut self, line: &Line, name: &str, value: &str) {
+        match name.to_ascii_lowercase().as_str() {
+            "clustername" => self.cluster_name(line, value),
+            "killwait" => self.cluster.grace = self.seconds(line, name, value),
+            "slurmdtimeout" => self.node_timeout(line, value),
+            "minjobage" => {
+                self.cluster.keep_ended = self.seconds(line, name, value).filter(some_time);
+            }
+            "maxarraysize" => self.array_size(line, value),
+            "firstjobid" => {
+                let ids = 1..=limits::FIRST_JOB;
+                let id = value.parse().ok().filter(|id| ids.contains(id));
+                self.cluster.first_job = self.told(line, name, value, id);
+            }
+            "schedulerparameters" => {
+                self.cluster.batch_delay = batch_delay(value);
+                if value.split(',').any(|p| !p.trim().starts_with(BATCH_DELAY)) {
+                    self.without_meaning.insert(name.to_owned());
+                }
+            }
+            "schedulertype" => {
+                self.cluster.no_backfill = value.eq_ignore_ascii_case("sched/builtin");
+            }
+            "selecttype" => {
+                self.cluster.whole_nodes = value.eq_ignore_ascii_case("select/linear");
+            }
+            "privatedata" => {
+                self.cluster.private = value.to_ascii_lowercase().contains("jobs");
+            }
+            "defmempercpu" => {
+                let mebibytes = value.parse().ok().filter(|n| *n <= super::nodes::MOST_MIB);
+                let mebibytes = self.told(line, name, value, mebibytes);
+                self.cluster.memory_per_core = mebibytes.filter(|n| *n > 0);
+            }
+            "licenses" => self.licenses(line, value),
+            "accountingstorageenforce" => self.cluster.enforced = enforced(value),
+            "mailprog" => self.mail(line, value),
+            "prolog" | "epilog" => self.hook(line, name, &name.to_ascii_lowercase(), value),
+            "healthcheckprogram" => self.hook(line, name, "health_check", value),
+            "healthcheckinterval" if value == "0" => {}
+            "healthcheckinterval" => match value.parse::<u32>() {
+                Ok(seconds) => self.note(
+                    line,
+                    &format!("{name}: write health_interval = \"{seconds}s\" into noded.toml"),
+                ),
+                Err(_) => self.note(line, &format!("{name}={value} is not understood")),
+            },
+            "include" => self.missing(line),
+            _ if name.to_ascii_lowercase().starts_with("include") => self.missing(line),
+            _ if means_nothing(name) => {
+                self.without_meaning.insert(name.to_owned());
+            }
+            _ => self.note(line, &format!("{name}={value} is not carried over")),
+        }
+    }
+
+    fn missing(&mut self, line: &Line) {
+        self.incomplete = true;
+        self.note(line, "an included file was not found");
+    }
+
+    /// What was read of a value; that nothing was is told.
+    pub(super) fn told<T>(
+        &mut self,
+        line: &Line,
+        name: &str,
+        value: &str,
+        read: Option<T>,
+    ) -> Option<T> {
+        if read.is_none() {
+            self.note(line, &format!("{name}={value} is not understood"));
+        }
+        read
+    }
+
+    fn seconds(&mut self, line: &Line, name: &str, value: &str) -> Option<Span> {
+        let read = value.parse::<u32>().ok();
+        let read = self.told(line, name, value, read)?;
+        Some(Span::from_secs(read.into()))
+    }
+
+    fn cluster_name(&mut self, line: &Line, value: &str) {
+        let fine = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
+        let name: String = value.chars().filter(fine).collect();
+        let name = if name.is_empty() {
+            "cluster".to_owned()
+        } else {
+            name
+        };
+        if name != value {
+            self.note(
+                line,
+                &format!("ClusterName={value}: here it is called {name}"),
+            );
+        }
+        self.cluster.name = name;
+    }
+
+    fn node_timeout(&mut self, line: &Line, value: &str) {
+        let Some(span) = self.seconds(line, "SlurmdTimeout", value) else {
+            return;
+        };
+        if span > HEARTBEAT {
+            self.cluster.node_timeout = Some(span);
+        } else {
+            let text = format!(
+                "SlurmdTimeout={value} is not carried over: node_timeout is longer than {} s here, 60 s without",
+                HEARTBEAT.secs()
+            );
+            self.note(line, &text);
+        }
+    }
+
+    fn array_size(&mut self, line: &Line, value: &str) {
+        let size = value.parse::<u64>().ok();
+        let Some(size) = self.told(line, "MaxArraySize", value, size) else {
+            return;
+        };
+        let most = u64::from(limits::ARRAY_INDEX);
+        if size == 0 {
+            self.note(line, "MaxArraySize=0: there are arrays here");
+        }
+        self.cluster.max_array_tasks =
+            Some(size.saturating_sub(1).clamp(1, most)).filter(|_| size > 0);
+    }
+
+    /// `name:count` or `name*count`. What cannot be named here there is none of.
+    fn licenses(&mut self, line: &Line, text: &str) {
+        for item in text
+            .split([',', ';'])
+            .map(str::trim)
+            .filter(|i| !i.is_empty())
+        {
+            let (name, count) = item.split_once([':', '*']).unwrap_or((item, "1"));
+            let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let named = !name.is_empty()
+                && name.len() <= limits::LICENSE_NAME_BYTES
+                && name.chars().all(fine);
+            let room = self.cluster.licenses.len() < limits::LICENSES;
+            match count.parse::<u32>() {
+                Ok(count) if named && room => {
+                    self.cluster.licenses.insert(name.to_owned(), count);
+                }
+                Ok(_) if named => self.note(line, &format!("licence {item} is left out: {} kinds are enough", limits::LICENSES)),
+                Ok(_) => self.note(
+                    line,
+                    &format!("licence {item} is left out, and jobs that ask for it are refused: names have letters, digits, '-', '_' and '.' here"),
+                ),
+                Err(_) => self.note(line, &format!("licence {item} is not understood and left out")),
+            }
+        }
+    }
+
+    fn mail(&mut self, line: &Line, value: &str) {
+        if value.starts_with('/') {
+            self.cluster.mail = Some(value.to_owned());
+            self.note(
+                line,
+                &format!("MailProg: mail_command calls {value} as mail(1) is called, -s SUBJECT RECIPIENT, with nothing to read and no SLURM_* variables"),
+            );
+        } else {
+            self.note(
+                line,
+                &format!("MailProg={value} is not carried over: no whole path"),
+            );
+        }
+    }
+
+    fn hook(&mut self, line: &Line, name: &str, key: &str, value: &str) {
+        if !value.starts_with('/') {
+            return self.note(
+                line,
+                &format!("{name}={value} is not carried over: no whole path"),
+            );
+        }
+        self.hooks = true;
+        let command = match value.contains(['*', '?', '[']) {
+            false => quoted(value),
+            true => every(value),
+        };
+        self.note(
+            line,
+            &format!("{name}: write {key} = [{command}] into noded.toml"),
+        );
+    }
+}
+
+/// A pattern is for the shell: all programs that it names, until one fails.
+fn every(pattern: &str) -> String {
+    let pattern: String = pattern
+        .chars()
+        .flat_map(|c| {
+            let plain = c.is_ascii_alphanumeric() || "/._-+*?[]".contains(c);
+            let escape = (!plain).then_some('\\');
+            escape.into_iter().chain([c])
+        })
+        .collect();
+    let script =
+        format!("for each in {pattern}; do [ ! -x \"$each\" ] || \"$each\" || exit 1; done");
+    format!("\"/bin/sh\", \"-c\", {}", quoted(&script))
+}
+
+/// Whether users without an account are refused, and by which words.
+fn enforced(value: &str) -> Option<String> {
+    let free = |word: &str| {
+        let word = word.trim();
+        word == "0" || NOT_ENFORCED.iter().any(|w| word.eq_ignore_ascii_case(w))
+    };
+    (!value.split(',').all(free)).then(|| value.to_owned())
+}
+
+/// How long batch jobs are not looked at, if it is said.
+fn batch_delay(parameters: &str) -> Option<Span> {
+    let mut each = parameters.split(',').map(str::trim);
+    let seconds = each.find_map(|p| p.strip_prefix(BATCH_DELAY))?;
+    let delay = Span::from_secs(seconds.parse::<u32>().ok()?.into());
+    some_time(&delay).then(|| delay.min(limits::BATCH_DELAY))
+}
+
+fn some_time(span: &Span) -> bool {
+    *span > Span::ZERO
+}
+
+/// The name that the configuration gives the cluster.
+pub(super) fn name_of(cluster: &Cluster) -> &str {
+    match cluster.name.as_str() {
+        "" => "cluster",
+        name => name,
+    }
+}
