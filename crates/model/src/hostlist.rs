@@ -7,6 +7,9 @@
 
 use crate::limits::{HOST_LIST_BYTES, HOST_LIST_NAMES, NAME_BYTES};
 
+/// Digits of the longest number in a name that is counted with.
+const LONGEST_NUMBER: usize = 12;
+
 /// Why a text is no host list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostListError {
@@ -154,7 +157,7 @@ fn text_part(text: &str) -> Result<Part<'_>, &'static str> {
 fn range(text: &str) -> Result<Range, &'static str> {
     let (a, b) = text.split_once('-').unwrap_or((text, text));
     let number = |t: &str| -> Result<u64, &'static str> {
-        if t.is_empty() || t.len() > 12 || !t.bytes().all(|b| b.is_ascii_digit()) {
+        if t.is_empty() || t.len() > LONGEST_NUMBER || !t.bytes().all(|b| b.is_ascii_digit()) {
             return Err("in brackets there must be numbers and ranges like 1-5");
         }
         t.parse().map_err(|_| "a number is too large")
@@ -215,59 +218,88 @@ impl Part<'_> {
 /// The shortest usual host list for `names`: sorted, doubles taken out, trailing numbers
 /// of names with one prefix folded. `expand(fold(names))` gives the sorted names.
 pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
-    let mut keys: Vec<Key<'_>> = names
-        .iter()
-        .map(|name| {
-            let name = name.as_ref();
-            let (prefix, number) = split_number(name);
-            (prefix, number, name)
-        })
-        .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut items = Vec::new();
-    let mut at = 0;
-    while at < keys.len() {
-        let (prefix, number, name) = keys[at];
-        let Some((_, width)) = number else {
-            items.push(name.to_owned());
-            at += 1;
-            continue;
-        };
-        let end = keys[at..]
-            .iter()
-            .position(|(p, n, _)| *p != prefix || n.is_none_or(|(_, w)| w != width))
-            .map_or(keys.len(), |n| at + n);
-        let numbers: Vec<u64> = keys[at..end]
-            .iter()
-            .filter_map(|k| k.1.map(|n| n.0))
-            .collect();
-        if numbers.len() == 1 {
-            items.push(name.to_owned());
-        } else {
-            items.push(format!("{prefix}[{}]", ranges(&numbers, width)));
+    let mut numbered: Vec<Numbered<'_>> = names.iter().map(|n| Numbered::of(n.as_ref())).collect();
+    numbered.sort_unstable_by_key(|n| (n.prefix, n.number, n.name));
+    numbered.dedup_by_key(|n| n.name);
+    put_together(&numbered)
+}
+
+/// The same in the order of `names`, doubles kept: only neighbours are put together.
+/// `expand(fold_in_order(names))` gives `names`.
+pub fn fold_in_order<S: AsRef<str>>(names: &[S]) -> String {
+    let numbered: Vec<Numbered<'_>> = names.iter().map(|n| Numbered::of(n.as_ref())).collect();
+    put_together(&numbered)
+}
+
+/// A name and its last number, if it has one that can be counted on from.
+#[derive(Clone, Copy)]
+struct Numbered<'a> {
+    name: &'a str,
+    prefix: &'a str,
+    /// The number, and how many digits it is written with.
+    number: Option<(u64, usize)>,
+}
+
+impl<'a> Numbered<'a> {
+    fn of(name: &'a str) -> Self {
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let (prefix, number) = name.split_at(name.len() - digits);
+        let number = Some(number).filter(|_| digits <= LONGEST_NUMBER);
+        let number = number.and_then(|text| Some((text.parse().ok()?, digits)));
+        Self {
+            name,
+            prefix: if number.is_some() { prefix } else { name },
+            number,
         }
-        at = end;
     }
+}
+
+/// Names with one prefix stand in one pair of brackets: `cn[08,9-10]`. Slurm does the same,
+/// whatever their widths.
+fn put_together(names: &[Numbered<'_>]) -> String {
+    let same = |a: &Numbered<'_>, b: &Numbered<'_>| {
+        a.prefix == b.prefix && a.number.is_some() && b.number.is_some()
+    };
+    let item = |group: &[Numbered<'_>]| match group {
+        [one] => one.name.to_owned(),
+        many => {
+            let numbers = many.iter().filter_map(|n| n.number);
+            let prefix = many.first().map_or("", |n| n.prefix);
+            format!("{prefix}[{}]", padded_ranges(numbers))
+        }
+    };
+    let items: Vec<String> = names.chunk_by(same).map(item).collect();
     items.join(",")
 }
 
-/// Prefix, last number with its padded width, whole name.
-type Key<'a> = (&'a str, Option<(u64, usize)>, &'a str);
-
-/// The name's last number with its padded width (1 when it has no leading zero).
-fn split_number(name: &str) -> (&str, Option<(u64, usize)>) {
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    if digits == 0 || digits > 12 {
-        return (name, None);
+/// Numbers with their digits as ranges. A range is read with the width of its first number,
+/// so `099` goes on in `100` and `099-100` comes of it, while `99` does not go on in `0100`.
+fn padded_ranges(numbers: impl Iterator<Item = (u64, usize)>) -> String {
+    /// First and last number, and the least width that all are written with.
+    type Run = (u64, u64, usize);
+    let mut runs: Vec<Run> = Vec::new();
+    for (number, digits) in numbers {
+        let padded = digits > 1 && digits > digits_of(number);
+        match runs.last_mut() {
+            Some((_, last, width))
+                if number.checked_sub(1) == Some(*last)
+                    && (padded && digits == *width || !padded && digits >= *width) =>
+            {
+                *last = number;
+            }
+            Some(_) | None => runs.push((number, number, if padded { digits } else { 1 })),
+        }
     }
-    let (prefix, number) = name.split_at(name.len() - digits);
-    let width = if number.len() > 1 && number.starts_with('0') {
-        number.len()
-    } else {
-        1
+    let text = |(a, b, width): &Run| match a == b {
+        true => format!("{a:0width$}"),
+        false => format!("{a:0width$}-{b:0width$}"),
     };
-    (prefix, number.parse().ok().map(|n| (n, width)))
+    let texts: Vec<String> = runs.iter().map(text).collect();
+    texts.join(",")
+}
+
+fn digits_of(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |n| n as usize + 1)
 }
 
 /// Ascending numbers as ranges, `1-3,7`, with at least `width` digits each.
@@ -334,6 +366,24 @@ mod tests {
         }
     }
 
+    /// As 22.05 prints them.
+    #[test]
+    fn folds_in_order() {
+        let check = |text: &str, want: &str| {
+            let names: Vec<&str> = text.split(',').collect();
+            assert_eq!(fold_in_order(&names), want, "{text}");
+        };
+        check("cn099,cn100", "cn[099-100]");
+        check(
+            "cn001,cn010,cn128,cn9,cn99,cn100,cn0100",
+            "cn[001,010,128,9,99-100,0100]",
+        );
+        check("cn9,cn10,cn099,cn100,cn1000", "cn[9-10,099-100,1000]");
+        check("cn08,cn9,cn10", "cn[08,9-10]");
+        check("n9,n2,n3", "n[9,2-3]");
+        check("n1,n1", "n[1,1]");
+    }
+
     #[test]
     fn names_have_a_length() {
         check(&"n".repeat(NAME_BYTES), &[&"n".repeat(NAME_BYTES)]);
@@ -356,7 +406,13 @@ mod tests {
     #[test]
     fn folds() {
         assert_eq!(fold(&["n3", "n1", "n2", "n7", "x"]), "n[1-3,7],x");
-        assert_eq!(fold(&["n08", "n09", "n10"]), "n[08-09],n10");
+        assert_eq!(fold(&["n08", "n09", "n10"]), "n[08-10]");
+        assert_eq!(fold(&["cn100", "cn099"]), "cn[099-100]");
+        let all: Vec<String> = (1..=128).map(|n| format!("cn{n:03}")).collect();
+        assert_eq!(fold(&all), "cn[001-128]");
+        assert_eq!(fold(&["cn9", "cn10", "cn08"]), "cn[08,9-10]");
+        assert_eq!(fold(&["n99", "n0100", "n0101"]), "n[99,0100-0101]");
+        assert_eq!(fold(&["n0", "n00", "n1"]), "n[0,00,1]");
         assert_eq!(fold::<&str>(&[]), "");
     }
 
@@ -368,6 +424,18 @@ mod tests {
             let mut back = if folded.is_empty() { Vec::new() } else { expand(&folded).unwrap() };
             back.sort();
             prop_assert_eq!(back, names);
+        }
+
+        #[test]
+        fn fold_in_order_then_expand(names in proptest::collection::vec("[a-c]{1,2}(0{0,2}[0-9]{1,3})?(-x)?", 1..40)) {
+            prop_assert_eq!(expand(&fold_in_order(&names)).unwrap(), names);
+        }
+
+        #[test]
+        fn neighbours_fold(first in 1..2000u32, many in 2..300u32, width in 1..6usize) {
+            let names: Vec<String> = (first..first + many).map(|n| format!("n{n:0width$}")).collect();
+            let want = format!("n[{first:0width$}-{:0width$}]", first + many - 1);
+            prop_assert_eq!(fold(&names), want);
         }
 
         #[test]

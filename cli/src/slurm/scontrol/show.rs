@@ -264,7 +264,7 @@ fn show_hostlist(id: Option<&str>, sorted: bool) -> u8 {
             let text = if sorted {
                 cosy_model::fold(&names)
             } else {
-                hosts::in_order(&names)
+                cosy_model::hostlist::fold_in_order(&names)
             };
             output::print(&format!("{text}\n"));
             exit::OK
