@@ -29,7 +29,7 @@ use cosy_model::node::{
     PrepareFailure,
 };
 use cosy_model::step::{Passage, Peer};
-use cosy_model::{End, EndCause, OsText, Refusal, Span, Time};
+use cosy_model::{End, EndCause, OsText, Refusal, Span, Time, limits};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
@@ -110,6 +110,8 @@ struct Attempt {
     tries: u32,
     /// The end of the allocation was ordered and not yet answered.
     release: bool,
+    /// Signals that came before there was a shepherd to pass them on.
+    early: Vec<Order>,
 }
 
 /// What a hook that ended was run for.
@@ -596,10 +598,22 @@ impl Node {
             script_only,
         };
         if !steps_only {
+            self.keep_early_signal(key, order);
             self.tell_shepherd(key, order);
         }
         if !script_only {
             self.steps.signal_all(key, signal);
+        }
+    }
+
+    /// A signal for an attempt that is still being prepared is told to its shepherd when there
+    /// is one.
+    fn keep_early_signal(&mut self, key: AttemptKey, order: Order) {
+        if let Some(attempt) = self.attempts.get_mut(&key)
+            && matches!(attempt.stage, Stage::Preparing { .. } | Stage::Prepared)
+            && attempt.early.len() < limits::EARLY_SIGNALS
+        {
+            attempt.early.push(order);
         }
     }
 
@@ -967,7 +981,8 @@ impl Node {
 
     fn ask_for_shepherd(&mut self, key: AttemptKey) {
         let since = sys::now();
-        let reach = Reach::Expected(Vec::new());
+        let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
+        let reach = Reach::Expected(early.map(std::mem::take).unwrap_or_default());
         self.set(key, Stage::Running { since, reach });
         self.open_for_steps(key, since);
         let birth = Birth {
@@ -1270,6 +1285,7 @@ impl Node {
             allocation: allocation.map(|a| Arc::new(a.clone())),
             tries: 0,
             release: false,
+            early: Vec::new(),
         };
         self.attempts.insert(key, attempt);
     }

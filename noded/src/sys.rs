@@ -198,6 +198,20 @@ pub fn kill(pid: Pid, signal: i32) -> io::Result<()> {
     Err(error)
 }
 
+/// Whether a process catches, ignores or blocks that signal; false when that cannot be told.
+pub fn handles(pid: Pid, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let bit = u32::try_from(signal - 1)
+        .ok()
+        .and_then(|n| 1_u64.checked_shl(n));
+    let among = |line: &str| {
+        let (name, mask) = line.split_once(':')?;
+        let mask = matches!(name, "SigCgt" | "SigIgn" | "SigBlk").then_some(mask.trim())?;
+        Some(u64::from_str_radix(mask, 16).ok()? & bit? != 0)
+    };
+    status.lines().any(|line| among(line) == Some(true))
+}
+
 /// Signals that a shepherd waits for: blocked from its very first instruction on.
 pub fn shepherd_signals() -> SigSet {
     // SAFETY: sigset_t is plain data that sigemptyset makes valid before use; the signal

@@ -7,12 +7,14 @@ use super::{accounts, error, read, say, steps};
 use crate::call::CallError;
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
-use cosy_model::{JobState, Refusal, RefusalCode};
-use cosy_slurm::cancel::{OPTIONS, VARIABLES, Wanted};
+use cosy_model::limits::IDS_IN_REQUEST;
+use cosy_model::{About, JobState, Refusal, RefusalCode};
+use cosy_slurm::cancel::{OPTIONS, PAUSE, Tries, VARIABLES, Wanted};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::targets::{Step, Target};
 use cosy_slurm::{says, signals};
 use std::io::{BufRead, Write};
+use std::time::Duration;
 
 const USAGE: &str = "scancel [OPTIONS] [job_id[_array_id][.step_id]]";
 /// The exit code for what belongs to somebody else: Slurm's number of that error, cut to
@@ -266,7 +268,57 @@ impl Jobs<'_> {
         code
     }
 
-    fn send(&self) -> u8 {
+    /// Ends the jobs or sends the signal. A job that has not begun cannot take a signal: it is
+    /// tried again, as Slurm does.
+    fn send(mut self) -> u8 {
+        let (mut tries, mut code) = (Tries::default(), exit::OK);
+        self.name_those_that_take_a_signal();
+        loop {
+            let (changed, refused) = match self.ask() {
+                Ok(done) => done,
+                Err(e) => return self.failed(&e),
+            };
+            if changed == 0 && refused.is_empty() {
+                none_matches(self.context, self.wanted);
+            }
+            let (early, refused): (Vec<_>, Vec<_>) =
+                refused.into_iter().partition(|(_, why)| is_early(why));
+            code = code.max(self.complain(&refused));
+            self.filter.ids = early.iter().filter_map(|(id, _)| id.parse().ok()).collect();
+            let again = !self.filter.ids.is_empty();
+            let Some(pause) = tries.next().filter(|_| again) else {
+                return code.max(self.too_early(&early));
+            };
+            if self.wanted.verbose && pause == PAUSE {
+                say("scancel: Job is in transitional state, retrying");
+            }
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+
+    /// Of jobs that are chosen without their ids it has to be known which have not begun.
+    fn name_those_that_take_a_signal(&mut self) {
+        if self.wanted.ends() || !self.filter.ids.is_empty() {
+            return;
+        }
+        let Some(table) = list(
+            self.context,
+            self.filter.clone(),
+            vec![JobField::Ref, JobField::State],
+        ) else {
+            return;
+        };
+        let live = (0..table.rows).filter(|row| is_live(&table, *row));
+        let ids: Vec<JobRef> = live
+            .filter_map(|row| table.text(row, JobField::Ref).parse().ok())
+            .collect();
+        if ids.len() <= IDS_IN_REQUEST {
+            self.filter.ids = ids;
+        }
+    }
+
+    /// How many jobs were ended or sent the signal, and which not.
+    fn ask(&self) -> Result<(u64, Vec<(String, Refusal)>), CallError> {
         let wanted = self.wanted;
         let signal = wanted.signal.unwrap_or(signals::KILL);
         let signal = (!wanted.ends()).then_some(signal);
@@ -276,15 +328,24 @@ impl Jobs<'_> {
             script_only: signal.is_some() && wanted.batch && !wanted.full,
             steps_only: signal.is_some() && !wanted.batch && !wanted.full,
         };
-        match self.context.ask(request) {
-            Ok(Reply::Done { changed, refused }) => {
-                if changed == 0 && refused.is_empty() {
-                    none_matches(self.context, wanted);
-                }
-                self.complain(&refused)
-            }
-            Ok(_) => self.failed(&CallError::Unexpected),
-            Err(e) => self.failed(&e),
+        match self.context.ask(request)? {
+            Reply::Done { changed, refused } => Ok((changed, refused)),
+            _ => Err(CallError::Unexpected),
+        }
+    }
+
+    fn too_early(&self, early: &[(String, Refusal)]) -> u8 {
+        for (id, _) in early {
+            let why = says::TRANSITION;
+            error(
+                self.context,
+                &format!("Kill job error on job id {id}: {why}"),
+            );
+        }
+        if early.is_empty() {
+            exit::OK
+        } else {
+            exit::FAILED
         }
     }
 
@@ -321,6 +382,11 @@ impl Jobs<'_> {
         }
         code
     }
+}
+
+/// Whether a signal was refused because the job has not begun.
+fn is_early(why: &Refusal) -> bool {
+    why.code == RefusalCode::WrongState && why.about == Some(About::Waiting)
 }
 
 /// Whether the job waits or runs.

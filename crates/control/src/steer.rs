@@ -73,13 +73,15 @@ impl Controller {
             Some((j.key(), nodes.collect::<Vec<NodeId>>()))
         });
         let Some((key, nodes)) = running else {
-            return Err(Refusal::new(
-                RefusalCode::WrongState,
-                format!(
-                    "job {} does not run: there is nothing to send a signal to",
-                    self.name_of(id)
-                ),
-            ));
+            let why = format!(
+                "job {} does not run: there is nothing to send a signal to",
+                self.name_of(id)
+            );
+            let refusal = Refusal::new(RefusalCode::WrongState, why);
+            return Err(match self.jobs.get(&id).is_some_and(|j| j.is_waiting()) {
+                true => refusal.about(About::Waiting),
+                false => refusal,
+            });
         };
         for node in nodes {
             self.order(node, |node| NodeOrder::Signal {

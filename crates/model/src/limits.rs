@@ -244,3 +244,6 @@ pub const SKIPPED_IDS: u64 = 100_000;
 /// Numbers of events that are left out then: nodes that have seen a little more are not taken
 /// for another restored store.
 pub const SKIPPED_EVENTS: u64 = 1_000_000;
+
+/// Most signals that are kept for a job or step until its program can take them.
+pub const EARLY_SIGNALS: usize = 64;

@@ -62,6 +62,31 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("SLURM_CLUSTERS", "clusters"),
 ];
 
+/// The first pause before a signal is sent again to a job that had not begun, in milliseconds.
+pub const PAUSE: u64 = 100;
+/// The longest pause, in milliseconds.
+const LONGEST_PAUSE: u64 = 5_000;
+/// For how long it is tried, in milliseconds: Slurm tries ten times, with pauses of 5 to 14 s.
+const TRIED_FOR: u64 = 95_000;
+
+/// The pauses between tries, in milliseconds: short at first, because jobs mostly begin at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tries {
+    pause: u64,
+    waited: u64,
+}
+
+impl Iterator for Tries {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let pause = (self.pause * 2).clamp(PAUSE, LONGEST_PAUSE);
+        self.pause = pause.min(TRIED_FOR - self.waited);
+        self.waited += self.pause;
+        (self.pause > 0).then_some(self.pause)
+    }
+}
+
 /// What is to be done, and to which jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
@@ -298,6 +323,13 @@ mod tests {
             told("-n x -t PD -u root"),
             "job_name=x state=PENDING user_name=root "
         );
+    }
+
+    #[test]
+    fn pauses_between_tries() {
+        let all: Vec<u64> = Tries::default().collect();
+        assert_eq!(all[..8], [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(all.iter().sum::<u64>(), TRIED_FOR);
     }
 
     #[test]

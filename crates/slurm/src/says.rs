@@ -53,6 +53,8 @@ pub const NODES_BUSY: &str = "Requested nodes are busy";
 pub const RESERVATION_NAME: &str = "Duplicate reservation name";
 /// A reservation in the way of another.
 pub const RESERVATION_OVERLAP: &str = "Requested reservation overlaps with another reservation";
+/// A signal for a job that has not begun.
+pub const TRANSITION: &str = "Job can not be altered now, try again later";
 /// A job that was ended before.
 pub const COMPLETED: &str = "Job/step already completing or completed";
 /// A controller of another release.
@@ -69,6 +71,8 @@ pub const NO_BACKUP: [&str; 3] = [
 pub const TIME_LIMIT: &str = "Requested time limit is invalid (missing or exceeds some limit)";
 /// What is told of tasks of an array with which nothing is wrong.
 pub const NO_ERROR: &str = "No error";
+/// A priority from somebody who may not give one.
+pub const NOT_PERSISTENT: &str = "Changes to job priority are not persistent, change nice instead";
 /// A priority for a job that is held.
 pub const HELD: &str = "Job is in held state, pending scheduler release";
 /// Everything else.

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Why watching stopped.
 #[derive(Debug)]
@@ -28,6 +28,24 @@ pub enum Ended {
     Outcome(Outcome),
     /// The cluster was taken down; the job was killed with it and nobody asks.
     LifelineEnded,
+}
+
+/// A signal right after the submission is meant for the program that the job becomes, not for
+/// what is to become it, nor for a shell that has not come to its first `trap`. It is kept back
+/// until the program handles that signal, at most for this long after the job's start: so long
+/// Slurm's `scancel` waits before it sends a signal again to a job that had not begun.
+const EARLY: Duration = Duration::from_secs(5);
+/// How often a program is looked at that is to get an early signal.
+const LOOK: Duration = Duration::from_millis(20);
+/// The same when it has not been executed for longer than [`EARLY`].
+const LOOK_LATER: Duration = Duration::from_secs(1);
+/// No program can handle these.
+const PLAIN: [i32; 3] = [libc::SIGKILL, libc::SIGSTOP, libc::SIGCONT];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct EarlySignal {
+    signal: i32,
+    script_only: bool,
 }
 
 struct Watch<'a> {
@@ -47,6 +65,8 @@ struct Watch<'a> {
     abandoned: bool,
     /// What the job's output is to say when all is over.
     unsaid: Option<Why>,
+    /// Signals that came before the program was ready for them.
+    early: Vec<EarlySignal>,
     /// Where the job is kept, and how much was read of what it is to be told.
     directory: &'a Path,
     notes_read: usize,
@@ -81,6 +101,7 @@ pub fn watch(
         children: true,
         abandoned: false,
         unsaid: None,
+        early: Vec::new(),
         directory,
         notes_read: 0,
     };
@@ -150,6 +171,12 @@ impl Watch<'_> {
     fn next_timer(&self) -> Option<Instant> {
         let running = self.ending.is_running();
         let own = self.clock.next().filter(|_| running);
+        let pause = match self.begun.elapsed() < EARLY {
+            true => LOOK,
+            false => LOOK_LATER,
+        };
+        let look = (!self.early.is_empty()).then(|| Instant::now() + pause);
+        let own = own.into_iter().chain(look);
         self.ending.next_timer().into_iter().chain(own).min()
     }
 
@@ -235,11 +262,38 @@ impl Watch<'_> {
         pipe[0].revents() == Some(PollFlags::POLLHUP)
     }
 
-    fn pass_on(&self, signal: i32, script_only: bool) {
-        if !script_only {
-            end::signal_all(&self.task.groups, signal);
+    fn pass_on(&mut self, signal: i32, script_only: bool) {
+        let early = EarlySignal {
+            signal,
+            script_only,
+        };
+        if self.is_ready_for(signal) {
+            self.send(early);
+        } else if !self.early.contains(&early) {
+            self.early.push(early);
+        }
+    }
+
+    /// Whether the program is there, and either handles that signal or has run for so long that
+    /// it never will.
+    fn is_ready_for(&self, signal: i32) -> bool {
+        let never_handled = || PLAIN.contains(&signal) || self.begun.elapsed() >= EARLY;
+        signal == libc::SIGKILL
+            || self.main_end.is_some()
+            || (self.runs_program() && (never_handled() || sys::handles(self.main, signal)))
+    }
+
+    fn send(&self, early: EarlySignal) {
+        if !early.script_only {
+            end::signal_all(&self.task.groups, early.signal);
         } else if self.main_end.is_none() {
-            let _ = sys::kill(self.main, signal);
+            let _ = sys::kill(self.main, early.signal);
+        }
+    }
+
+    fn send_early_signals(&mut self) {
+        for early in std::mem::take(&mut self.early) {
+            self.pass_on(early.signal, early.script_only);
         }
     }
 
@@ -275,6 +329,7 @@ impl Watch<'_> {
         if self.ending.is_running() {
             self.keep_limits(now);
         }
+        self.send_early_signals();
         self.ending.keep_time(now, self.children);
     }
 

@@ -3,7 +3,6 @@
 use super::door::Docked;
 use super::run::Supervisor;
 use super::way::Came;
-use crate::shepherd::end;
 use crate::steps::{Dock, UpKind};
 use crate::sys;
 use cosy_model::EndCause;
@@ -81,7 +80,7 @@ impl Supervisor<'_> {
             Down::Signal { signal } => {
                 self.pass_down(&came.raw);
                 if (1..=SIGNALS).contains(signal) {
-                    end::signal_all(&self.task.groups, *signal);
+                    self.signal_tasks(*signal);
                 }
             }
             Down::Kill => {

@@ -71,7 +71,10 @@ impl Supervisor<'_> {
                     }
                 }
                 Read::NotYet => break,
-                Read::End => self.failures = None,
+                Read::End => {
+                    self.failures = None;
+                    self.programs_run();
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::steps::{StepTask, UpKind};
 use crate::sys::Usage;
 use cosy_model::node::KillCause;
 use cosy_model::step::{Down, Stream, Up};
-use cosy_model::{Dialect, EndCause, Time};
+use cosy_model::{Dialect, EndCause, Time, limits};
 use cosy_proto::step::StepFrame;
 use nix::libc;
 use nix::poll::PollFlags;
@@ -95,6 +95,8 @@ pub struct Supervisor<'a> {
     /// Tasks that are forked when their files are open.
     opening: Option<Begun>,
     pub(super) failures: Option<OwnedFd>,
+    /// Signals that came before all tasks ran their programs.
+    early_signals: Vec<i32>,
     pub(super) labels: Labels,
     /// Processes of the step are left.
     pub(super) processes: bool,
@@ -160,6 +162,7 @@ impl<'a> Supervisor<'a> {
             forked: false,
             opening: None,
             failures: None,
+            early_signals: Vec::new(),
             labels: Labels::default(),
             processes: true,
             usage: Usage::default(),
@@ -418,7 +421,7 @@ impl<'a> Supervisor<'a> {
                     if signal == nix::libc::SIGKILL {
                         self.announce(KillCause::Cancelled);
                     }
-                    end::signal_all(&self.task.groups, signal);
+                    self.signal_tasks(signal);
                     self.order_below(&Down::Signal { signal });
                 }
                 // Scripts are told.
@@ -431,6 +434,24 @@ impl<'a> Supervisor<'a> {
                     self.clock.leave(Instant::now(), signals::span(secs));
                 }
             }
+        }
+    }
+
+    /// Sends a signal to all tasks here. Before they run their programs it would hit what is to
+    /// become them, so it waits until then; only what ends them does not.
+    pub(super) fn signal_tasks(&mut self, signal: i32) {
+        let programs_run = self.forked && self.failures.is_none();
+        if programs_run || signal == libc::SIGKILL {
+            end::signal_all(&self.task.groups, signal);
+        } else if self.early_signals.len() < limits::EARLY_SIGNALS {
+            self.early_signals.push(signal);
+        }
+    }
+
+    /// All tasks run their programs, or have failed to.
+    pub(super) fn programs_run(&mut self) {
+        for signal in std::mem::take(&mut self.early_signals) {
+            end::signal_all(&self.task.groups, signal);
         }
     }
 
