@@ -25,6 +25,11 @@ pub fn name(uid: u32) -> String {
     found("passwd", 2, &id).map_or(id, |fields| fields[0].clone())
 }
 
+/// Whether there is such a group, by name or number.
+pub fn group_exists(group: &str) -> bool {
+    is_number(group) || (!group.is_empty() && found("group", 0, group).is_some())
+}
+
 /// A user's number, by name.
 pub fn number(user: &str) -> Option<i64> {
     if user.is_empty() || is_number(user) {

@@ -16,6 +16,7 @@ const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\ndefault_time =
 fn cluster() -> Cluster {
     let options = Options {
         queues: Some(QUEUES.to_owned()),
+        entry: |_| "features = [\"fa\", \"fb\"]".into(),
         ..Options::default()
     };
     let c = Cluster::start(2, options);
@@ -265,10 +266,10 @@ fn records_of_jobs_and_steps() {
     wait::until_true("all records", || records().out.contains("killed|CANCELLED"));
     let uid = own_uid();
     let want = format!(
-        "{good}|good|COMPLETED|0:0\n{good}.batch|batch|COMPLETED|0:0\n{good}.extern|extern|COMPLETED|0:0\n\
-         {bad}|bad|FAILED|3:0\n{bad}.batch|batch|FAILED|3:0\n{bad}.extern|extern|COMPLETED|0:0\n\
+        "{good}|good|COMPLETED|0:0\n{good}.batch|batch|COMPLETED|0:0\n\
+         {bad}|bad|FAILED|3:0\n{bad}.batch|batch|FAILED|3:0\n\
          {waits}|waits|PENDING|0:0\n\
-         {killed}|killed|CANCELLED by {uid}|0:0\n{killed}.batch|batch|CANCELLED|0:15\n{killed}.extern|extern|COMPLETED|0:0\n"
+         {killed}|killed|CANCELLED by {uid}|0:0\n{killed}.batch|batch|CANCELLED|0:15\n"
     );
     assert_eq!(records().expect(0).out, want);
     prints(
@@ -325,6 +326,99 @@ fn records_of_jobs_and_steps() {
     );
     let lines = format!("squeue -h -t all -o %i|%t|%r -S i -j {bad}");
     prints(&c, &lines, &format!("{bad}|F|NonZeroExitCode\n"));
+}
+
+#[test]
+fn records_of_a_time() {
+    let c = cluster();
+    let over = submit(&c, &["-J", "over", "noop.sh"]);
+    c.until_end(over);
+    let runs = submit(&c, &["-J", "runs", "-C", "fa&fb", "-t", "10", "sleep.sh"]);
+    c.until_state(runs, JobState::Running);
+    submit(&c, &["-J", "waits", "-H", "noop.sh"]);
+    let records = |line: &str| {
+        let line = format!("sacct -n -P -X -o jobname {line}");
+        let line = words(&line);
+        c.run(&line.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    wait::until_true("all records", || records("").out == "over\nruns\nwaits\n");
+    let check = |line: &str, want: &str| {
+        let got = records(line).expect(0).out;
+        assert_eq!(got.lines().collect::<Vec<_>>().join(" "), want, "{line}");
+    };
+    check("-s R", "runs");
+    check("-s PD", "waits");
+    check("-s CD", "over");
+    check("-S now-1hour -E now+1hour", "over runs waits");
+    check("-S now-1hour -E now+1hour -s R", "over runs");
+    check("-S now-2hour -E now-1hour -s R", "");
+    check("-S now-2hour -E now-1hour", "");
+    check("-S now-1hour -E now+1hour -s CD,F", "over");
+    check("-S now+1hour -E now+2hour -s CD", "");
+    check(&format!("-j {over} -s R"), "over");
+    check("-C fa", "runs");
+    check("-C fa,fb", "runs");
+    check("-C f", "runs");
+    check("-C fa,other", "");
+    check("-k 10", "runs");
+    check("-k 9:30", "runs");
+    check("-k 5 -K 20", "runs");
+    check("-k 20", "");
+    check("-R JobHeldUser", "waits");
+    check("-R Resources", "");
+    let refused = |line: &str, want: &str| {
+        let got = records(line);
+        assert_eq!(
+            (got.code, got.out.as_str(), got.err.as_str()),
+            (1, "", want),
+            "{line}"
+        );
+    };
+    refused(
+        "-S 2026-11-24T10:00:00 -E 2026-11-23T10:00:00",
+        "sacct: error: Start time (2026-11-24T10:00:00) requested is after end time \
+         (2026-11-23T10:00:00).\n",
+    );
+    refused("-c", "Slurm job completion is disabled\n");
+    refused(
+        "-F SchedMain,foo",
+        "sacct: error: str_2_job_flags: Invalid job flag foo\n",
+    );
+    refused(
+        "-F SchedMain",
+        "sacct: error: --flags is not supported: there are no records of that kind here\n",
+    );
+    refused(
+        "-g nosuchgroup",
+        "sacct: error: Invalid group id: nosuchgroup\n",
+    );
+    refused("-j foo", "sacct: fatal: Bad job/step specified: foo\n");
+    refused(
+        "-s CD,foo",
+        "sacct: fatal: unrecognized job state value 'foo'\n",
+    );
+    refused("-k 0", "sacct: fatal: Invalid time limit specification\n");
+}
+
+/// What the documentation of the simulator asks for: all fields, in the order of `--helpformat`.
+#[test]
+fn all_fields_at_once() {
+    let c = cluster();
+    let job = submit(&c, &["-J", "all", "noop.sh"]);
+    c.until_end(job);
+    let fields = c.run(&["sacct", "--helpformat"]).expect(0).out;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    for word in ["ALL", "all", "al", "a"] {
+        let text = c
+            .run(&["sacct", "-a", "-X", "-P", "-o", word])
+            .expect(0)
+            .out;
+        let head: Vec<&str> = text.lines().next().unwrap().split('|').collect();
+        assert_eq!(head, fields, "{word}");
+    }
+    let refused = c.run(&["sstat", "-o", "ALL", "-j", &job.to_string()]);
+    let want = "sstat: error: Invalid field requested: \"ALL\"\n";
+    assert_eq!((refused.code, refused.err.as_str()), (1, want));
 }
 
 /// Number of the user who runs the tests.

@@ -8,14 +8,14 @@ use super::{accounts, clusters, error, say};
 use crate::users;
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::hostlist;
+use cosy_model::{Span, hostlist};
 use cosy_slurm::data;
 use cosy_slurm::sacct::cells::{Look, cell};
 use cosy_slurm::sacct::fields::{self, Field};
 use cosy_slurm::sacct::form::{heading, line};
 use cosy_slurm::sacct::options::{self, Asked, OPTIONS, Query};
 use cosy_slurm::sacct::rows::Row;
-use cosy_slurm::sacct::tree;
+use cosy_slurm::sacct::{tree, window};
 use jiff::Zoned;
 
 /// Runs `sacct`; gives its exit code.
@@ -37,8 +37,18 @@ pub fn run(context: &Context) -> u8 {
             error(context, &text);
             exit::FAILED
         }
+        Asked::Fatal(text) => fatal(context, &text),
+        Asked::Line(text) => {
+            say(&text);
+            exit::FAILED
+        }
         Asked::Report(query) => report(context, &query, &now).unwrap_or_else(|code| code),
     }
+}
+
+fn fatal(context: &Context, text: &str) -> u8 {
+    say(&format!("{}: fatal: {text}", context.program()));
+    exit::FAILED
 }
 
 /// Why nothing was shown: it is told, this is the exit code.
@@ -98,10 +108,8 @@ fn wanted(context: &Context, words: &[String]) -> Result<Vec<Wanted>, Failed> {
             Some((job, step)) => (job, Some(step.to_owned())),
             None => (word.as_str(), None),
         };
-        let jobs = refs::jobs(job).map_err(|_| {
-            error(context, &format!("Bad job/step specified: {word}"));
-            exit::FAILED
-        })?;
+        let bad = |_| fatal(context, &format!("Bad job/step specified: {word}"));
+        let jobs = refs::jobs(job).map_err(bad)?;
         Ok(Wanted { jobs, step })
     };
     words.iter().map(one).collect()
@@ -117,6 +125,11 @@ fn filter(context: &Context, query: &Query, wanted: &[Wanted]) -> Result<JobFilt
     let everyones = query.all_users || own == 0 || !wanted.is_empty();
     if users.is_empty() && !everyones {
         users = vec![own.to_string()];
+    }
+    let unknown = |group: &&String| !users::group_exists(group);
+    if let Some(group) = query.groups.iter().find(unknown) {
+        error(context, &format!("Invalid group id: {group}"));
+        return Err(exit::FAILED);
     }
     let nodes = match &query.nodes {
         Some(text) => hostlist::expand(text).map_err(|e| {
@@ -183,17 +196,24 @@ fn fits(whole: &Row<'_>, query: &Query) -> bool {
         let name = job.around().groups.get(&gid);
         list.is_empty() || list.contains(&gid.to_string()) || name.is_some_and(|n| list.contains(n))
     };
-    let early = query
-        .until
-        .zip(job.time(JobField::Submit))
-        .is_none_or(|(until, submit)| submit < until);
-    (query.states.is_empty() || query.states.contains(&whole.state()))
+    let limit = |range: Option<(Span, Span)>| {
+        range.is_none_or(|(least, most)| job.limit().is_some_and(|l| (least..=most).contains(&l)))
+    };
+    let asked = job.text(JobField::Constraint);
+    let reason = || job.reason().to_ascii_lowercase();
+    window::fits(whole, query)
+        && query.features.iter().all(|f| asked.contains(f.as_str()))
+        && (query.reasons.is_empty()
+            || query
+                .reasons
+                .iter()
+                .any(|r| r.to_ascii_lowercase() == reason()))
+        && limit(query.limit)
         && among(&query.qos, job.text(JobField::Qos))
         && among(&query.wckeys, job.text(JobField::Wckey))
         && within(query.node_count, whole.node_count())
         && within(query.core_count, whole.cores())
         && group(&query.groups)
-        && early
 }
 
 fn scripts(context: &Context, jobs: &[JobRef]) -> Result<u8, Failed> {

@@ -33,7 +33,7 @@ pub fn run(context: &Context) -> u8 {
             error(context, &text);
             exit::FAILED
         }
-        Err(Asked::Report(_)) => exit::FAILED,
+        Err(Asked::Report(_) | Asked::Fatal(_) | Asked::Line(_)) => exit::FAILED,
     }
 }
 
@@ -116,7 +116,7 @@ fn live(used: &mut BTreeMap<i64, JobUse>, context: &Context, row: &Row<'_>) -> O
             let own = steps.find(|(id, _)| *id == step.key.step);
             own.map(|(_, used)| *used)
         }
-        Part::Whole | Part::Extern | Part::Ended(_) => None,
+        Part::Whole | Part::Ended(_) => None,
     };
     let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     found.map(|used| Usage {

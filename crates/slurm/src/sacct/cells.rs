@@ -375,20 +375,20 @@ mod tests {
         check(
             "jobid,jobidraw,state,exitcode",
             "JobID|JobIDRaw|State|ExitCode\n7_0|8|CANCELLED by 33|0:0\n\
-             7_0.batch|8.batch|CANCELLED|0:15\n7_0.extern|8.extern|COMPLETED|0:0\n\
+             7_0.batch|8.batch|CANCELLED|0:15\n\
              7_0.0|8.0|FAILED|3:0\n",
         );
         check(
             "jobname,partition,account,alloccpus,ntasks,nodelist,elapsed",
             "JobName|Partition|Account|AllocCPUS|NTasks|NodeList|Elapsed\n\
              a-rather-long-name|main|phys|8||n[1-2]|00:00:10\nbatch||phys|4|1|n1|00:00:10\n\
-             extern||phys|8|2|n[1-2]|00:00:10\nhostname||phys|4|2|n[1-2]|00:00:02\n",
+             hostname||phys|4|2|n[1-2]|00:00:02\n",
         );
         check(
             "maxrss,totalcpu,reqmem,alloctres,timelimitraw",
             "MaxRSS|TotalCPU|ReqMem|AllocTRES|TimelimitRaw\n\
              |00:00.015|800M|billing=8,cpu=8,mem=800M,node=2|60\n\
-             2K|00:00.015||cpu=4,mem=800M,node=1|\n0|00:00.000||cpu=8,mem=800M,node=2|\n\
+             2K|00:00.015||cpu=4,mem=800M,node=1|\n\
              4M|00:02.000||cpu=4,mem=800M,node=2|\n",
         );
     }

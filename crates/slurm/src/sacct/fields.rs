@@ -168,27 +168,37 @@ pub struct Column {
 /// Widest column that can be asked for.
 const WIDEST: i32 = 1 << 16;
 
-/// Reads `jobid%25,state,nodelist%-40`.
+/// Reads `jobid%25,state,nodelist%-40`; `all` and what begins it are all fields.
 ///
 /// # Errors
 /// The first word that is no field.
 pub fn columns(text: &str) -> Result<Vec<Column>, String> {
-    let one = |word: &str| {
+    read(text, Field::ALL)
+}
+
+/// The same, with the fields that `all` stands for; where there are none it is no field.
+pub(super) fn read(text: &str, all: &[Field]) -> Result<Vec<Column>, String> {
+    let mut columns = Vec::new();
+    for word in text.split(',').filter(|w| !w.trim().is_empty()) {
         let (name, width) = match word.split_once('%') {
-            Some((name, width)) => (name, Some(width)),
-            None => (word, None),
+            Some((name, width)) => (name.trim(), Some(width)),
+            None => (word.trim(), None),
         };
-        let field = Field::of_word(name.trim()).ok_or_else(|| name.trim().to_owned())?;
+        let is_all = !name.is_empty() && "all".starts_with(&name.to_ascii_lowercase());
+        let fields = match Field::of_word(name) {
+            _ if is_all && !all.is_empty() => all.to_vec(),
+            Some(field) => vec![field],
+            None => return Err(name.to_owned()),
+        };
         let width = width
             .and_then(|w| w.parse::<i32>().ok())
             .filter(|w| *w != 0);
-        let width = width.map_or(field.width(), |w| w.clamp(-WIDEST, WIDEST));
-        Ok(Column { field, width })
-    };
-    text.split(',')
-        .filter(|w| !w.trim().is_empty())
-        .map(one)
-        .collect()
+        columns.extend(fields.into_iter().map(|field| Column {
+            field,
+            width: width.map_or(field.width(), |w| w.clamp(-WIDEST, WIDEST)),
+        }));
+    }
+    Ok(columns)
 }
 
 /// The text of `--helpformat`: all names, four in a line.
@@ -240,6 +250,28 @@ mod tests {
         );
         check("jobid,nosuch", Err("nosuch"));
         check("", Ok(&[]));
+    }
+
+    #[test]
+    fn all_of_them() {
+        let check = |text: &str, first: (Field, i32), count: usize| {
+            let got = columns(text).unwrap();
+            assert_eq!(
+                ((got[0].field, got[0].width), got.len()),
+                (first, count),
+                "{text}"
+            );
+        };
+        let all = Field::ALL.len();
+        for word in ["ALL", "all", "al", "A"] {
+            check(word, (Field::Account, 10), all);
+        }
+        check("ALL%20", (Field::Account, 20), all);
+        check("jobid,all", (Field::JobID, -12), all + 1);
+        check("acc", (Field::Account, 10), 1);
+        check("alloc", (Field::AllocCPUS, 10), 1);
+        assert_eq!(read("al", &[]).unwrap()[0].field, Field::AllocCPUS);
+        assert_eq!(read("all", &[]).unwrap()[0].field, Field::AllocCPUS);
     }
 
     /// Every name that is told is understood.

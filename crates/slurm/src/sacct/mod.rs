@@ -11,3 +11,4 @@ pub mod options;
 pub mod rows;
 pub mod sstat;
 pub mod tree;
+pub mod window;

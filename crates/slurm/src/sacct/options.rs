@@ -5,10 +5,11 @@ use super::form::Form;
 use crate::data::Spelling;
 use crate::getopt::{self, Found, Mistake, Order};
 use crate::squeue::options::list;
+use crate::stamp::{StampForm, Stamps};
 use crate::state::SlurmState;
 use crate::submit::when::{self, Past};
 use crate::table::{self, Row};
-use cosy_model::Time;
+use cosy_model::{Span, Time};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -24,12 +25,16 @@ pub const OPTIONS: &[Row] = &[
     Row::long_value("account", "NAME", "").also("accounts"),
     Row::flag(b'b', "brief", "id, state and exit code only"),
     Row::flag(b'B', "batch-script", "the script of the jobs named"),
-    Row::flag(b'c', "completion", "as without"),
+    Row::flag(
+        b'c',
+        "completion",
+        "refused: there are no records of that kind",
+    ),
     Row::value(
         b'C',
         "constraints",
         "FEATURE[,...]",
-        "jobs that asked for these features",
+        "jobs that asked for all of these features",
     ),
     Row::long_value(
         "delimiter",
@@ -53,9 +58,9 @@ pub const OPTIONS: &[Row] = &[
         b'f',
         "file",
         "FILE",
-        "records out of a file: there are none",
+        "refused: there are no records in files",
     ),
-    Row::value(b'F', "flags", "FLAG[,...]", "jobs with these flags"),
+    Row::value(b'F', "flags", "FLAG[,...]", "refused: flags are not kept"),
     Row::long_flag(
         "federation",
         "jobs of the whole federation: here the own cluster",
@@ -134,7 +139,7 @@ pub const OPTIONS: &[Row] = &[
         b'x',
         "associations",
         "ID[,...]",
-        "jobs of these associations: there are none",
+        "refused: there are no associations with numbers",
     ),
     Row::flag(b'X', "allocations", "jobs without their steps"),
     Row::long_flag("yaml", "print YAML"),
@@ -179,6 +184,12 @@ pub struct Query {
     pub nodes: Option<String>,
     /// States.
     pub states: Vec<SlurmState>,
+    /// Features that they asked for: texts that must be in what was asked for.
+    pub features: Vec<String>,
+    /// Why they waited at last.
+    pub reasons: Vec<String>,
+    /// Least and most time limit.
+    pub limit: Option<(Span, Span)>,
     /// Fewest and most nodes.
     pub node_count: Option<(i64, i64)>,
     /// Fewest and most cores.
@@ -189,6 +200,8 @@ pub struct Query {
     pub since: Option<Time>,
     /// There before.
     pub until: Option<Time>,
+    /// The present.
+    pub now: Time,
     /// Without steps.
     pub whole: bool,
     /// Columns.
@@ -224,6 +237,10 @@ pub enum Asked {
     Mistake(Mistake),
     /// A value that is none: what to say.
     Bad(String),
+    /// The same, said as `sacct: fatal: ...`.
+    Fatal(String),
+    /// The same, the line as it is.
+    Line(String),
 }
 
 /// What is known before all values are read.
@@ -234,6 +251,8 @@ struct Words {
     delimiter: Option<String>,
     since: Option<String>,
     until: Option<String>,
+    least_limit: Option<Span>,
+    most_limit: Option<Span>,
 }
 
 /// Reads the command line (without the program's name); `variable` gives the environment.
@@ -252,13 +271,18 @@ pub fn read(args: &[OsString], now: &Zoned, variable: impl Fn(&str) -> Option<St
     if let Some(mistake) = parsed.mistake {
         return Asked::Mistake(mistake);
     }
-    match finish(query, words, now) {
+    match finish(query, words, now, variable) {
         Ok(query) => Asked::Report(Box::new(query)),
         Err(text) => Asked::Bad(text),
     }
 }
 
-fn finish(mut query: Query, words: Words, now: &Zoned) -> Result<Query, String> {
+fn finish(
+    mut query: Query,
+    words: Words,
+    now: &Zoned,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Query, String> {
     let separator = words.delimiter.unwrap_or_else(|| "|".to_owned());
     query.form = match words.parsable {
         None => Form::Columns,
@@ -274,11 +298,45 @@ fn finish(mut query: Query, words: Words, now: &Zoned) -> Result<Query, String> 
     };
     query.since = point(words.since)?;
     query.until = point(words.until)?;
+    query.now = Time(now.timestamp().as_millisecond());
+    query.limit = words
+        .least_limit
+        .map(|least| (least, words.most_limit.unwrap_or(least)));
     if query.since.is_none() && query.jobs.is_empty() {
-        query.since = midnight(now);
+        query.since = first_moment(&query, now);
+    }
+    if let Some((since, until)) = query.since.zip(query.until)
+        && since > until
+    {
+        let form = variable("SLURM_TIME_FORMAT");
+        let form = form.as_deref().map_or(StampForm::Standard, Into::into);
+        let stamps = Stamps::new(now, form);
+        return Err(format!(
+            "Start time ({}) requested is after end time ({}).",
+            stamps.text(since),
+            stamps.text(until)
+        ));
     }
     Ok(query)
 }
+
+/// From when on jobs are told where that is not said: since midnight, and those in a state that
+/// passes are in it now.
+fn first_moment(query: &Query, now: &Zoned) -> Option<Time> {
+    let passes = |s: &SlurmState| PASSING.contains(s);
+    match !query.states.is_empty() && query.states.iter().all(passes) {
+        true => Some(query.now),
+        false => midnight(now),
+    }
+}
+
+/// States that jobs leave again. `-s` means that they were in one then, whatever they are in
+/// now.
+pub const PASSING: [SlurmState; 3] = [
+    SlurmState::Pending,
+    SlurmState::Running,
+    SlurmState::Suspended,
+];
 
 /// The start of today.
 fn midnight(now: &Zoned) -> Option<Time> {
@@ -297,12 +355,19 @@ fn take(query: &mut Query, words: &mut Words, found: &Found) -> Result<(), Asked
         "allusers" => query.all_users = true,
         "accounts" => query.accounts = names(),
         "brief" => words.format = Some(BRIEF.to_owned()),
+        "completion" => return Err(Asked::Line(NO_COMPLETIONS.to_owned())),
+        "constraints" => query.features = names(),
+        "file" | "associations" => return Err(not_kept(found.name)),
+        "flags" => return Err(flags(&text())),
+        "reason" => query.reasons = names(),
+        "timelimit-min" => words.least_limit = Some(time_limit(&text())?),
+        "timelimit-max" => words.most_limit = Some(time_limit(&text())?),
         "batch-script" => query.script = true,
         "delimiter" => words.delimiter = Some(text()),
         "endtime" => words.until = Some(text()),
         "gid" => query.groups = names(),
-        "nnodes" => query.node_count = Some(counts(&text())?),
-        "ncpus" => query.core_count = Some(counts(&text())?),
+        "nnodes" => query.node_count = Some(counts(&text(), "node")?),
+        "ncpus" => query.core_count = Some(counts(&text(), "cpu")?),
         "jobs" => query.jobs.extend(names_outside(&text())),
         "json" => query.spelling = Some(Spelling::Json),
         "yaml" => query.spelling = Some(Spelling::Yaml),
@@ -344,8 +409,37 @@ fn names_outside(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn counts(text: &str) -> Result<(i64, i64), Asked> {
-    let bad = || Asked::Bad(format!("Invalid count specification: {text}"));
+/// What Slurm says where completions are not logged.
+const NO_COMPLETIONS: &str = "Slurm job completion is disabled";
+
+fn not_kept(option: &str) -> Asked {
+    Asked::Bad(format!(
+        "--{option} is not supported: there are no records of that kind here"
+    ))
+}
+
+/// Flags that Slurm keeps with a job.
+const FLAGS: [&str; 4] = ["SchedSubmit", "SchedMain", "SchedBackfill", "StartReceived"];
+
+fn flags(text: &str) -> Asked {
+    let known = |word: &&String| FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(word));
+    match list(text).iter().find(|word| !known(word)) {
+        Some(word) => Asked::Bad(format!("str_2_job_flags: Invalid job flag {word}")),
+        None => not_kept("flags"),
+    }
+}
+
+fn time_limit(text: &str) -> Result<Span, Asked> {
+    let bad = || Asked::Fatal("Invalid time limit specification".to_owned());
+    let zero = || !text.is_empty() && text.bytes().all(|b| b"0:-".contains(&b));
+    when::limit(text).filter(|_| !zero()).ok_or_else(bad)
+}
+
+fn counts(text: &str, of: &str) -> Result<(i64, i64), Asked> {
+    let bad = || {
+        let text = format!("Invalid numeric value \"{text}\" for requested {of} range.");
+        Asked::Bad(text)
+    };
     let one = |word: &str| word.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(bad);
     match text.split_once('-') {
         Some((least, most)) => Ok((one(least)?, one(most)?)),
@@ -356,12 +450,16 @@ fn counts(text: &str) -> Result<(i64, i64), Asked> {
 fn unit(text: &str) -> Result<char, Asked> {
     let letter = text.chars().next().map(|c| c.to_ascii_uppercase());
     let known = letter.filter(|c| "KMGTP".contains(*c) && text.len() == 1);
-    known.ok_or_else(|| Asked::Bad("Invalid unit type".to_owned()))
+    known.ok_or_else(|| {
+        let what =
+            format!("sacct: error: Invalid unit type '{text}'. Possible options are 'KMGTP'");
+        Asked::Line(format!("{what}\nsacct: fatal: Invalid unit type"))
+    })
 }
 
 fn states(text: &str) -> Result<Vec<SlurmState>, Asked> {
     let one = |word: &str| {
-        let bad = |_| Asked::Bad(format!("Invalid job state specified: {word}"));
+        let bad = |_| Asked::Fatal(format!("unrecognized job state value '{word}'"));
         word.trim().parse().map_err(bad)
     };
     let words = text.split(',').filter(|w| !w.trim().is_empty());
@@ -406,14 +504,51 @@ mod tests {
     }
 
     #[test]
+    fn conditions() {
+        let q = report("-C~fa,fb~-R~None~-k~59:30");
+        assert_eq!((q.features.len(), q.reasons.len()), (2, 1));
+        let hour = Span::from_minutes(60);
+        assert_eq!(q.limit, Some((hour, hour)));
+        let q = report("-k~10~-K~60");
+        assert_eq!(q.limit, Some((Span::from_minutes(10), hour)));
+        assert_eq!(report("-K~60").limit, None, "as in Slurm");
+        let now = Some(Time::from_secs(1_795_262_400));
+        assert_eq!(report("-s~R,PD").since, now);
+        assert_eq!(report("-s~R,CD").since, report("").since);
+        assert_eq!(report("-s~R~-j~7").since, None);
+    }
+
+    #[test]
     fn other_lines() {
         assert_eq!(asked("-e"), Asked::Fields);
         assert!(matches!(asked("--nosuch"), Asked::Mistake(_)));
         assert!(matches!(asked("-1"), Asked::Mistake(Mistake::Invalid('1'))));
         let bad = |line: &str, want: &str| assert_eq!(asked(line), Asked::Bad(want.into()));
         bad("-o~nosuch", "Invalid field requested: \"nosuch\"");
-        bad("--units~X", "Invalid unit type");
-        bad("-s~BAD", "Invalid job state specified: BAD");
+        bad(
+            "-i~x",
+            "Invalid numeric value \"x\" for requested node range.",
+        );
+        bad("-F~SchedMain,foo", "str_2_job_flags: Invalid job flag foo");
+        for line in ["-F~SchedMain", "-x~1", "-f~/etc/passwd"] {
+            assert!(matches!(asked(line), Asked::Bad(_)), "{line}");
+        }
+        bad(
+            "-S~2026-11-24~-E~2026-11-23",
+            "Start time (2026-11-24T00:00:00) requested is after end time (2026-11-23T00:00:00).",
+        );
+        bad(
+            "-s~R~-E~now-1hour",
+            "Start time (2026-11-21T12:00:00) requested is after end time (2026-11-21T11:00:00).",
+        );
+        let fatal = |line: &str, want: &str| assert_eq!(asked(line), Asked::Fatal(want.into()));
+        fatal("-s~CD,foo", "unrecognized job state value 'foo'");
+        fatal("-k~0", "Invalid time limit specification");
+        fatal("-k~foo", "Invalid time limit specification");
+        assert_eq!(
+            asked("-c"),
+            Asked::Line("Slurm job completion is disabled".into())
+        );
         assert!(matches!(asked("-S~yestermorning"), Asked::Bad(_)));
     }
 }

@@ -1,5 +1,5 @@
-//! The records of a job: itself, its script, what belongs to the node beside it, and its
-//! steps. Source: sacct(1), "job steps"; observed names `12.batch`, `12.extern`, `12.0`.
+//! The records of a job: itself, its script and its steps. Source: sacct(1), "job steps";
+//! observed names `12.batch`, `12.0`. There is no `12.extern`: as in Slurm without `PrologFlags`.
 
 use crate::job::JobView;
 use crate::state::SlurmState;
@@ -14,8 +14,6 @@ pub enum Part<'t> {
     Whole,
     /// Its script.
     Batch,
-    /// What runs on its nodes beside its steps: nothing here, but tools expect it.
-    Extern,
     /// A step that has ended.
     Ended(&'t StepRow),
     /// A step that runs.
@@ -72,7 +70,6 @@ impl<'t> Row<'t> {
         if script && job.het().is_none_or(|het| het.offset == 0) {
             all.push(row(Part::Batch));
         }
-        all.push(row(Part::Extern));
         all.extend(steps.iter().map(|s| row(Part::Ended(s))));
         all.extend(running.iter().map(|s| row(Part::Running(s))));
         all
@@ -83,12 +80,11 @@ impl<'t> Row<'t> {
         matches!(self.part, Part::Whole)
     }
 
-    /// `batch`, `extern`, `0`; `None` of the whole job.
+    /// `batch`, `0`; `None` of the whole job.
     pub fn step(&self) -> Option<String> {
         match self.part {
             Part::Whole => None,
             Part::Batch => Some("batch".to_owned()),
-            Part::Extern => Some("extern".to_owned()),
             Part::Ended(s) => Some(s.record.step.to_string()),
             Part::Running(s) => Some(s.key.step.to_string()),
         }
@@ -116,7 +112,6 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => self.job.text(F::Name),
             Part::Batch => "batch",
-            Part::Extern => "extern",
             Part::Ended(s) => &s.record.name,
             Part::Running(s) => &s.name,
         }
@@ -125,9 +120,8 @@ impl<'t> Row<'t> {
     /// State.
     pub fn state(&self) -> SlurmState {
         match self.part {
-            Part::Extern if self.job.our_state().is_end() => SlurmState::Completed,
             Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
-            Part::Whole | Part::Batch | Part::Extern => accounted(self.job.our_state()),
+            Part::Whole | Part::Batch => accounted(self.job.our_state()),
             Part::Ended(s) => s.record.end.state().into(),
             Part::Running(_) => SlurmState::Running,
         }
@@ -157,7 +151,7 @@ impl<'t> Row<'t> {
                 JobState::OutOfMemory => (0, OUT_OF_MEMORY),
                 _ => self.job.exit(),
             },
-            Part::Extern | Part::Running(_) => (0, 0),
+            Part::Running(_) => (0, 0),
             Part::Ended(s) => of_end(&s.record.end),
         }
     }
@@ -165,7 +159,7 @@ impl<'t> Row<'t> {
     /// Start.
     pub fn start(&self) -> Option<Time> {
         match self.part {
-            Part::Whole | Part::Batch | Part::Extern => self.job.time(F::Start),
+            Part::Whole | Part::Batch => self.job.time(F::Start),
             Part::Ended(s) => s.record.end.start,
             Part::Running(s) => s.start,
         }
@@ -174,7 +168,7 @@ impl<'t> Row<'t> {
     /// End, once there is one.
     pub fn end(&self) -> Option<Time> {
         match self.part {
-            Part::Whole | Part::Batch | Part::Extern => self.job.time(F::End),
+            Part::Whole | Part::Batch => self.job.time(F::End),
             Part::Ended(s) => Some(s.record.end.end),
             Part::Running(_) => None,
         }
@@ -183,7 +177,7 @@ impl<'t> Row<'t> {
     /// How long it ran or has been running.
     pub fn elapsed(&self) -> Span {
         match self.part {
-            Part::Whole | Part::Batch | Part::Extern => self.job.elapsed(),
+            Part::Whole | Part::Batch => self.job.elapsed(),
             Part::Ended(_) | Part::Running(_) => match (self.start(), self.end()) {
                 (Some(start), Some(end)) => end.since(start),
                 (Some(start), None) => self.now.since(start),
@@ -195,7 +189,7 @@ impl<'t> Row<'t> {
     /// Cores held.
     pub fn cores(&self) -> i64 {
         match self.part {
-            Part::Whole | Part::Extern => self.job.cores(),
+            Part::Whole => self.job.cores(),
             Part::Batch => {
                 let nodes = self.job.nodes().max(1);
                 (self.job.cores() / nodes).max(1)
@@ -210,7 +204,6 @@ impl<'t> Row<'t> {
         match self.part {
             Part::Whole => None,
             Part::Batch => Some(1),
-            Part::Extern => Some(self.job.nodes()),
             Part::Ended(s) => Some(s.record.tasks.into()),
             Part::Running(s) => Some(s.tasks.into()),
         }
@@ -219,7 +212,7 @@ impl<'t> Row<'t> {
     /// Nodes as a host list.
     pub fn nodes(&self) -> &'t str {
         match self.part {
-            Part::Whole | Part::Extern => self.job.text(F::Nodes),
+            Part::Whole => self.job.text(F::Nodes),
             Part::Batch => self.job.text(F::BatchHost),
             Part::Ended(s) => &s.record.nodes,
             Part::Running(s) => &s.nodes,
@@ -229,7 +222,7 @@ impl<'t> Row<'t> {
     /// Number of nodes.
     pub fn node_count(&self) -> i64 {
         match self.part {
-            Part::Whole | Part::Extern => self.job.nodes(),
+            Part::Whole => self.job.nodes(),
             Part::Batch => 1,
             Part::Ended(_) | Part::Running(_) => {
                 let names = cosy_model::hostlist::expand(self.nodes());
@@ -249,7 +242,6 @@ impl<'t> Row<'t> {
                 system_us: self.job.count(F::SystemCpu),
                 peak_bytes: self.job.count(F::PeakMemory),
             }),
-            Part::Extern => self.job.number(F::UserCpu).map(|_| Usage::default()),
             Part::Ended(s) => Some(Usage {
                 user_us: signed(s.record.end.user_cpu_us),
                 system_us: signed(s.record.end.system_cpu_us),

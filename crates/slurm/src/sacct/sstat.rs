@@ -171,13 +171,18 @@ pub fn read(args: &[OsString]) -> Result<Query, Other> {
 }
 
 fn columns(text: &str) -> Result<Vec<Column>, Other> {
-    let bad = |word: String| Other::Bad(format!("Invalid field requested: \"{word}\""));
-    let columns = fields::columns(text).map_err(bad)?;
+    let bad = |word: &str| Other::Bad(format!("Invalid field requested: \"{word}\""));
     let known = |field: &Field| FIELDS.contains(field) || MORE.contains(field);
-    match columns.iter().find(|c| !known(&c.field)) {
-        Some(column) => Err(bad(column.field.name().to_owned())),
-        None => Ok(columns),
+    let mut all = Vec::new();
+    for word in text.split(',') {
+        // There is no `ALL` here.
+        let columns = fields::read(word, &[]).map_err(|word| bad(&word))?;
+        if !columns.iter().all(|c| known(&c.field)) {
+            return Err(bad(word.split('%').next().unwrap_or_default().trim()));
+        }
+        all.extend(columns);
     }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -216,6 +221,8 @@ mod tests {
             read(&["-o".into(), "state".into()]),
             Err(Other::Bad(_))
         ));
+        let all = Other::Bad("Invalid field requested: \"ALL\"".into());
+        assert_eq!(read(&["-o".into(), "ALL".into()]), Err(all));
         assert!(matches!(read(&["--nosuch".into()]), Err(Other::Mistake(_))));
     }
 }
