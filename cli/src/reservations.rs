@@ -126,6 +126,7 @@ pub fn sample(id: u64, user: &str, state: ReservationState) -> ReservationInfo {
         id: ReservationId(id),
         series: None,
         name: "resv".into(),
+        name_given: true,
         user: user.into(),
         uid: Uid(1000),
         usable: true,

@@ -20,6 +20,7 @@ fn info(id: u64, state: ReservationState) -> ReservationInfo {
         id: ReservationId(id),
         series: None,
         name: "course".into(),
+        name_given: true,
         user: "ann".into(),
         uid: Uid(1000),
         usable: true,

@@ -22,6 +22,7 @@ fn reservation(id: u64, state: ReservationState) -> ReservationInfo {
         id: ReservationId(id),
         series: None,
         name: "course".into(),
+        name_given: true,
         user: "ann".into(),
         uid: Uid(54_321),
         usable: false,

@@ -554,6 +554,38 @@ fn reservations_are_made_and_removed() {
         "Error creating the reservation: Requested nodes are busy\n",
     );
     check(&c, &["scontrol", "delete", "reservationname=r1"], 0, "", "");
+    // A name is what it says, also when it is one that the controller would have made.
+    let made: Vec<Output> = (1..=4)
+        .map(|n| {
+            let start = 2 * n;
+            create(&format!(
+                "reservationname=resv{n} starttime=now+{start}hour duration=60 users=root nodes=n1"
+            ))
+        })
+        .collect();
+    for (n, got) in (1..).zip(made) {
+        assert_eq!(
+            got.out,
+            format!("Reservation created: resv{n}\n"),
+            "{}",
+            got.err
+        );
+        let name = format!("resv{n}");
+        let text = c.run(&["scontrol", "show", "reservation", &name]).out;
+        assert!(
+            text.starts_with(&format!("ReservationName={name} ")),
+            "{text}"
+        );
+        let job = held(&c, &["--reservation", &name]);
+        assert!(
+            show(&c, job).contains(&format!(" Reservation={name}\n")),
+            "{}",
+            show(&c, job)
+        );
+        assert_eq!(c.run(&["scancel", &job.to_string()]).code, 0);
+        let name = format!("reservationname={name}");
+        check(&c, &["scontrol", "delete", &name], 0, "", "");
+    }
     check(
         &c,
         &["scontrol", "delete", "reservationname=nosuch"],
@@ -574,6 +606,10 @@ fn small_things() {
         "n1\nn2\nn3\nn5\n",
     );
     out(&["scontrol", "show", "hostlist", "n9,n2,n3"], "n[9,2-3]\n");
+    out(
+        &["scontrol", "show", "hostlist", "cn099,cn100"],
+        "cn[099-100]\n",
+    );
     out(
         &["scontrol", "show", "hostlistsorted", "n9,n2,n3"],
         "n[2-3,9]\n",

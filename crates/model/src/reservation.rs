@@ -327,8 +327,11 @@ pub struct ReservationInfo {
     pub id: ReservationId,
     /// Id of the first of its series.
     pub series: Option<ReservationId>,
-    /// Name.
+    /// Name; `resv` and the id where none was given.
     pub name: String,
+    /// The name was given.
+    #[serde(default)]
+    pub name_given: bool,
     /// Owner.
     pub user: String,
     /// Owner's id.

@@ -381,10 +381,6 @@ impl Controller {
         let (start, length) = (estimate.start.max(now), estimate.end.since(estimate.start));
         let policy = self.policy_of(wish);
         let repeats = wish.ask.repeat.is_some();
-        let mut ask = wish.ask.clone();
-        if ask.name.is_empty() {
-            ask.name = format!("resv{id}");
-        }
         ReservationRow {
             id,
             series: series.or(repeats.then_some(id)),
@@ -393,7 +389,7 @@ impl Controller {
             user: user.name.clone(),
             queue: self.queues[wish.queue.index()].spec.name.clone(),
             account: wish.account.clone(),
-            ask,
+            ask: wish.ask.clone(),
             state: ReservationState::Held,
             degraded: false,
             start,

@@ -38,7 +38,11 @@ impl Controller {
         ReservationInfo {
             id: row.id,
             series: row.series,
-            name: row.ask.name.clone(),
+            name: match row.ask.name.as_str() {
+                "" => format!("resv{}", row.id),
+                given => given.to_owned(),
+            },
+            name_given: !row.ask.name.is_empty(),
             user: row.user.clone(),
             uid: row.uid,
             usable,

@@ -26,8 +26,9 @@ const NAMES: &[&str] = &[
     "Users",
 ];
 
-/// Flags that are taken; all but those of repetition say what is so here anyway, or is
-/// refused by the controller when it cannot be (`IGNORE_JOBS`: jobs in the way).
+/// All flags. Those that are taken, but for those of repetition, say what is so here anyway, or
+/// what is refused by the controller when it cannot be (`IGNORE_JOBS`: jobs in the way;
+/// `OVERLAP`: another reservation).
 const FLAGS: &[&str] = &[
     "ANY_NODES",
     "DAILY",
@@ -50,6 +51,20 @@ const FLAGS: &[&str] = &[
     "WEEKDAY",
     "WEEKEND",
     "WEEKLY",
+];
+/// Flags that would make another reservation of it, and what there is instead.
+const REFUSED: &[(&str, &str)] = &[
+    ("FLEX", "jobs run inside its time and on its nodes only"),
+    (
+        "HOURLY",
+        "it can repeat by days and weeks (DAILY, WEEKLY, WEEKDAY, WEEKEND)",
+    ),
+    ("MAGNETIC", "jobs have to name the reservation"),
+    (
+        "REPLACE",
+        "only nodes that are lost are replaced (REPLACE_DOWN)",
+    ),
+    ("TIME_FLOAT", "it has one start"),
 ];
 /// How many days ahead a repeating reservation is booked.
 const DAYS: i64 = 28;
@@ -175,15 +190,19 @@ fn set(wanted: &mut Wanted, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(
         _ => {
             for flag in list(text) {
                 let flag = flag.to_ascii_uppercase();
-                let known = FLAGS
-                    .iter()
-                    .find(|f| flag.len() >= 3 && f.starts_with(&flag));
+                let mut begin = FLAGS.iter().filter(|f| f.starts_with(&flag));
+                let exact = FLAGS.iter().find(|f| **f == flag);
+                let known = exact.or_else(|| begin.next().filter(|_| flag.len() >= 3));
                 let known = known.ok_or_else(|| {
                     error(&format!(
                         "Error parsing flags {}.  No reservation created.",
                         pair.word
                     ))
                 })?;
+                if let Some((flag, why)) = REFUSED.iter().find(|(flag, _)| flag == known) {
+                    let text = format!("The flag {flag} is not supported here: {why}.");
+                    return Err(error(&format!("{text}  No reservation created.")));
+                }
                 wanted.flags.push((*known).to_owned());
             }
         }
@@ -390,6 +409,16 @@ mod tests {
             "starttime=now duration=5 users=a nodecnt=1 flags=odd",
             "scontrol: error: Error parsing flags flags=odd.  No reservation created.",
         );
+        check(
+            "starttime=now duration=5 users=a nodecnt=1 flags=maint,flex",
+            "scontrol: error: The flag FLEX is not supported here: jobs run inside its time and \
+             on its nodes only.  No reservation created.",
+        );
+        assert!(ask("starttime=now duration=5 users=a nodecnt=1 flags=replace_down").is_ok());
+        for flag in ["HOURLY", "magnetic", "time_float", "replace"] {
+            let line = format!("starttime=now duration=5 users=a nodecnt=1 flags={flag}");
+            assert!(ask(&line).is_err(), "{flag}");
+        }
         check(
             "starttime=now duration=5 users=a",
             "scontrol: error: Either Nodes, NodeCnt, CoreCnt or Partition must be specified.  \

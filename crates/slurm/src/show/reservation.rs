@@ -11,7 +11,8 @@ use jiff::tz::TimeZone;
 /// The name that it goes by: as given, or of its first user and number; one that the
 /// controller has made (`resv2`) counts as none.
 pub fn name(r: &ReservationInfo) -> String {
-    if r.name.is_empty() || r.name == format!("resv{}", r.id) {
+    let made = || r.name.is_empty() || r.name == format!("resv{}", r.id);
+    if !r.name_given && made() {
         let user = r.sharing.users.first().unwrap_or(&r.user);
         clean(&format!("{user}_{}", r.id))
     } else {
@@ -123,6 +124,7 @@ mod tests {
             id: ReservationId(1),
             series: None,
             name: "r1".into(),
+            name_given: true,
             user: "root".into(),
             uid: Uid(0),
             usable: true,
@@ -170,7 +172,9 @@ mod tests {
     #[test]
     fn names_and_users() {
         let mut r = r1();
-        (r.name, r.state) = (String::new(), ReservationState::Active);
+        (r.name, r.state) = ("resv1".into(), ReservationState::Active);
+        assert_eq!(name(&r), "resv1");
+        r.name_given = false;
         r.named = false;
         r.sharing.users = vec!["root".into(), "ann".into()];
         r.rule = "FREQ=DAILY;COUNT=3".into();
