@@ -27,6 +27,12 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return Ok(());
         };
+        // To hold what runs changes nothing.
+        let change = &JobChange {
+            priority: change.priority.filter(|priority| *priority > 0),
+            ..change.clone()
+        };
+        self.may_prioritize(caller, &job.submitted, None, change)?;
         let fine = JobChange {
             name: change.name.clone(),
             account: change.account.clone(),
@@ -34,6 +40,8 @@ impl Controller {
             admin_comment: change.admin_comment.clone(),
             qos: change.qos.clone(),
             wckey: change.wckey.clone(),
+            priority: change.priority,
+            nice: change.nice,
             requeue: change.requeue,
             mail: change.mail.clone(),
             time_limit: change.time_limit,
@@ -55,7 +63,7 @@ impl Controller {
             ..JobChange::default()
         };
         if *change == plain {
-            return Ok(()); // what belongs to the array is done
+            return Ok(()); // nothing is left, or what belongs to the array, which is done
         }
         let old = job.submitted.clone();
         let new = self.rewritten(bulk, &old, change)?;
@@ -130,7 +138,8 @@ impl Controller {
         Ok(())
     }
 
-    /// A user may only give a priority that is lower than the present one.
+    /// A job that is held has none until it is released. A user may only give one that is lower
+    /// than the present one.
     pub(crate) fn may_prioritize(
         &self,
         caller: &Caller,
@@ -141,8 +150,17 @@ impl Controller {
         let Some(priority) = change.priority.map(i64::from) else {
             return Ok(());
         };
-        let present = columns::priority(&job.spec, job.base);
-        if priority <= present && held.is_none() || priority == 0 {
+        if priority == 0 {
+            return Ok(());
+        }
+        if held.is_some() {
+            let why = format!(
+                "job {} is held: release it, then it can have a priority",
+                job.base
+            );
+            return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Held));
+        }
+        if priority <= columns::priority(&job.spec, job.base) {
             return Ok(());
         }
         self.require_admin(caller, "raise the priority of a job")

@@ -111,6 +111,11 @@ impl Session<'_> {
         if update.needs_admin && !self.settings().is_some_and(|s| s.you_are_admin) {
             return refused(says::DENIED, word);
         }
+        if update.change.priority.is_some_and(|p| p > 0)
+            && let Some(why) = self.may_not_prioritize(&filter.ids)
+        {
+            return refused(why, word);
+        }
         let change = match self.whole_change(update, &filter.ids) {
             Ok(change) => change,
             Err(why) => return refused(why, word),
@@ -142,6 +147,24 @@ impl Session<'_> {
             }
             Err(e) => refused(words::of_call(&e), word),
         }
+    }
+
+    /// Users cannot give their jobs priorities, not even lower ones.
+    fn may_not_prioritize(&self, ids: &[JobRef]) -> Option<&'static str> {
+        if self.settings().is_none_or(|s| s.you_are_admin) {
+            return None;
+        }
+        let table = self.table(ids.to_vec(), &[JobField::Uid, JobField::Priority], true);
+        let table = table.ok().filter(|table| table.rows > 0)?;
+        let own = i64::from(rustix::process::getuid().as_raw());
+        let all = |field, value| (0..table.rows).all(|r| table.number(r, field) == Some(value));
+        Some(
+            match (all(JobField::Uid, own), all(JobField::Priority, 0)) {
+                (false, _) => says::NOT_YOURS,
+                (true, true) => says::HELD,
+                (true, false) => says::NOT_PERSISTENT,
+            },
+        )
     }
 
     /// With what has to be looked up first: the present time limit, a reservation's number.
