@@ -96,7 +96,21 @@ pub struct Patience {
     pub retry: Duration,
     /// Between two tries.
     pub pause: Duration,
+    /// For a controller that is not there when it is first asked, or cannot take anything now.
+    pub absent: Option<Absent>,
 }
+
+/// How long a command waits for a controller that is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// In all.
+    pub wait: Duration,
+    /// Said once before it waits.
+    pub says: &'static str,
+}
+
+/// The first and the longest pause between tries to find a controller that is not there.
+const ABSENT_PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
 impl Default for Patience {
     fn default() -> Self {
@@ -104,6 +118,7 @@ impl Default for Patience {
             answer: Duration::from_secs(60),
             retry: Duration::from_secs(30),
             pause: Duration::from_millis(50),
+            absent: None,
         }
     }
 }
@@ -168,6 +183,7 @@ impl Caller {
         let frame =
             frame::encode(&Ask::new(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
         let mut lost: Option<Instant> = None;
+        let mut absent: Option<Instant> = None;
         loop {
             let started = Instant::now();
             // One that was silent for long may have been closed: that is no trouble.
@@ -175,9 +191,18 @@ impl Caller {
             let why = match self.attempt(&frame, endless) {
                 Ok(answer) => {
                     self.kept = true;
-                    return self.judge(answer);
+                    match self.judge(answer) {
+                        Err(CallError::Refused(refusal))
+                            if refusal.code == RefusalCode::Unavailable
+                                && self.waits(&mut absent) =>
+                        {
+                            continue;
+                        }
+                        judged => return judged,
+                    }
                 }
                 Err(Trouble::Final(e)) => return Err(e),
+                Err(Trouble::Connect(_)) if lost.is_none() && self.waits(&mut absent) => continue,
                 Err(Trouble::Connect(cause)) if lost.is_none() => {
                     return Err(CallError::Unreachable {
                         path: self.shown(),
@@ -208,6 +233,24 @@ impl Caller {
             self.tell(&why);
             std::thread::sleep(self.patience.pause);
         }
+    }
+
+    /// Waits a while for a controller that is not there; false when that has been long enough.
+    fn waits(&mut self, since: &mut Option<Instant>) -> bool {
+        let Some(absent) = self.patience.absent else {
+            return false;
+        };
+        let first = since.is_none();
+        let waited = since.get_or_insert_with(Instant::now).elapsed();
+        if waited >= absent.wait {
+            return false;
+        }
+        if first {
+            (self.notice)(absent.says);
+        }
+        let [shortest, longest] = ABSENT_PAUSES;
+        std::thread::sleep(waited.clamp(shortest, longest).min(absent.wait - waited));
+        true
     }
 
     /// The connection, when it still stands: for a conversation that goes on.
@@ -333,6 +376,7 @@ mod tests {
         answer: Duration::from_secs(20),
         retry: Duration::from_secs(20),
         pause: Duration::from_millis(1),
+        absent: None,
     };
 
     fn pong() -> Answer {
@@ -430,6 +474,7 @@ mod tests {
             answer: Duration::from_millis(30),
             retry: Duration::ZERO,
             pause: Duration::ZERO,
+            absent: None,
         };
         let (done, wait) = mpsc::channel::<()>();
         let (answer, _) = check(patience, Request::Reload, move |listener| {

@@ -58,6 +58,7 @@ use std::path::Path;
 pub struct Context {
     program: String,
     args: Vec<OsString>,
+    patience: Patience,
     caller: RefCell<Option<Caller>>,
 }
 
@@ -67,8 +68,20 @@ impl Context {
         Self {
             program: program.to_owned(),
             args,
+            patience: Patience::default(),
             caller: RefCell::new(None),
         }
+    }
+
+    /// The same with another patience.
+    #[must_use]
+    pub fn patient(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long to wait for the controller.
+    pub const fn patience(&self) -> Patience {
+        self.patience
     }
 
     /// The name that the command was called by: `csub`, `cosy submit`.
@@ -89,7 +102,7 @@ impl Context {
         let mut caller = self.caller.borrow_mut();
         let caller = caller.get_or_insert_with(|| {
             let program = self.program.clone();
-            Caller::new(&cluster::find(), Patience::default(), move |text| {
+            Caller::new(&cluster::find(), self.patience, move |text| {
                 output::complain(&program, text);
             })
         });

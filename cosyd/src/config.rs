@@ -321,6 +321,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         host: nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default(),
+        file: path.display().to_string(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),
         nodes,
         sets,

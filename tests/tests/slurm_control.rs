@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
-use cosy_tests::run::Output;
-use cosy_tests::{Cluster, Options, wait};
+use cosy_tests::run::{Output, TIMEOUT, finish, spawn};
+use cosy_tests::shell::{read, shell_command, submit_text};
+use cosy_tests::{Cluster, Options, people, wait};
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\ndefault_time = \"1h\"\n\
     default_memory_per_core = \"100M\"\n";
@@ -110,7 +111,7 @@ fn what_runs_can_be_measured() {
 fn accounts_come_and_go() {
     let c = cluster(1);
     let told = run(&c, "sacctmgr show config").expect(0).out;
-    assert!(told.contains("\nAccountingStorageType   = accounting_storage/none\n"));
+    assert!(told.contains("\nAccountingStorageType   = accounting_storage/cosy\n"));
     assert!(
         told.contains("\nSLURM_CONF ") && !told.contains("KillWait"),
         "{told}"
@@ -130,4 +131,126 @@ fn accounts_come_and_go() {
     check(&c, list, 0, "physics|\nphysics|bob\n", "");
     run(&c, "sacctmgr -i delete account physics").expect(0);
     check(&c, list, 0, "", "");
+}
+
+/// A line of a shell whose standard error goes into the file `told`.
+fn begin(c: &Cluster, line: &str) -> std::process::Child {
+    spawn(&mut shell_command(c, &format!("{line} 2>told")))
+}
+
+/// Waits until the file `told` ends with that line.
+fn until_told(c: &Cluster, line: &str) {
+    wait::until_true(line, || read(c, "told").ends_with(&format!("{line}\n")));
+}
+
+/// Says so when it gets the signal, and is over then.
+const TRAPS: &str = "trap 'echo got; exit 0' USR1\nwhile :; do sleep 0.1; done";
+
+/// Between the start of a job and its program there is time in which a signal would hit what is
+/// to become the program. Here that opens its output, a pipe, and waits for a reader.
+#[test]
+fn a_signal_before_the_program_runs_waits_for_it() {
+    let c = cluster(1);
+    let pipe = c.work().join("pipe");
+    let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
+    for how in ["-b", "-f"] {
+        nix::unistd::mkfifo(&pipe, mode).unwrap();
+        let job = submit_text(&c, "-o pipe", TRAPS);
+        c.until_state(job, JobState::Running);
+        let signal = format!("scancel {how} --signal=USR1 {job}");
+        run(&c, &signal).expect(0);
+        // The node has the signal long before that has been asked so often.
+        (0..100).for_each(|_| drop(c.row(job)));
+        // With -f the shell tells what became of its child, too.
+        let told = std::fs::read_to_string(&pipe).unwrap();
+        assert!(told.ends_with("got\n"), "{told}");
+        assert_eq!(c.until_end(job).state, JobState::Completed, "{how}");
+        std::fs::remove_file(&pipe).unwrap();
+    }
+}
+
+#[test]
+fn a_signal_is_sent_again_to_a_job_that_has_not_begun() {
+    let c = cluster(1);
+    let job = submit_text(&c, "-H -o out", TRAPS);
+    let child = begin(&c, &format!("scancel -v -b --signal=USR1 {job}"));
+    until_told(&c, "scancel: Job is in transitional state, retrying");
+    run(&c, &format!("scontrol release {job}")).expect(0);
+    finish(child, b"", TIMEOUT).expect(0);
+    assert_eq!(c.until_end(job).state, JobState::Completed);
+    assert_eq!(read(&c, "out"), "got\n");
+    let sent = format!("scancel: Signal 10 to batch job {job}\n");
+    assert!(read(&c, "told").starts_with(&sent), "{}", read(&c, "told"));
+    // Chosen by its name, too.
+    let job = submit_text(&c, "-H -o out -J late", TRAPS);
+    let child = begin(&c, "scancel -v -b --signal=USR1 -n late");
+    until_told(&c, "scancel: Job is in transitional state, retrying");
+    run(&c, &format!("scontrol release {job}")).expect(0);
+    finish(child, b"", TIMEOUT).expect(0);
+    assert_eq!(c.until_end(job).state, JobState::Completed);
+}
+
+#[test]
+fn without_a_controller_sbatch_waits_for_it() {
+    let mut c = cluster(1);
+    c.cosyd.signal(nix::sys::signal::Signal::SIGTERM);
+    c.cosyd.await_end();
+    let child = begin(&c, "sbatch -H --parsable -o /dev/null --wrap true");
+    let told = "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying";
+    until_told(&c, told);
+    c.start_cosyd();
+    let output = finish(child, b"", TIMEOUT).expect(0);
+    let job = JobId(output.out.trim().parse().unwrap());
+    assert_eq!(c.row(job).state, JobState::Waiting);
+    assert_eq!(read(&c, "told"), format!("{told}\n"), "it is said once");
+}
+
+#[test]
+fn priorities_have_rules() {
+    if !cosy_tests::system::root_or_skip() {
+        return;
+    }
+    let c = people::start(1, Options::default());
+    let root = |line: &str| run(&c, line);
+    let as_ann = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        c.run_as(people::ANN, &words)
+    };
+    let submit = |line: &str| {
+        let got = as_ann(&format!("sbatch --parsable -o /dev/null {line}")).expect(0);
+        JobId(got.out.trim().parse().unwrap())
+    };
+    std::fs::write(c.work().join("sleep.sh"), "#!/bin/sh\nexec sleep 600\n").unwrap();
+    let held = submit("-H --wrap true");
+    let waits = submit("--begin=now+1hour --wrap true");
+    let runs = submit("sleep.sh");
+    c.until_state(runs, JobState::Running);
+    let check = |got: Output, err: &str| {
+        let code = i32::from(!err.is_empty());
+        assert_eq!((got.code, got.err.as_str()), (code, err));
+    };
+    let change = |job: JobId, to: &str| format!("scontrol update jobid={job} {to}");
+    let in_hold =
+        |job: JobId| format!("Job is in held state, pending scheduler release for job {job}\n");
+    let nice = |job: JobId| {
+        format!("Changes to job priority are not persistent, change nice instead for job {job}\n")
+    };
+    check(root(&change(held, "Priority=5")), &in_hold(held));
+    check(as_ann(&change(held, "Priority=5")), &in_hold(held));
+    assert_eq!(c.row(held).reason, "held_by_user");
+    check(root(&change(runs, "Priority=5")), "");
+    check(root(&change(runs, "Priority=0")), "");
+    check(root(&change(runs, "Nice=5")), "");
+    check(as_ann(&change(runs, "Priority=5")), &nice(runs));
+    check(as_ann(&change(runs, "Priority=0")), "");
+    assert_eq!(c.row(runs).state, JobState::Running);
+    check(as_ann(&change(waits, "Priority=5")), &nice(waits));
+    check(root(&change(waits, "Priority=5")), "");
+    assert!(
+        root(&format!("scontrol show job {waits}"))
+            .out
+            .contains("\n   Priority=5 ")
+    );
+    check(as_ann(&change(waits, "Priority=0")), "");
+    check(as_ann(&change(waits, "Priority=5")), &in_hold(waits));
 }

@@ -58,6 +58,7 @@ const PROBE: Patience = Patience {
     answer: Duration::from_secs(10),
     retry: Duration::ZERO,
     pause: Duration::ZERO,
+    absent: None,
 };
 
 /// How long a cluster is waited for that was asked to change something.
@@ -65,6 +66,7 @@ const CHANGE: Patience = Patience {
     answer: Duration::from_secs(20),
     retry: Duration::from_secs(5),
     pause: Duration::from_millis(50),
+    absent: None,
 };
 
 /// Asks through the cluster's socket.

@@ -31,11 +31,13 @@ pub mod submit;
 pub mod waiting;
 pub mod words;
 
+use crate::call::{Absent, Patience};
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
 use cosy_slurm::table::{self, Row};
 use std::ffi::OsString;
 use std::io::Write;
+use std::time::Duration;
 
 /// A command of Slurm.
 pub struct Entry {
@@ -117,9 +119,23 @@ pub fn by_name(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|e| e.name == name)
 }
 
+/// Commands that wait for a controller that is not there, as all of Slurm's do: a restart of it
+/// is no reason to fail.
+const WAIT: [&str; 4] = ["salloc", "sbatch", "scancel", "srun"];
+/// So long Slurm's commands try to reach the controller.
+const ABSENT: Absent = Absent {
+    wait: Duration::from_secs(59),
+    says: "error: Slurm temporarily unable to accept job, sleeping and retrying",
+};
+
 /// Runs a command with those arguments; gives its exit code.
 pub fn start(entry: &Entry, args: Vec<OsString>) -> u8 {
-    (entry.run)(&Context::new(entry.name, args))
+    let absent = WAIT.contains(&entry.name).then_some(ABSENT);
+    let patience = Patience {
+        absent,
+        ..Patience::default()
+    };
+    (entry.run)(&Context::new(entry.name, args).patient(patience))
 }
 
 /// The version line: the release whose behaviour these commands have.

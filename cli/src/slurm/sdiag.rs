@@ -1,14 +1,18 @@
 //! `sdiag`: what the controller has done since midnight, from its queues and its store.
 //! Sources: sdiag(1), a capture.
 
-use super::looking;
+use super::{looking, say};
 use crate::call::CallError;
 use crate::{Context, output, when};
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
 use cosy_slurm::diagnosis::{Counts, report};
 use cosy_slurm::plain::{Asked, SDIAG, read};
+use cosy_slurm::says;
 use jiff::Zoned;
+
+/// Slurm's exit code for users who are no administrators.
+const DENIED: u8 = 255;
 
 /// Runs `sdiag`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -17,6 +21,7 @@ pub fn run(context: &Context) -> u8 {
         Asked::Usage => looking::usage(context, SDIAG),
         Asked::Version => looking::version(),
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
+        Asked::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => reset(context),
         Asked::Report(_) => {
             let now = when::now();
             let since = now.start_of_day().unwrap_or_else(|_| now.clone());
@@ -29,6 +34,21 @@ pub fn run(context: &Context) -> u8 {
             }
         }
     }
+}
+
+/// What is counted is what the store has of today: there is nothing that could begin anew.
+fn reset(context: &Context) -> u8 {
+    let admin = match context.ask(Request::Settings) {
+        Ok(Reply::Settings(settings)) => settings.you_are_admin,
+        Ok(_) => return looking::failed("slurm_reset_statistics", &CallError::Unexpected),
+        Err(e) => return looking::failed("slurm_reset_statistics", &e),
+    };
+    if !admin {
+        say(&format!("slurm_reset_statistics: {}", says::DENIED));
+        return DENIED;
+    }
+    say("slurm_reset_statistics: what is told is counted since midnight: it cannot begin anew");
+    crate::exit::FAILED
 }
 
 fn counts(context: &Context, since: &Zoned) -> Result<Counts, CallError> {

@@ -40,7 +40,7 @@ pub fn get(
 ) -> Result<(Attendant, Allocated), u8> {
     let path = cluster::find();
     let name = context.program().to_owned();
-    let mut caller = Caller::new(&path, Patience::default(), move |text| {
+    let mut caller = Caller::new(&path, context.patience(), move |text| {
         output::complain(&name, text);
     });
     let submission = Submission {

@@ -270,6 +270,8 @@ pub struct ClusterConfig {
     pub name: String,
     /// Name of the controller's host, to be told.
     pub host: String,
+    /// The file that it was read from, to be told.
+    pub file: String,
     /// User names, and groups as `@group`, that may do everything.
     pub admins: Vec<String>,
     /// The user that the controller runs as: an administrator too.

@@ -24,6 +24,7 @@ impl Controller {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uid: config.controller_uid,
             host: config.host.clone(),
+            file: config.file.clone(),
             now,
             started: self.started_at,
             next_job: JobId(self.next_job),

@@ -16,6 +16,8 @@ pub struct Settings {
     pub uid: Uid,
     /// Name of the controller's host; empty when it is not known.
     pub host: String,
+    /// The configuration file.
+    pub file: String,
     /// The controller's time.
     pub now: Time,
     /// Since when it runs.

@@ -65,11 +65,7 @@ pub const SDIAG: &[Row] = &[
         "NAME",
         "ask this cluster: only the own one is there",
     ),
-    Row::flag(
-        b'r',
-        "reset",
-        "begin to count anew: counts begin at midnight",
-    ),
+    Row::flag(b'r', "reset", "refused: counts begin at midnight"),
     Row::flag(b'i', "sort-by-id", "messages by number"),
     Row::flag(b't', "sort-by-time", "messages by time"),
     Row::flag(b'T', "sort-by-time2", "messages by mean time"),

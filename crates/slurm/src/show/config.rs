@@ -8,6 +8,7 @@
 
 use super::{clean, or_null};
 use crate::clock;
+use cosy_model::limits::{STEP_TASKS, STEPS};
 use cosy_model::settings::{License, Settings};
 use cosy_model::{MiB, Span};
 use jiff::tz::TimeZone;
@@ -28,6 +29,8 @@ pub struct Facts<'a> {
 }
 
 const NULL: &str = "(null)";
+/// What each node has of its own: the controller knows nothing of it.
+const OF_NODES: &str = "(noded.toml of each node)";
 
 /// All parameters with their values.
 pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
@@ -43,7 +46,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
             "AccountingStorageTRES",
             "cpu,mem,energy,node,billing,fs/disk,vmem,pages",
         ),
-        fixed("AccountingStorageType", "accounting_storage/none"),
+        fixed("AccountingStorageType", "accounting_storage/cosy"),
         fixed("AcctGatherEnergyType", "acct_gather_energy/none"),
         fixed("AcctGatherProfileType", "acct_gather_profile/none"),
         fixed("AllowSpecResourcesUsage", "No"),
@@ -63,13 +66,13 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("DependencyParameters", NULL),
         fixed("DisableRootJobs", "No"),
         fixed("EnforcePartLimits", "NO"),
-        fixed("Epilog", NULL),
+        fixed("Epilog", OF_NODES),
         ("FirstJobId", settings.first_job.to_string()),
         fixed("GetEnvTimeout", "2 sec"),
         fixed("GresTypes", NULL),
         ("GroupUpdateTime", seconds(settings.user_ttl)),
         fixed("HealthCheckInterval", "0 sec"),
-        fixed("HealthCheckProgram", NULL),
+        fixed("HealthCheckProgram", OF_NODES),
         fixed("InactiveLimit", "0 sec"),
         fixed(
             "JobAcctGatherFrequency",
@@ -93,8 +96,8 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("MaxJobId", "67043328"),
         fixed("MaxMemPerNode", "UNLIMITED"),
         ("MaxNodeCount", settings.nodes.to_string()),
-        fixed("MaxStepCount", "40000"),
-        fixed("MaxTasksPerNode", "512"),
+        ("MaxStepCount", STEPS.to_string()),
+        ("MaxTasksPerNode", STEP_TASKS.to_string()),
         fixed("MCSPlugin", "mcs/none"),
         fixed("MCSParameters", NULL),
         fixed("MessageTimeout", "60 sec"),
@@ -110,7 +113,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("PriorityType", "priority/basic"),
         fixed("PrivateData", if settings.open { "none" } else { "jobs" }),
         fixed("ProctrackType", "proctrack/linuxproc"),
-        fixed("Prolog", NULL),
+        fixed("Prolog", OF_NODES),
         fixed("PrologFlags", NULL),
         fixed("PropagateResourceLimits", "ALL"),
         fixed("PropagateResourceLimitsExcept", NULL),
@@ -141,7 +144,7 @@ pub fn parameters(facts: Facts<'_>) -> Vec<(&'static str, String)> {
         fixed("SlurmdPort", "0"),
         ("SlurmdTimeout", seconds(settings.node_timeout)),
         fixed("SlurmdUser", "root(0)"),
-        fixed("SLURM_CONF", NULL),
+        ("SLURM_CONF", or(&settings.file, NULL)),
         fixed("SLURM_VERSION", facts.version),
         fixed("SrunPortRange", "0-0"),
         fixed("SuspendTime", "INFINITE"),
@@ -249,6 +252,7 @@ mod tests {
         Settings {
             cluster: "base".into(),
             host: "vm".into(),
+            file: "/etc/cosy/cosy.toml".into(),
             now: Time::from_secs(1_795_227_632),
             next_job: JobId(106),
             nodes: 8,
@@ -300,6 +304,11 @@ mod tests {
             "\nNEXT_JOB_ID             = 106\n",
             "\nSlurmUser               = ann(0)\n",
             "\nSLURM_VERSION           = 22.05.11\n",
+            "\nSLURM_CONF              = /etc/cosy/cosy.toml\n",
+            "\nAccountingStorageType   = accounting_storage/cosy\n",
+            "\nMaxStepCount            = 10000000\n",
+            "\nMaxTasksPerNode         = 1000000\n",
+            "\nProlog                  = (noded.toml of each node)\n",
             "\nPropagateResourceLimitsExcept = (null)\n",
         ] {
             assert!(text.contains(want), "{want} in {text}");
