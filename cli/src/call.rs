@@ -9,7 +9,7 @@ use crate::cluster;
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::{Refusal, RefusalCode};
-use cosy_proto::client::{Answer, Ask, RequestKey};
+use cosy_proto::client::{self, Answer, Ask, RequestKey};
 use cosy_proto::frame::{self, FrameError};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -299,8 +299,9 @@ impl Caller {
                 cause,
             })
         };
-        match frame::read::<Answer>(&mut reader, FRAME_BYTES) {
-            Ok(Some(answer)) => Ok(answer),
+        match frame::read_with(&mut reader, FRAME_BYTES, understand) {
+            Ok(Some(Ok(answer))) => Ok(answer),
+            Ok(Some(Err(theirs))) => Err(Trouble::Final(CallError::Version { theirs })),
             Ok(None) => Err(written.map_or_else(lost, |()| {
                 Trouble::Lost("it closed the connection".to_owned())
             })),
@@ -324,6 +325,15 @@ impl Caller {
             Reply::Refused(refusal) => Err(CallError::Refused(refusal)),
             reply => Ok(reply),
         }
+    }
+}
+
+/// The answer in a frame's body, or the other version that it is of.
+fn understand(body: &[u8]) -> Result<Result<Answer, u32>, FrameError> {
+    match (frame::decode(body), client::foreign(body)) {
+        (Ok(answer), _) => Ok(Ok(answer)),
+        (Err(_), Some(theirs)) => Ok(Err(theirs)),
+        (Err(e), None) => Err(e),
     }
 }
 
@@ -533,5 +543,27 @@ mod tests {
             say(&mut stream, &answer);
         });
         assert!(matches!(answer, Err(CallError::Version { .. })));
+    }
+
+    #[test]
+    fn an_answer_that_only_the_next_version_has() {
+        #[derive(serde::Serialize)]
+        struct Later {
+            version: u32,
+            reply: &'static str,
+        }
+        let (answer, _) = check(QUICK, Request::Ping, |listener| {
+            let (mut stream, _) = listener.accept().unwrap();
+            hear(&mut stream);
+            let answer = Later {
+                version: cosy_proto::PROTOCOL + 1,
+                reply: "dance",
+            };
+            stream
+                .write_all(&frame::encode(&answer, 1000).unwrap())
+                .unwrap();
+        });
+        let error = answer.unwrap_err().to_string();
+        assert!(error.contains("use programs of one release"), "{error}");
     }
 }

@@ -22,7 +22,7 @@ use cosy_control::{
 };
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::{self, Answer, Ask};
 use cosy_proto::frame::{self, Body, Decoder};
 use cosy_proto::keys::{JoinToken, PublicKey, random_hex, sha256_hex};
 use std::collections::BTreeMap;
@@ -314,13 +314,13 @@ impl Desk {
         let ask = if body.len() > LARGE_BYTES || values > LARGE_VALUES {
             // What passes its bounds is also freed there: half a million names take a while.
             let decode = move |(): &mut ()| {
-                let ask = frame::decode::<Ask>(&body).map_err(invalid)?;
+                let ask = understand(&body)?;
                 ask.request.check_bounds()?;
                 Ok::<_, Refusal>(ask)
             };
             self.pools.codes.run(who, decode).await??
         } else {
-            frame::decode(&body).map_err(invalid)?
+            understand(&body)?
         };
         Ok((ask, share))
     }
@@ -753,6 +753,20 @@ async fn read(
         Err(_) if between => Ok(Read::Over),
         Err(_) => Err(Refusal::invalid("the request did not come to its end")),
     }
+}
+
+/// The question in a frame's body.
+fn understand(body: &[u8]) -> Result<Ask, Refusal> {
+    frame::decode(body).map_err(|e| match client::foreign(body) {
+        Some(theirs) => Refusal::new(
+            RefusalCode::Version,
+            format!(
+                "this command speaks protocol version {theirs}, the controller {}, which does not know this request: use programs of one release",
+                cosy_proto::PROTOCOL
+            ),
+        ),
+        None => Refusal::invalid(e.to_string()),
+    })
 }
 
 /// Waits for bytes and gives them to the decoder; tells how many, 0 at the end of the stream.

@@ -242,7 +242,7 @@ mod tests {
             link: LinkId(1),
             peer: String::new(),
             address: None,
-            hello: LinkHello::Node,
+            hello: LinkHello::Node { lacks: Vec::new() },
         }
     }
 

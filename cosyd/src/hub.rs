@@ -10,7 +10,7 @@ use crate::budget::Share;
 use cosy_control::{ClientId, LinkAnswer, LinkId};
 use cosy_model::api::Reply;
 use cosy_model::node::NodeOrder;
-use cosy_proto::frame;
+use cosy_proto::{frame, words};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +41,29 @@ pub enum ToLink {
 struct Line {
     sender: mpsc::UnboundedSender<ToLink>,
     backlog: Arc<Backlog>,
+    /// Names of orders that the node daemon does not know: it is not sent them.
+    lacks: Vec<&'static str>,
+    /// Those of them that the log has told of.
+    said: Vec<&'static str>,
+}
+
+impl Line {
+    /// Whether the node daemon knows what this frame says. What it does not know is said in the
+    /// log, once.
+    fn knows(&mut self, frame: &[u8]) -> bool {
+        let name = frame.get(frame::HEADER..).and_then(words::name_of);
+        let lacked = self.lacks.iter().find(|lacked| name == Some(**lacked));
+        let Some(name) = lacked.copied() else {
+            return true;
+        };
+        if !self.said.contains(&name) {
+            self.said.push(name);
+            tracing::warn!(
+                "a node's daemon is of a release that does not know the order '{name}': it is not sent"
+            );
+        }
+        false
+    }
 }
 
 /// What waits on that way.
@@ -107,14 +130,19 @@ impl Hub {
         }
     }
 
-    /// A new node connection.
-    pub fn open_link(&self) -> (LinkId, mpsc::UnboundedReceiver<ToLink>, Arc<Backlog>) {
+    /// A new node connection, to a daemon that does not know these orders.
+    pub fn open_link(
+        &self,
+        lacks: Vec<&'static str>,
+    ) -> (LinkId, mpsc::UnboundedReceiver<ToLink>, Arc<Backlog>) {
         let id = LinkId(self.number());
         let (sender, receiver) = mpsc::unbounded_channel();
         let backlog = Arc::new(Backlog::default());
         let line = Line {
             sender,
             backlog: backlog.clone(),
+            lacks,
+            said: Vec::new(),
         };
         lock(&self.links).insert(id, line);
         (id, receiver, backlog)
@@ -171,8 +199,11 @@ impl Hub {
 
     fn to_link(&self, link: LinkId, message: ToLink) {
         let mut links = lock(&self.links);
-        let Some(line) = links.get(&link) else { return };
+        let Some(line) = links.get_mut(&link) else {
+            return;
+        };
         let bytes = match &message {
+            ToLink::Frame(frame, _) if !line.knows(frame) => return,
             ToLink::Frame(frame, _) => frame.len(),
             ToLink::Answer(_) | ToLink::Close => 0,
         };
@@ -194,7 +225,7 @@ mod tests {
     #[test]
     fn a_node_that_takes_nothing_is_hung_up_on() {
         let hub = Hub::default();
-        let (link, mut orders, backlog) = hub.open_link();
+        let (link, mut orders, backlog) = hub.open_link(Vec::new());
         let order = NodeOrder::RelayReply {
             connection: 1,
             frame: OsText(vec![0; 15 << 20]),
@@ -217,5 +248,24 @@ mod tests {
             assert!(sent < 20);
         }
         assert_eq!(sent, 18);
+    }
+
+    #[test]
+    fn what_a_node_does_not_know_is_not_sent() {
+        let hub = Hub::default();
+        let (link, mut orders, _backlog) = hub.open_link(vec!["leaving"]);
+        hub.order(link, &NodeOrder::Leaving);
+        hub.order(
+            link,
+            &NodeOrder::Heard {
+                number: 7,
+                mark: OsText::default(),
+            },
+        );
+        let Ok(ToLink::Frame(frame, _)) = orders.try_recv() else {
+            panic!("nothing was sent");
+        };
+        assert_eq!(words::name_of(&frame[frame::HEADER..]), Some("heard"));
+        assert!(orders.try_recv().is_err());
     }
 }

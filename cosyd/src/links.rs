@@ -13,10 +13,11 @@ use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
-use cosy_proto::frame::{self, Decoder};
+use cosy_proto::frame::{self, Decoder, FrameError};
 use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
+use cosy_proto::words::{self, Heard, Said};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
@@ -41,6 +42,9 @@ const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
 const RELAYED: usize = 10_000;
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// Orders without which a node daemon runs no job.
+const ESSENTIAL: [&str; 6] = ["welcome", "prepare", "launch", "kill", "release", "forget"];
 
 /// What links need.
 pub struct Switchboard {
@@ -148,8 +152,15 @@ impl Switchboard {
     }
 
     async fn talk(&self, greeted: Greeted, place: &mut Place) {
+        let mut lacks = Vec::new();
         let (version, hello) = match greeted.hello {
-            Hello::Node { version } => (version, LinkHello::Node),
+            Hello::Node { version, orders } => {
+                lacks = words::lacked::<NodeOrder>(&orders);
+                let hello = LinkHello::Node {
+                    lacks: lacks.clone(),
+                };
+                (version, hello)
+            }
             Hello::Join {
                 version,
                 node,
@@ -168,7 +179,12 @@ impl Switchboard {
             let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
             return;
         }
-        let (link, mut orders, backlog) = self.hub.open_link();
+        if let Some(order) = ESSENTIAL.iter().find(|order| lacks.contains(order)) {
+            let reason = format!("node does not know the order '{order}': install this release");
+            let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
+            return;
+        }
+        let (link, mut orders, backlog) = self.hub.open_link(lacks);
         let peer = greeted.peer.clone();
         let address = Some(greeted.address.to_canonical());
         let event = Event::LinkOpened {
@@ -203,9 +219,7 @@ impl Switchboard {
             () = place.cut() => return,
         };
         let reply = match first {
-            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::Welcome {
-                version: cosy_proto::PROTOCOL,
-            },
+            Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(),
             Some(ToLink::Answer(LinkAnswer::Joined)) => HelloReply::Joined {
                 cluster: self.cluster.clone(),
             },
@@ -242,15 +256,12 @@ impl Switchboard {
         relayed: &mut Relayed,
     ) {
         let mut chunk = vec![0u8; 16 << 10];
+        let mut said = Said::default();
         loop {
             loop {
-                let report = match decoder.next_frame() {
+                match next_report(&mut decoder, &mut said) {
+                    Ok(Some(report)) => self.take(link, report, relayed).await,
                     Ok(None) => break,
-                    Ok(Some(body)) => frame::decode::<NodeReport>(body),
-                    Err(e) => Err(e),
-                };
-                match report {
-                    Ok(report) => self.take(link, report, relayed).await,
                     Err(e) => {
                         tracing::warn!("a node sent what is no report: {e}");
                         return;
@@ -316,6 +327,22 @@ impl Switchboard {
             reply_to(&hub, link, connection, answer);
         });
     }
+}
+
+/// The next whole report. One of another release is said in the log, once, and passed over.
+fn next_report(decoder: &mut Decoder, said: &mut Said) -> Result<Option<NodeReport>, FrameError> {
+    while let Some(body) = decoder.next_frame()? {
+        match words::hear(body)? {
+            Heard::Message(report) => return Ok(Some(report)),
+            Heard::Foreign { name, why } if said.is_new(&name)? => {
+                tracing::warn!(
+                    "a node's report '{name}' is not known to this release and passed over: {why}"
+                );
+            }
+            Heard::Foreign { .. } => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Sends an answer on to the command.

@@ -381,7 +381,7 @@ fn reports() -> Vec<NodeReport> {
 }
 
 fn link() -> Vec<Vec<u8>> {
-    let node = packed(&Hello::Node { version: 1 });
+    let node = packed(&Hello::node());
     let join = packed(&Hello::Join {
         version: 1,
         node: "n1".into(),
@@ -516,7 +516,7 @@ fn peer() -> Vec<Vec<u8>> {
     ] {
         add(3, packed(&order));
     }
-    add(4, packed(&HelloReply::Welcome { version: 1 }));
+    add(4, packed(&HelloReply::welcome()));
     add(
         5,
         packed(&StepAnswer::Created {

@@ -5,11 +5,12 @@
 
 use crate::lease;
 use cosy_model::limits;
-use cosy_model::node::NodeOrder;
+use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::{KeyPair, PublicKey};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
+use cosy_proto::words::{self, Heard, Said};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,15 +144,12 @@ where
     let mut pause = FIRST_PAUSE;
     let mut told = String::new();
     loop {
-        let hello = Hello::Node {
-            version: cosy_proto::PROTOCOL,
-        };
         let began = lease::since_boot();
-        let error = match welcomed(peer.greet(&hello).await) {
-            Ok(stream) => {
+        let error = match welcomed(peer.greet(&Hello::node()).await) {
+            Ok(welcome) => {
                 pause = FIRST_PAUSE;
                 told.clear();
-                let error = carry(stream, &events).await;
+                let error = carry(welcome, &events).await;
                 if events.send(LinkEvent::Down.into()).await.is_err() {
                     return;
                 }
@@ -181,24 +179,34 @@ where
     }
 }
 
-fn welcomed(answer: Result<(Stream, HelloReply), LinkError>) -> Result<Stream, LinkError> {
+/// The controller takes this daemon on.
+struct Welcome {
+    stream: Stream,
+    /// Names of reports that it does not know.
+    lacks: Vec<&'static str>,
+}
+
+fn welcomed(answer: Result<(Stream, HelloReply), LinkError>) -> Result<Welcome, LinkError> {
     match answer? {
-        (stream, HelloReply::Welcome { version }) if cosy_proto::understands(version) => Ok(stream),
-        (_, HelloReply::Welcome { version }) => Err(LinkError::Version(version)),
+        (stream, HelloReply::Welcome { version, reports }) if cosy_proto::understands(version) => {
+            let lacks = words::lacked::<NodeReport>(&reports);
+            Ok(Welcome { stream, lacks })
+        }
+        (_, HelloReply::Welcome { version, .. }) => Err(LinkError::Version(version)),
         (_, HelloReply::Refused { reason }) => Err(LinkError::Refused(reason)),
         (_, HelloReply::Joined { .. }) => Err(LinkError::Unexpected),
     }
 }
 
-async fn carry<E: From<LinkEvent>>(stream: Stream, events: &mpsc::Sender<E>) -> LinkError {
-    let (reading, writing) = tokio::io::split(stream);
+async fn carry<E: From<LinkEvent>>(welcome: Welcome, events: &mpsc::Sender<E>) -> LinkError {
+    let (reading, writing) = tokio::io::split(welcome.stream);
     let (sender, receiver) = mpsc::unbounded_channel();
     if events.send(LinkEvent::Up(sender).into()).await.is_err() {
         return LinkError::Closed;
     }
     tokio::select! {
         error = read_orders(reading, events) => error,
-        error = write_frames(writing, receiver) => error,
+        error = write_frames(writing, receiver, &welcome.lacks) => error,
     }
 }
 
@@ -207,6 +215,7 @@ async fn read_orders<E: From<LinkEvent>>(
     events: &mpsc::Sender<E>,
 ) -> LinkError {
     let mut decoder = Decoder::new(limits::FRAME_BYTES);
+    let mut said = Said::default();
     let mut chunk = vec![0; CHUNK];
     loop {
         match stream.read(&mut chunk).await {
@@ -214,7 +223,7 @@ async fn read_orders<E: From<LinkEvent>>(
             Ok(n) => decoder.push(&chunk[..n]),
             Err(e) => return e.into(),
         }
-        let orders = match whole_orders(&mut decoder) {
+        let orders = match whole_orders(&mut decoder, &mut said) {
             Ok(orders) => orders,
             Err(e) => return e.into(),
         };
@@ -226,21 +235,42 @@ async fn read_orders<E: From<LinkEvent>>(
     }
 }
 
-fn whole_orders(decoder: &mut Decoder) -> Result<Vec<NodeOrder>, frame::FrameError> {
+/// What has come whole. Orders of another release are said in the log, once, and passed over.
+fn whole_orders(
+    decoder: &mut Decoder,
+    said: &mut Said,
+) -> Result<Vec<NodeOrder>, frame::FrameError> {
     let mut orders = Vec::new();
     while let Some(body) = decoder.next_frame()? {
-        orders.push(frame::decode(body)?);
+        match words::hear(body)? {
+            Heard::Message(order) => orders.push(order),
+            Heard::Foreign { name, why } if said.is_new(&name)? => {
+                tracing::warn!(
+                    "the controller's order '{name}' is not known to this release and passed over: {why}"
+                );
+            }
+            Heard::Foreign { .. } => {}
+        }
     }
     Ok(orders)
 }
 
+/// Writes what is handed in, but for reports that the controller does not know.
 async fn write_frames(
     mut stream: WriteHalf<Stream>,
     mut frames: mpsc::UnboundedReceiver<Vec<u8>>,
+    lacks: &[&str],
 ) -> LinkError {
-    while let Some(mut bytes) = frames.recv().await {
+    let known = |frame: &Vec<u8>| {
+        let name = frame.get(frame::HEADER..).and_then(words::name_of);
+        lacks.is_empty() || name.is_none_or(|name| !lacks.contains(&name))
+    };
+    while let Some(first) = frames.recv().await {
+        let mut bytes = if known(&first) { first } else { Vec::new() };
         while let Ok(more) = frames.try_recv() {
-            bytes.extend(more);
+            if known(&more) {
+                bytes.extend(more);
+            }
         }
         let written = async {
             stream.write_all(&bytes).await?;

@@ -741,35 +741,114 @@ mod tests {
         }
     }
 
+    /// What releases left in the directory of an attempt that ran and has ended, and of one that
+    /// only holds its allocation.
+    const RELEASES: [&str; 1] = ["0.1.0"];
+
+    fn fixture(release: &str, attempt: &str) -> PathBuf {
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        all.join(format!("spool-{release}")).join(attempt)
+    }
+
+    fn allocation(key: &str, nodes: &str) -> Allocation {
+        Allocation {
+            key: key_of(key).unwrap(),
+            node: "n1".into(),
+            nodes: nodes.into(),
+            uid: crate::sys::own_uid(),
+            gid: cosy_model::Gid(0),
+            groups: Vec::new(),
+            user: String::new(),
+            home: String::new(),
+            shell: String::new(),
+            memory: None,
+            cores: Vec::new(),
+            gpus: Vec::new(),
+            devices: Default::default(),
+            tasks: 1,
+            limit: cosy_model::Span(1),
+            cores_per_task: 1,
+            parts: Vec::new(),
+            ticket: OsText::default(),
+            warn_steps: None,
+            runs_again: false,
+        }
+    }
+
+    #[test]
+    #[ignore = "makes a fixture for a new release"]
+    fn make_fixture() {
+        let release = env!("CARGO_PKG_VERSION");
+        let (ran, holds) = (fixture(release, "7.2"), fixture(release, "8.1"));
+        for directory in [&ran, &holds] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        let launch = Launch {
+            allocation: allocation("7.2", "n[1-2]"),
+            program: cosy_model::Program::Command {
+                argv: vec![OsText::from("true")],
+            },
+            script: OsText::default(),
+            workdir: OsText::from("/"),
+            stdout: OsText::from("out"),
+            stderr: OsText::default(),
+            stdin: OsText::default(),
+            open_mode: Default::default(),
+            environment: OsText::from("A=1"),
+            login_environment: false,
+            umask: 0o022,
+            rlimits: Vec::new(),
+            warn: None,
+            grace: cosy_model::Span(200),
+            dialect: Dialect::Slurm,
+        };
+        let task = Task {
+            launch,
+            groups: Vec::new(),
+            variables: vec![OsText::from("B=2")],
+            reset_oom_score: true,
+        };
+        write_launch(&ran, &Work::Run(Box::new(task))).unwrap();
+        mark_started(&open_launch(&ran).unwrap(), Time(1000)).unwrap();
+        let outcome = Outcome {
+            end: End {
+                exit_code: 3,
+                ..End::never_ran(cosy_model::EndCause::Exited, Time(2000))
+            },
+            drain: None,
+        };
+        write_outcome(&ran, &outcome).unwrap();
+        write_launch(&holds, &Work::Hold(Box::new(allocation("8.1", "n1")))).unwrap();
+        mark(&open_launch(&holds).unwrap(), Phase::Prepared, Time(500)).unwrap();
+    }
+
+    #[test]
+    fn spools_of_earlier_releases() {
+        for release in RELEASES {
+            let read = |attempt: &str| {
+                let file = File::open(fixture(release, attempt).join(LAUNCH)).unwrap();
+                read_launch::<Work>(&file).unwrap()
+            };
+            let ran = read("7.2");
+            assert_eq!((ran.phase, ran.start), (Phase::Started, Time(1000)));
+            let Work::Run(task) = &ran.work else {
+                panic!("{ran:?}");
+            };
+            assert_eq!(task.launch.allocation.nodes, "n[1-2]");
+            assert_eq!(task.variables, [OsText::from("B=2")]);
+            let outcome: Outcome = read_outcome(&fixture(release, "7.2")).unwrap();
+            assert_eq!(outcome.end.exit_code, 3);
+            let holds = read("8.1");
+            assert_eq!((holds.phase, holds.start), (Phase::Prepared, Time(500)));
+            assert_eq!(holds.work.allocation().nodes, "n1");
+        }
+    }
+
     #[test]
     fn directories_are_used_again_but_nothing_in_them() {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::open(dir.path(), "n1").unwrap();
-        let allocation = |text: &str| {
-            let own = crate::sys::own_uid();
-            Box::new(Allocation {
-                key: key_of("7.1").unwrap(),
-                node: "n1".into(),
-                nodes: text.into(),
-                uid: own,
-                gid: cosy_model::Gid(0),
-                groups: Vec::new(),
-                user: String::new(),
-                home: String::new(),
-                shell: String::new(),
-                memory: None,
-                cores: Vec::new(),
-                gpus: Vec::new(),
-                devices: Default::default(),
-                tasks: 1,
-                limit: cosy_model::Span(1),
-                cores_per_task: 1,
-                parts: Vec::new(),
-                ticket: OsText::default(),
-                warn_steps: None,
-                runs_again: false,
-            })
-        };
+        let allocation = |text: &str| Box::new(allocation("7.1", text));
         let (first, second) = (key_of("7.1").unwrap(), key_of("8.1").unwrap());
         let long = Work::Hold(allocation(&"long".repeat(1000)));
         spool.create(first, &long, None).unwrap();

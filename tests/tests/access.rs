@@ -323,9 +323,7 @@ impl Link {
         let tcp = TcpStream::connect(c.address()).unwrap();
         tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut link = Self(rustls::StreamOwned::new(tls, tcp));
-        link.say(&Hello::Node {
-            version: cosy_proto::PROTOCOL,
-        });
+        link.say(&Hello::node());
         let reply: Option<HelloReply> = frame::read(&mut link.0, 1 << 20).unwrap();
         assert!(
             matches!(reply, Some(HelloReply::Welcome { .. })),
@@ -395,6 +393,29 @@ impl Link {
             }
         }
     }
+}
+
+#[test]
+fn reports_of_a_later_release_are_passed_over() {
+    let c = Cluster::start(2, Options::default());
+    let mut link = Link::open(&c, 1);
+    link.register(&["n2"]);
+    c.until_node("n2", "registered", |n| n.version == "0");
+    let later = std::collections::BTreeMap::from([("tide", [1, 2])]);
+    link.say(&later);
+    link.say(&"ebb");
+    link.say(&later);
+    let answer = link.relay("n2", 0, Request::Ping);
+    assert!(answer.is_some(), "the link goes on");
+    let log = c.cosyd.log();
+    assert_eq!(
+        log.matches("report 'tide' is not known").count(),
+        1,
+        "{log}"
+    );
+    // What is no message at all ends the link.
+    link.say(&7);
+    assert_eq!(link.relay("n2", 0, Request::Ping), None);
 }
 
 #[test]
@@ -614,9 +635,7 @@ fn a_key_that_nobody_knows() {
     let tcp = TcpStream::connect(c.address()).unwrap();
     tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut stream = rustls::StreamOwned::new(tls, tcp);
-    let hello = Hello::Node {
-        version: cosy_proto::PROTOCOL,
-    };
+    let hello = Hello::node();
     stream
         .write_all(&frame::encode(&hello, 4096).unwrap())
         .unwrap();

@@ -13,7 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Schema by schema; all hold the same jobs.
-const FIXTURES: [&str; 2] = ["cosy-0.1.0.db", "cosy-0.1.0-schema-2.db"];
+const FIXTURES: [&str; 3] = [
+    "cosy-0.1.0.db",
+    "cosy-0.1.0-schema-2.db",
+    "cosy-0.1.0-schema-12.db",
+];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -63,14 +67,20 @@ fn make_fixture() {
     fill(&c);
     c.cosyd.signal(nix::sys::signal::Signal::SIGTERM);
     assert!(c.cosyd.await_end().success());
-    // A clean end leaves everything in the one file.
-    let wal = c.state_dir().join("cosy.db-wal");
-    assert!(
-        fs::metadata(&wal).map_or(0, |m| m.len()) == 0,
-        "the log was not written back"
-    );
-    let name = format!("cosy-{}.db", env!("CARGO_PKG_VERSION"));
-    fs::copy(c.state_dir().join("cosy.db"), fixture(&name)).unwrap();
+    let database = c.state_dir().join("cosy.db");
+    // What is in the log goes into the one file that is kept.
+    let checkpoint = "import sqlite3, sys; \
+        sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)')";
+    let done = std::process::Command::new("python3")
+        .args(["-c", checkpoint])
+        .arg(&database)
+        .status();
+    assert!(done.unwrap().success());
+    // The header's `user_version`. Source: "Database File Format" of SQLite, 1.3.13.
+    let header = fs::read(&database).unwrap();
+    let schema = u32::from_be_bytes(*header[60..].first_chunk().unwrap());
+    let name = format!("cosy-{}-schema-{schema}.db", env!("CARGO_PKG_VERSION"));
+    fs::copy(database, fixture(&name)).unwrap();
 }
 
 #[test]

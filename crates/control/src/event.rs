@@ -106,7 +106,10 @@ pub enum LookupFailure {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkHello {
     /// It takes up its work.
-    Node,
+    Node {
+        /// Names of orders ([`cosy_model::node::NodeOrder`]) that its release does not know.
+        lacks: Vec<&'static str>,
+    },
     /// It wants to join under that name.
     Join {
         /// Name.

@@ -3,6 +3,7 @@
 use crate::controller::{Controller, TICK};
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::job::Run;
 use crate::machine::SHORT;
 use crate::record::{NodeRow, Record};
 use crate::triggers::Condition;
@@ -231,9 +232,21 @@ pub(crate) struct Link {
     /// Where it comes from.
     pub address: Option<IpAddr>,
     pub nodes: Vec<NodeId>,
+    /// Names of orders that its daemon does not know.
+    pub lacks: Vec<&'static str>,
 }
 
 impl Controller {
+    /// The first node of a running job whose daemon does not know that order.
+    pub(crate) fn lacking(&self, run: &Run, order: &str) -> Option<NodeId> {
+        let mut nodes = run.parts.iter().map(|part| part.node);
+        nodes.find(|id| {
+            let link = self.nodes[id.index()].link;
+            let link = link.and_then(|link| self.links.get(&link));
+            link.is_some_and(|link| link.lacks.contains(&order))
+        })
+    }
+
     /// The nodes of a link have told how busy they are.
     pub(crate) fn note_figures(&mut self, link: LinkId, figures: Figures) {
         let nodes = self.links.get(&link).map(|l| l.nodes.clone());
@@ -264,13 +277,17 @@ impl Controller {
         address: Option<IpAddr>,
         hello: LinkHello,
     ) {
+        let mut lacks = Vec::new();
         let answer = match hello {
             LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
-            LinkHello::Node if self.revoked.contains_key(&peer) => {
+            LinkHello::Node { .. } if self.revoked.contains_key(&peer) => {
                 LinkAnswer::Refused(self.told_revoked(&peer))
             }
-            LinkHello::Node if self.names_of_key(&peer).next().is_some() => LinkAnswer::Welcome,
-            LinkHello::Node => LinkAnswer::Refused(format!(
+            LinkHello::Node { lacks: not_known } if self.names_of_key(&peer).next().is_some() => {
+                lacks = not_known;
+                LinkAnswer::Welcome
+            }
+            LinkHello::Node { .. } => LinkAnswer::Refused(format!(
                 "no node of cluster {} has the key {peer}: let it join with 'noded join' or put its key into the configuration",
                 self.config.name
             )),
@@ -281,6 +298,7 @@ impl Controller {
                 peer,
                 address,
                 nodes,
+                lacks,
             };
             self.links.insert(link, opened);
         }

@@ -45,6 +45,9 @@ impl Controller {
 
     pub(crate) fn suspend_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {
         let name = self.name_of(id);
+        let run = self.jobs.get(&id).and_then(Job::run);
+        let lacking = run.and_then(|run| self.lacking(run, "suspend"));
+        let lacking = lacking.map(|node| self.nodes[node.index()].spec.name.clone());
         let Some(job) = self.jobs.get_mut(&id) else {
             return Ok(());
         };
@@ -63,6 +66,12 @@ impl Controller {
         if run.suspended.is_some() {
             let why = format!("job {name} is suspended already");
             return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Suspended));
+        }
+        if let Some(node) = lacking {
+            let why = format!(
+                "job {name} runs on node {node}, whose noded is of a release that cannot suspend jobs: upgrade it"
+            );
+            return Err(Refusal::new(RefusalCode::WrongState, why).about(About::Node));
         }
         let end = run.ends_at();
         run.suspended = Some(now);

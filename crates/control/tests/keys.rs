@@ -421,7 +421,9 @@ fn a_revoked_key_is_good_for_nothing() {
             assert!(told, "at each registration");
         }
         for key in ["joined", "key2"] {
-            let LinkAnswer::Refused(why) = hello(&mut world, key, LinkHello::Node) else {
+            let LinkAnswer::Refused(why) =
+                hello(&mut world, key, LinkHello::Node { lacks: Vec::new() })
+            else {
                 panic!("{key} was welcome")
             };
             assert!(why.contains("revoked"), "{why}");
@@ -442,7 +444,7 @@ fn a_revoked_key_is_good_for_nothing() {
     world.connect_as(0, "new");
     assert!(world.nodes[0].link.is_some());
     assert_eq!(
-        hello(&mut world, "new", LinkHello::Node),
+        hello(&mut world, "new", LinkHello::Node { lacks: Vec::new() }),
         LinkAnswer::Welcome
     );
 }

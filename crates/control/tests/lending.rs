@@ -95,6 +95,28 @@ fn plain(nodes: u32) -> ClusterConfig {
 }
 
 #[test]
+fn a_daemon_of_an_older_release_suspends_nothing() {
+    let mut world = World::new(config(2, 4));
+    world.run_time = Span::from_secs(100);
+    world.disconnect(0);
+    world.lacks = vec!["suspend"];
+    world.connect(0);
+    let mut both = whole(2, 200);
+    both.request.exclusive = true;
+    let job = world.submit(both);
+    world.deliver_all();
+    let filter = ids(&[job]);
+    match world.ask_as(root(), None, Request::Suspend { filter }) {
+        Reply::Done { refused, .. } => {
+            let why = &refused[0].1.message;
+            assert!(why.contains("node n1") && why.contains("upgrade"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(queue(&mut world), format!("{job}:running"));
+}
+
+#[test]
 fn others_have_the_cores_until_they_end() {
     let mut world = World::new(plain(1));
     let first = submit(&mut world, with_cores(4, 100));

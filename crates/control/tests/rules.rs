@@ -1083,7 +1083,7 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
         link: LinkId(900),
         peer: "stranger".into(),
         address: None,
-        hello: LinkHello::Node,
+        hello: LinkHello::Node { lacks: Vec::new() },
     });
     let nodes = vec![NodeSelf {
         name: "n1".into(),

@@ -136,7 +136,7 @@ fn register(world: &mut World, n: usize, cores: u32, features: &[&str]) {
             link,
             peer: format!("key{}", n + 1),
             address: None,
-            hello: LinkHello::Node,
+            hello: LinkHello::Node { lacks: Vec::new() },
         },
     );
     let report = NodeReport::Register {

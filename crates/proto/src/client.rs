@@ -53,3 +53,41 @@ impl Answer {
         }
     }
 }
+
+/// The version of a question or an answer whose body is not understood, where it is another
+/// than ours: it may hold what only that version knows.
+pub fn foreign(body: &[u8]) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Speaks {
+        version: u32,
+    }
+    let speaks: Speaks = crate::frame::decode(body).ok()?;
+    Some(speaks.version).filter(|version| *version != crate::PROTOCOL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame;
+
+    #[test]
+    fn words_of_another_version() {
+        #[derive(Serialize)]
+        struct Later {
+            version: u32,
+            request: &'static str,
+        }
+        let body = |version| {
+            let request = "dance";
+            let ask = Later { version, request };
+            frame::encode(&ask, 1000).unwrap()[frame::HEADER..].to_vec()
+        };
+        assert!(frame::decode::<Ask>(&body(crate::PROTOCOL + 1)).is_err());
+        assert_eq!(
+            foreign(&body(crate::PROTOCOL + 1)),
+            Some(crate::PROTOCOL + 1)
+        );
+        assert_eq!(foreign(&body(crate::PROTOCOL)), None);
+        assert_eq!(foreign(b"\x93"), None);
+    }
+}

@@ -95,10 +95,25 @@ pub fn values(body: &[u8], most: usize) -> Result<usize, FrameError> {
     }
 }
 
+/// Whether a body is one value from its first byte to its last, whatever it says.
+pub fn is_whole(body: &[u8]) -> bool {
+    let (mut at, mut missing) = (0, 1_usize);
+    while missing > 0 {
+        let Some(value) = body.get(at..).and_then(Value::at) else {
+            return false;
+        };
+        at = at.saturating_add(value.bytes);
+        missing = (missing - 1).saturating_add(value.holds);
+    }
+    at == body.len()
+}
+
 /// The head of a MessagePack value, with what belongs to it alone.
 struct Value {
     /// Its bytes, without the values that it holds.
     bytes: usize,
+    /// Values that it holds, names of fields among them.
+    holds: usize,
     /// Names of fields that it holds.
     names: usize,
 }
@@ -115,23 +130,35 @@ impl Value {
                     .fold(0, |n: usize, b| (n << 8) | usize::from(*b)),
             )
         };
-        let plain = |bytes: usize| Some(Self { bytes, names: 0 });
+        let plain = |bytes: usize| {
+            Some(Self {
+                bytes,
+                holds: 0,
+                names: 0,
+            })
+        };
         let text = |head: usize| plain(length(head)?.saturating_add(1 + head));
         let extension = |head: usize| plain(length(head)?.saturating_add(2 + head));
-        let map = |head: usize| {
-            let names = length(head)?;
+        let holds = |bytes: usize, holds: usize, names: usize| {
             Some(Self {
-                bytes: 1 + head,
+                bytes,
+                holds,
                 names,
             })
         };
+        let list = |head: usize| holds(1 + head, length(head)?, 0);
+        let map = |head: usize| {
+            let names = length(head)?;
+            holds(1 + head, names.saturating_mul(2), names)
+        };
         match marker {
-            0x80..=0x8f => Some(Self {
-                bytes: 1,
-                names: usize::from(marker & 0x0f),
-            }),
+            0x80..=0x8f => {
+                let names = usize::from(marker & 0x0f);
+                holds(1, 2 * names, names)
+            }
+            0x90..=0x9f => holds(1, usize::from(marker & 0x0f), 0),
             0xa0..=0xbf => plain(1 + usize::from(marker & 0x1f)),
-            0x00..=0x7f | 0x90..=0x9f | 0xc0..=0xc3 | 0xe0..=0xff => plain(1),
+            0x00..=0x7f | 0xc0..=0xc3 | 0xe0..=0xff => plain(1),
             0xc4 | 0xd9 => text(1),
             0xc5 | 0xda => text(2),
             0xc6 | 0xdb => text(4),
@@ -143,8 +170,8 @@ impl Value {
             0xca | 0xce | 0xd2 => plain(5),
             0xcb | 0xcf | 0xd3 => plain(9),
             0xd4..=0xd8 => plain(2 + (1 << (marker - 0xd4))),
-            0xdc => plain(3),
-            0xdd => plain(5),
+            0xdc => list(2),
+            0xdd => list(4),
             0xde => map(2),
             0xdf => map(4),
         }
@@ -322,6 +349,19 @@ pub fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
     limit: usize,
 ) -> Result<Option<T>, FrameError> {
+    read_with(stream, limit, decode)
+}
+
+/// Reads one frame (blocking) and gives what `understand` makes of its body; `None` at a clean
+/// end of the stream.
+///
+/// # Errors
+/// [`FrameError`] of `understand` or of the stream.
+pub fn read_with<T>(
+    stream: &mut impl Read,
+    limit: usize,
+    understand: impl FnOnce(&[u8]) -> Result<T, FrameError>,
+) -> Result<Option<T>, FrameError> {
     // Most messages are short. A long one is read in larger pieces.
     const SHORT: usize = 16 << 10;
     const LONG: usize = 256 << 10;
@@ -329,7 +369,7 @@ pub fn read<T: DeserializeOwned>(
     let mut chunk = vec![0u8; SHORT];
     loop {
         if let Some(body) = decoder.next_frame()? {
-            return decode(body).map(Some);
+            return understand(body).map(Some);
         }
         if decoder.buffered() >= SHORT && chunk.len() < LONG {
             chunk.resize(LONG, 0);

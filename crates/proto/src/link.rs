@@ -1,6 +1,7 @@
 //! The controller and a node daemon, over TLS. Which node daemon it is, is what its
 //! pinned key says.
 
+use crate::words;
 use cosy_model::node::{NodeOrder, NodeReport};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ pub enum Hello {
     Node {
         /// Protocol version.
         version: u32,
+        /// Names of the orders that it knows; empty in version 1.
+        #[serde(default)]
+        orders: Vec<String>,
     },
     /// A host that wants to join: its key is not known yet, the token stands for it.
     Join {
@@ -24,6 +28,16 @@ pub enum Hello {
     },
 }
 
+impl Hello {
+    /// The first word of this program as a node daemon.
+    pub fn node() -> Self {
+        Self::Node {
+            version: crate::PROTOCOL,
+            orders: owned(words::names::<ToNode>()),
+        }
+    }
+}
+
 /// Answer to [`Hello`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +46,9 @@ pub enum HelloReply {
     Welcome {
         /// Protocol version of the controller.
         version: u32,
+        /// Names of the reports that it knows; empty in version 1.
+        #[serde(default)]
+        reports: Vec<String>,
     },
     /// The node's key is now known under this name; the connection ends.
     Joined {
@@ -43,6 +60,20 @@ pub enum HelloReply {
         /// In one line.
         reason: String,
     },
+}
+
+impl HelloReply {
+    /// The welcome of this program as a controller.
+    pub fn welcome() -> Self {
+        Self::Welcome {
+            version: crate::PROTOCOL,
+            reports: owned(words::names::<FromNode>()),
+        }
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// Controller to node.

@@ -185,7 +185,7 @@ impl<E: From<PeerAsked>> Port<E> {
         &self,
         tcp: TcpStream,
         standing: &Standing,
-    ) -> Option<(TlsStream<TcpStream>, PublicKey, PeerAsk)> {
+    ) -> Option<(TlsStream<TcpStream>, PublicKey, Asked)> {
         let mut stream = self.acceptor.accept(tcp).await.ok()?;
         let key = tls::peer_key(stream.get_ref().1)?;
         if self.revoked.has(&key.to_string()) {
@@ -198,7 +198,7 @@ impl<E: From<PeerAsked>> Port<E> {
             standing.grow(piece);
             body.extend(read_body(&mut stream, piece, PIECE).await.ok()?);
         }
-        Some((stream, key, frame::decode(&body).ok()?))
+        Some((stream, key, asked(&body)))
     }
 
     /// One after another, until the other end has gone or turns out to be nobody.
@@ -206,7 +206,7 @@ impl<E: From<PeerAsked>> Port<E> {
         &self,
         stream: &mut TlsStream<TcpStream>,
         key: PublicKey,
-        ask: PeerAsk,
+        ask: Asked,
         (standing, mut away): (Standing, SentAway),
     ) {
         let verdict = tokio::select! {
@@ -237,7 +237,11 @@ impl<E: From<PeerAsked>> Port<E> {
     }
 
     /// What the daemon says to an ask; `None` when it is ending.
-    async fn verdict(&self, ask: PeerAsk, key: PublicKey) -> Option<Verdict> {
+    async fn verdict(&self, ask: Asked, key: PublicKey) -> Option<Verdict> {
+        let ask = match ask {
+            Ok(ask) => ask,
+            Err(why) => return Some(Verdict::Stranger(why)),
+        };
         let version = ask.version;
         if !cosy_proto::understands(version) {
             let why = format!("protocol version {version} is not understood here");
@@ -250,17 +254,24 @@ impl<E: From<PeerAsked>> Port<E> {
     }
 
     /// The next ask on a connection that is known; `None` ends it.
-    async fn next_ask(&self, stream: &mut TlsStream<TcpStream>) -> Option<PeerAsk> {
+    async fn next_ask(&self, stream: &mut TlsStream<TcpStream>) -> Option<Asked> {
         let length = tokio::time::timeout(IDLE, read_length(stream));
         let length = length.await.ok()??;
         let reading = async {
             let room = (length / 1024 + 1) as u32;
             let _room = self.buffered_kib.acquire_many(room).await.ok()?;
             let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
-            frame::decode(&body).ok()
+            Some(asked(&body))
         };
         tokio::time::timeout(ASK, reading).await.ok()?
     }
+}
+
+/// What the other end wants, or why that is not understood here.
+type Asked = Result<PeerAsk, String>;
+
+fn asked(body: &[u8]) -> Asked {
+    frame::decode(body).map_err(|e| format!("what the other node asks is not understood here: {e}"))
 }
 
 /// The length of the frame that begins; `None` for one that is too long.

@@ -219,12 +219,8 @@ impl Bench {
     pub fn accept(&mut self) -> (Vec<NodeSelf>, Vec<InventoryItem>) {
         let (stream, hello) = self.accept_hello();
         assert!(matches!(hello, Hello::Node { .. }));
-        self.link = Some(stream);
-        self.backlog.clear();
-        self.decoder = Decoder::new(limits::FRAME_BYTES);
-        self.write(&HelloReply::Welcome {
-            version: cosy_proto::PROTOCOL,
-        });
+        self.take_link(stream);
+        self.write(&HelloReply::welcome());
         self.order(NodeOrder::Welcome {
             cluster: "test".into(),
             heartbeat: Span::from_secs(1),
@@ -243,6 +239,13 @@ impl Bench {
             }
             other => panic!("registers first, not {other:?}"),
         }
+    }
+
+    /// Reads reports from there from now on.
+    pub fn take_link(&mut self, stream: TlsStream<TcpStream>) {
+        self.link = Some(stream);
+        self.backlog.clear();
+        self.decoder = Decoder::new(limits::FRAME_BYTES);
     }
 
     pub fn accept_hello(&mut self) -> (TlsStream<TcpStream>, Hello) {

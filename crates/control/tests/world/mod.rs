@@ -369,6 +369,8 @@ pub struct World {
     pub nodes: Vec<FakeNode>,
     /// Nodes whose reports do not arrive, while orders reach them.
     pub unheard: BTreeSet<usize>,
+    /// Orders that daemons which connect from now on do not know.
+    pub lacks: Vec<&'static str>,
     /// Orders on their way.
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
@@ -487,6 +489,7 @@ impl World {
             store,
             nodes,
             unheard: BTreeSet::new(),
+            lacks: Vec::new(),
             orders: VecDeque::new(),
             replies: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -735,7 +738,9 @@ impl World {
             link,
             peer,
             address: Some(std::net::IpAddr::from([10, 0, 0, (n % 200) as u8 + 1])),
-            hello: LinkHello::Node,
+            hello: LinkHello::Node {
+                lacks: self.lacks.clone(),
+            },
         });
         self.event(Event::LinkReported {
             link,

@@ -138,7 +138,7 @@ impl<'a> Controlled<'a> {
                 link,
                 peer: name(node),
                 address: None,
-                hello: LinkHello::Node,
+                hello: LinkHello::Node { lacks: Vec::new() },
             };
             self.controller.handle(now, opened);
             let itself = NodeSelf {
