@@ -517,7 +517,7 @@ fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
             "name": n.name, "state": n.state, "reason": n.reason,
             "has": amounts(&n.amounts), "used": amounts(&n.used),
             "features": n.features, "queues": n.queues, "jobs": n.jobs, "version": n.version,
-            "last_seen": jobs::json_time(n.last_seen),
+            "last_seen": jobs::json_time(n.last_seen), "clock_ahead_ms": n.skew_ms,
         })
     };
     all.iter().map(one).collect()
@@ -592,6 +592,7 @@ mod tests {
             jobs: 1,
             version: "0".into(),
             last_seen: Some(cosy_model::Time(0)),
+            skew_ms: Some(-40_000),
             ..NodeInfo::default()
         };
         let text = nodes(std::slice::from_ref(&node), Look::default());
@@ -602,5 +603,6 @@ mod tests {
         let json = &nodes_json(&[node])[0];
         assert_eq!(json["has"]["memory_mib"], 2048);
         assert_eq!(json["last_seen"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(json["clock_ahead_ms"], -40_000);
     }
 }

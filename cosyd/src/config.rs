@@ -107,6 +107,7 @@ struct Policy {
     heartbeat: Option<Spanned<String>>,
     node_timeout: Option<Spanned<String>>,
     self_fencing: Option<bool>,
+    clock_skew: Option<Spanned<String>>,
     grace: Option<Spanned<String>>,
     keep_ended: Option<Spanned<String>>,
     user_ttl: Option<Spanned<String>>,
@@ -736,6 +737,7 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         heartbeat: check.span(table.heartbeat.as_ref(), standard.heartbeat),
         node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
         self_fencing: table.self_fencing.unwrap_or(standard.self_fencing),
+        clock_skew: clock_skew(check, table.clock_skew.as_ref(), standard.clock_skew),
         grace,
         max_array_tasks,
         max_jobs_per_user: table
@@ -760,6 +762,22 @@ fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
         );
     }
     policy
+}
+
+fn clock_skew(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {
+    let skew = check.span(text, standard);
+    if let Some(text) = text
+        && skew < limits::LEAST_CLOCK_SKEW
+    {
+        let least = limits::LEAST_CLOCK_SKEW.secs();
+        check.fault(
+            text.span().start,
+            format!(
+                "clock_skew is at least {least} s: what a node tells may be under way that long"
+            ),
+        );
+    }
+    skew
 }
 
 fn batch_delay(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {

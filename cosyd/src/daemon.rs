@@ -1,7 +1,6 @@
 //! Putting the daemon together, and taking it apart again.
 
 use crate::clients::{self, Budgets, Desk, Pools};
-use crate::clock;
 use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
@@ -13,7 +12,6 @@ use crate::store::Store;
 use crate::take_up::{self, TakenUp};
 use anyhow::{Context, bail};
 use cosy_control::{ClusterConfig, Event};
-use cosy_model::Time;
 use cosy_proto::keys::KeyPair;
 use cosy_proto::tls;
 use nix::fcntl::{Flock, FlockArg};
@@ -163,7 +161,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let hub = Arc::new(Hub::default());
     let inputs = mpsc::channel(MAILBOX);
     let core = inputs.0.clone();
-    let (wakeup, wake) = watch::channel(clock::now());
+    let (wakeup, wake) = watch::channel(std::time::Instant::now());
     let outside = Outside {
         core: core.clone(),
         hub: hub.clone(),
@@ -325,12 +323,13 @@ fn watchdog() -> tokio::time::Interval {
 }
 
 /// Wakes the controller when it wants to be.
-async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<Time>) {
+async fn ticks(core: mpsc::Sender<Input>, mut wake: watch::Receiver<std::time::Instant>) {
     loop {
         let at = *wake.borrow_and_update();
-        let wait = at.since(clock::now()).ms().clamp(1, 5000) as u64;
+        let wait = at.saturating_duration_since(std::time::Instant::now());
+        let wait = wait.clamp(Duration::from_millis(1), Duration::from_secs(5));
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(wait)) => {
+            () = tokio::time::sleep(wait) => {
                 if core.send(Input::Event(Box::new(Event::Ticked))).await.is_err() {
                     return;
                 }

@@ -31,7 +31,7 @@ use crate::take_up::{self, TakenUp, caught};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
 use cosy_model::api::{Reply, WHOLE_TURN};
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
-use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time, Uid};
+use cosy_model::{JobId, Moment, OsText, Refusal, RefusalCode, Time, Uid};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
@@ -152,7 +152,7 @@ pub struct Parts {
     /// The core's mailbox: both ends.
     pub inputs: (mpsc::Sender<Input>, mpsc::Receiver<Input>),
     /// Tells when the controller wants to be woken.
-    pub wakeup: watch::Sender<Time>,
+    pub wakeup: watch::Sender<Instant>,
     /// How long things take.
     pub meter: Arc<Meter>,
 }
@@ -213,7 +213,7 @@ struct Core {
     inbox: mpsc::Receiver<Input>,
     failure: Failure,
     writer: SyncSender<ToWriter>,
-    wakeup: watch::Sender<Time>,
+    wakeup: watch::Sender<Instant>,
     meter: Arc<Meter>,
     hand: Hand,
     unanswered: Unanswered,
@@ -274,7 +274,7 @@ impl Core {
     fn turn(&mut self, first: Option<Input>) -> Result<(), String> {
         let mut next = first;
         let mut taken = 0;
-        let (now, watch) = (clock::now(), Watch::start());
+        let (now, watch) = (clock::moment(), Watch::start());
         while let Some(input) = next {
             match input {
                 Input::Event(event) => self.handle(now, *event)?,
@@ -294,7 +294,7 @@ impl Core {
         Ok(())
     }
 
-    fn handle(&mut self, now: Time, event: Event) -> Result<(), String> {
+    fn handle(&mut self, now: Moment, event: Event) -> Result<(), String> {
         if let Err(refusal) = self.faults.admit(&event, Instant::now()) {
             match event {
                 Event::Asked { client, .. } => self.hub.answer(client, Reply::Refused(refusal)),
@@ -317,17 +317,18 @@ impl Core {
     }
 
     fn hand_out(&mut self) -> Result<(), String> {
-        let now = clock::now();
+        let now = clock::moment();
         self.hand.take(InHand::Settling);
         self.kind = "end of turn";
-        let watch = Watch::start();
+        let (begun, watch) = (Instant::now(), Watch::start());
         let (batch, wakeup) = caught(|| {
             let batch = self.controller.settle(now);
-            (batch, self.controller.next_wakeup(now))
+            (batch, self.controller.next_wakeup(now.wall))
         })?;
         self.meter.turn(self.kind, None, watch.took());
         self.hand.put_down();
-        let _ = self.wakeup.send(wakeup);
+        let rest = u64::try_from(wakeup.since(now.wall).ms()).unwrap_or(0);
+        let _ = self.wakeup.send(begun + Duration::from_millis(rest));
         self.send(batch);
         Ok(())
     }

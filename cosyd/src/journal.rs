@@ -1,5 +1,6 @@
 //! What history tells and an administrator should find in the log, too: nodes that come and
-//! go, jobs that run again because of it, a store that was restored.
+//! go, jobs that run again because of it, a store that was restored, clocks that were set or are
+//! wrong.
 
 use cosy_control::Record;
 use cosy_model::api::HistoryEvent;
@@ -35,7 +36,8 @@ fn loudness(event: &HistoryEvent) -> Loudness {
         "lost" | "down" | "drained" | "revoked" if of_node => Loudness::Warning,
         "back" | "resumed" | "joined" if of_node => Loudness::Information,
         "node_lost" | "found" | "found_ended" => Loudness::Warning,
-        "requeued" => Loudness::Information,
+        "clock_set" | "clock_wrong" => Loudness::Warning,
+        "requeued" | "clock_right" => Loudness::Information,
         _ => Loudness::Silence,
     }
 }

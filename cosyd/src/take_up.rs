@@ -13,7 +13,7 @@ use crate::store::aside::{Table, Unit};
 use crate::store::{Store, StoreError};
 use anyhow::{Context, bail};
 use cosy_control::{Batch, ClusterConfig, Controller, Loaded, Object};
-use cosy_model::{JobId, Time};
+use cosy_model::{JobId, Moment};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 use std::any::Any;
@@ -63,7 +63,7 @@ pub enum Trial {
 }
 
 /// How a controller is made of what was loaded.
-type Begin = fn(ClusterConfig, Loaded, Time) -> TakenUp;
+type Begin = fn(ClusterConfig, Loaded, Moment) -> TakenUp;
 
 /// What stays the same from one trial to the next.
 struct Taking<'a> {
@@ -73,7 +73,7 @@ struct Taking<'a> {
 }
 
 /// Loads, restores and has the first turn.
-fn begin(config: ClusterConfig, loaded: Loaded, now: Time) -> TakenUp {
+fn begin(config: ClusterConfig, loaded: Loaded, now: Moment) -> TakenUp {
     faults::at_loading(&loaded);
     let mut controller = Controller::restore(config, loaded, now);
     let first = controller.settle(now);
@@ -159,7 +159,7 @@ impl Taking<'_> {
     fn take_up(&self, store: &mut Store) -> anyhow::Result<TakenUp> {
         for _ in 0..=MOST_FAULTS {
             let loaded = readable(store)?;
-            let now = clock::now();
+            let now = clock::moment();
             let tried = match self.trial {
                 Trial::Here => Ok(()),
                 Trial::Apart => self.try_out(loaded.clone(), now),
@@ -182,7 +182,7 @@ impl Taking<'_> {
         bail!("the controller still fails after {MOST_FAULTS} rows of the store were set aside")
     }
 
-    fn try_out(&self, loaded: Loaded, now: Time) -> Result<(), String> {
+    fn try_out(&self, loaded: Loaded, now: Moment) -> Result<(), String> {
         let work = || (self.begin)(self.config.clone(), loaded, now);
         match self.trial {
             Trial::Here => caught(work).map(drop),
@@ -191,7 +191,7 @@ impl Taking<'_> {
     }
 
     /// The row that ends the shortest beginning that fails; `None`: nothing fails any more.
-    fn find(&self, loaded: &Loaded, now: Time) -> anyhow::Result<Option<Unit>> {
+    fn find(&self, loaded: &Loaded, now: Moment) -> anyhow::Result<Option<Unit>> {
         let units = units(loaded);
         let fails = |count: usize| {
             let some: BTreeSet<&Unit> = units[..count].iter().collect();
@@ -324,6 +324,7 @@ fn apart(work: impl FnOnce()) -> Result<(), String> {
 mod tests {
     use super::*;
     use cosy_control::{JobRow, Record, SubmissionRow};
+    use cosy_model::Time;
     use cosy_model::{Attempt, Gid, JobSpec, JobState, OsText, Program, Uid};
     use std::path::PathBuf;
     use tempfile::TempDir;
@@ -416,7 +417,7 @@ mod tests {
     }
 
     /// Fails at jobs called poison, of which only the first turn takes notice.
-    fn panicking(config: ClusterConfig, loaded: Loaded, now: Time) -> TakenUp {
+    fn panicking(config: ClusterConfig, loaded: Loaded, now: Moment) -> TakenUp {
         let poison = loaded.submissions.iter().any(|s| s.spec.name == "poison");
         let taken = begin(config, loaded, now);
         assert!(!poison, "poison was taken");
@@ -424,7 +425,7 @@ mod tests {
     }
 
     /// Dies of it.
-    fn dying(config: ClusterConfig, loaded: Loaded, now: Time) -> TakenUp {
+    fn dying(config: ClusterConfig, loaded: Loaded, now: Moment) -> TakenUp {
         if loaded.submissions.iter().any(|s| s.spec.name == "poison") {
             std::process::abort();
         }

@@ -342,9 +342,10 @@ fn reports() -> Vec<NodeReport> {
                 phase: AttemptPhase::Running { since: NOW },
             }],
             seen: OsText(vec![7; 104]),
+            clock: Some(NOW),
         },
         NodeReport::Heartbeat,
-        NodeReport::Figures(Figures { load_hundredths: Some(50), free_memory: Some(MiB(5)), number: 1 }),
+        NodeReport::Figures(Figures { load_hundredths: Some(50), free_memory: Some(MiB(5)), number: 1, clock: None }),
         NodeReport::Prepared { key: key(), node: node(), failure: None },
         NodeReport::Prepared {
             key: key(),

@@ -3,6 +3,7 @@
 //!
 //! Nothing in here waits but the loop itself. What a node does is in [`crate::node`].
 
+use crate::clock::{self, ControllerClock};
 use crate::config::{self, CgroupUse, Config};
 use crate::hooks::{Hook, Reaper};
 use crate::lease::{self, Lease};
@@ -114,6 +115,10 @@ struct Daemon {
     step_socket: Option<StepSocket>,
     refused_keys: RevokedKeys,
     lease: Lease,
+    /// The controller's.
+    clock: ControllerClock,
+    /// When it began: on a clock that counts sleep, and on one that does not.
+    begun: (Duration, Instant),
     /// What the controller is told: where other nodes connect; empty: nowhere.
     reached_at: String,
     out: Vec<u8>,
@@ -162,14 +167,16 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
     let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
     let lease = Lease::load(&own_dir, lease::since_boot(), same_boot);
+    let clock = ControllerClock::default();
     let (nodes, reached_at) = match options.virtual_nodes {
         Some(count) => {
-            let nodes = VirtualNodes::new(&config.name, count, config.controller_key);
+            let nodes =
+                VirtualNodes::new(&config.name, count, config.controller_key, clock.clone());
             (Nodes::Virtual(nodes), String::new())
         }
         None => {
             let pool = Arc::new(Pool::new(Arc::clone(&key), refused_keys.clone()));
-            let node = real_node(&config, &options, &events, &reaper, pool)?;
+            let node = real_node(&config, &options, &events, &reaper, (pool, &clock))?;
             let listen = config.listen.as_deref();
             let memory = config.spool_dir.join(&config.name).join("port");
             let (listener, told) = serve::open(listen, &memory)
@@ -199,6 +206,8 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
         step_socket,
         refused_keys,
         lease,
+        clock,
+        begun: (lease::since_boot(), Instant::now()),
         reached_at,
         out: Vec::new(),
         heartbeat: HEARTBEAT,
@@ -240,7 +249,7 @@ fn steps_setup(
     events: &mpsc::Sender<Event>,
     spool: &Spool,
     cgroups: &Arc<cgroup::Cgroups>,
-    pool: Arc<Pool>,
+    (pool, clock): (Arc<Pool>, &ControllerClock),
 ) -> Setup {
     let processors = detect::processors();
     let real = detect::amounts(config).cores as usize <= processors.len();
@@ -250,6 +259,7 @@ fn steps_setup(
         directory: spool.directory().to_owned(),
         instance: spool::instance(spool.directory(), &config.name),
         controller: config.controller_key,
+        clock: clock.clone(),
         cgroups: Arc::clone(cgroups),
         devices: Arc::new(config.devices.clone()),
         processors: match real && !shared {
@@ -268,7 +278,7 @@ fn real_node(
     options: &Options,
     events: &mpsc::Sender<Event>,
     reaper: &Reaper,
-    pool: Arc<Pool>,
+    (pool, clock): (Arc<Pool>, &ControllerClock),
 ) -> anyhow::Result<Node> {
     let spool = Spool::open(&config.spool_dir, &config.name)?;
     if sys::own_uid().0 != 0 {
@@ -292,7 +302,7 @@ fn real_node(
     };
     let nursery = Nursery::start(spool.directory(), &nursery_options, events.clone())
         .context("cannot start the nursery of shepherds")?;
-    let setup = steps_setup(config, events, &spool, &groups, pool);
+    let setup = steps_setup(config, events, &spool, &groups, (pool, clock));
     let steps = Steps::new(setup, &nursery);
     let fixed = Fixed {
         name: config.name.clone(),
@@ -300,6 +310,7 @@ fn real_node(
         cgroups: groups,
         nursery_options,
         controller: config.controller_key,
+        clock: clock.clone(),
         instance,
         events: events.clone(),
     };
@@ -411,7 +422,7 @@ impl Daemon {
                 () = self.virtual_end() => {}
             }
             if let Nodes::Virtual(nodes) = &mut self.nodes {
-                nodes.advance(sys::now());
+                nodes.advance(clock::date());
             }
             self.send_reports();
         }
@@ -425,7 +436,7 @@ impl Daemon {
         };
         match next {
             Some(at) => {
-                let left = at.since(sys::now()).ms().unsigned_abs();
+                let left = at.since(clock::date()).ms().unsigned_abs();
                 tokio::time::sleep(Duration::from_millis(left)).await;
             }
             None => std::future::pending().await,
@@ -494,6 +505,7 @@ impl Daemon {
             nodes,
             inventory,
             seen: self.lease.seen(),
+            clock: Some(sys::now()),
         });
         self.say_figures();
         self.real(Node::repeat_reports);
@@ -565,6 +577,12 @@ impl Daemon {
 
     fn look_at_lease(&mut self) {
         let now = lease::since_boot();
+        let awake = self.begun.1.elapsed();
+        let slept = now.saturating_sub(self.begun.0).saturating_sub(awake);
+        if self.lease.wakes(now, slept) {
+            tracing::info!("this machine has slept");
+            self.say_figures();
+        }
         if self.lease.is_just_over(now) {
             let silence = self.lease.silence(now).as_secs();
             tracing::warn!(
@@ -600,7 +618,11 @@ impl Daemon {
                 unknown,
                 revoked,
                 alone,
+                now,
             } => {
+                if let Some(now) = now {
+                    self.clock.set(now);
+                }
                 self.refused_keys.add(revoked);
                 if let Nodes::Real(_) = &self.nodes {
                     self.lease.welcomed(alone);
@@ -870,9 +892,9 @@ fn obey_real(node: &mut Node, order: NodeOrder) {
 }
 
 fn obey_virtual(nodes: &mut VirtualNodes, order: NodeOrder) {
-    let now = sys::now();
+    let now = clock::date();
     match order {
-        NodeOrder::Prepare(allocation) => nodes.order_prepare(&allocation, now),
+        NodeOrder::Prepare(allocation) => nodes.order_prepare(&allocation),
         NodeOrder::Launch(launch) => nodes.order_launch(&launch, now),
         NodeOrder::Kill { key, node, cause } => nodes.order_kill(key, &node, cause, now),
         NodeOrder::Signal {

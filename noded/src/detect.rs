@@ -45,6 +45,7 @@ pub fn figures() -> Figures {
         number: 0,
         load_hundredths: load_in(&load),
         free_memory: memory_in(&memory, "MemFree:").map(|kb| MiB(kb / 1024)),
+        clock: Some(crate::sys::now()),
     }
 }
 

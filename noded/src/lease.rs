@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// What a daemon that has just begun has for its first contact.
 const FIRST_WORD: Duration = Duration::from_secs(10);
+/// Less is no sleep, but what looking at two clocks one after the other costs.
+const SLEPT: Duration = Duration::from_secs(1);
 /// Reports of which it is not known yet whether they came; beyond, the oldest is forgotten.
 const UNDER_WAY: usize = 64;
 /// Largest file that is read, in bytes.
@@ -41,6 +43,8 @@ pub struct Lease {
     /// When this node registered.
     registered: Option<Duration>,
     number: u64,
+    /// How long the machine had slept when that was looked at last.
+    slept: Option<Duration>,
     /// It was said that it is over.
     told: bool,
     directory: PathBuf,
@@ -66,6 +70,7 @@ impl Lease {
             sent: VecDeque::new(),
             registered: None,
             number: 0,
+            slept: None,
             told: false,
             seen: OsText(small_file(&directory.join("seen")).unwrap_or_default()),
             directory: directory.to_owned(),
@@ -126,6 +131,19 @@ impl Lease {
     pub fn is_absent(&mut self, at: Duration) {
         self.sign = self.sign.max(at);
         self.keep();
+    }
+
+    /// Whether the machine has just slept, of which `slept` says how long in all. Who was asleep
+    /// could not ask, and whether others were given its jobs is not known: like a daemon that
+    /// has just begun, it has [`FIRST_WORD`] to ask.
+    pub fn wakes(&mut self, now: Duration, slept: Duration) -> bool {
+        let before = self.slept.replace(slept).unwrap_or(slept);
+        let woke = slept.saturating_sub(before) >= SLEPT;
+        if let (true, Some(alone)) = (woke, self.alone) {
+            let least = (now + FIRST_WORD).saturating_sub(alone);
+            self.sign = self.sign.max(least);
+        }
+        woke
     }
 
     fn is_heard(&mut self, at: Duration) {
@@ -224,6 +242,21 @@ mod tests {
         assert!(lease.is_over(at(100_060)));
         lease.welcomed(None);
         assert!(!lease.is_over(at(200_000)), "it is switched off");
+    }
+
+    #[test]
+    fn after_a_sleep_it_asks_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lease = lease(dir.path());
+        assert!(
+            !lease.wakes(at(110), at(7)),
+            "nobody knows of how long before"
+        );
+        assert!(!lease.wakes(at(120), at(7)));
+        assert!(lease.is_over(at(1000)));
+        assert!(lease.wakes(at(1000), at(887)));
+        assert!(!lease.is_over(at(1009)) && lease.is_over(at(1010)));
+        assert!(!lease.wakes(at(1001), at(887)), "once");
     }
 
     #[test]

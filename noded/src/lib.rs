@@ -10,6 +10,7 @@
 pub mod bind;
 pub mod cgroup;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod daemon;
 pub mod detect;

@@ -14,6 +14,7 @@
 //! so an end of this daemon at any point loses nothing.
 
 use crate::cgroup::{Cgroups, Group, Wanted};
+use crate::clock::ControllerClock;
 use crate::config::Config;
 use crate::daemon::Event;
 use crate::devices::{DeviceNumber, Held};
@@ -31,6 +32,7 @@ use cosy_model::node::{
 use cosy_model::step::{Passage, Peer};
 use cosy_model::{End, EndCause, OsText, Refusal, Span, Time, limits};
 use cosy_proto::keys::PublicKey;
+use cosy_proto::ticket::{self, TicketError};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -135,6 +137,8 @@ pub struct Fixed {
     pub nursery_options: NurseryOptions,
     /// Whose tickets are good.
     pub controller: PublicKey,
+    /// Until when they are.
+    pub clock: ControllerClock,
     /// Short name that is unique on this machine.
     pub instance: String,
     /// The daemon's own events.
@@ -438,8 +442,8 @@ impl Node {
             self.shrink(&allocation);
             return self.report_again(key);
         }
-        if let Err(reason) = self.admit(&allocation) {
-            return self.refuse(key, reason, false);
+        if let Err(failure) = self.admit(&allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
         }
         let work = Work::Hold(allocation);
         match self.fixed.spool.create(key, &work, None) {
@@ -462,7 +466,7 @@ impl Node {
             return;
         }
         if let Err(why) = self.admit(allocation) {
-            return tracing::warn!(job = %allocation.key.job, "fewer nodes refused: {why}");
+            return tracing::warn!(job = %allocation.key.job, "fewer nodes refused: {}", why.reason);
         }
         if let Some(attempt) = self.attempts.get_mut(&allocation.key) {
             attempt.allocation = Some(Arc::new(allocation.clone()));
@@ -485,8 +489,8 @@ impl Node {
 
     fn launch_new(&mut self, launch: Box<Launch>) {
         let key = launch.allocation.key;
-        if let Err(reason) = self.admit(&launch.allocation) {
-            return self.refuse(key, reason, false);
+        if let Err(failure) = self.admit(&launch.allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
         }
         let (work, script) = self.task(launch);
         match self.fixed.spool.create(key, &work, script.as_deref()) {
@@ -500,8 +504,8 @@ impl Node {
 
     fn launch_held(&mut self, launch: Box<Launch>, prepared: bool) {
         let key = launch.allocation.key;
-        if let Err(reason) = self.admit(&launch.allocation) {
-            return self.refuse(key, reason, false);
+        if let Err(failure) = self.admit(&launch.allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
         }
         let (work, script) = self.task(launch);
         self.steps.forget(key);
@@ -781,10 +785,22 @@ impl Node {
 
     // ---- before the start
 
-    /// Whether this node may act for that allocation.
-    fn admit(&self, allocation: &Allocation) -> Result<(), String> {
-        cosy_proto::ticket::check(allocation, &self.fixed.controller, sys::now())
-            .map_err(|e| e.to_string())?;
+    /// Whether this node may act for that allocation. What the controller itself sends has
+    /// not expired: where it seems so, the clock here is wrong, and the job goes elsewhere.
+    fn admit(&self, allocation: &Allocation) -> Result<(), PrepareFailure> {
+        let now = self.fixed.clock.now();
+        ticket::check(allocation, &self.fixed.controller, now).map_err(|e| PrepareFailure {
+            reason: e.to_string(),
+            drain: e == TicketError::Expired,
+        })?;
+        self.may_act_for(allocation)
+            .map_err(|reason| PrepareFailure {
+                reason,
+                drain: false,
+            })
+    }
+
+    fn may_act_for(&self, allocation: &Allocation) -> Result<(), String> {
         if allocation.node != self.fixed.name {
             return Err(format!(
                 "the allocation is for node {}, this is {}",

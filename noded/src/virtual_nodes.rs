@@ -4,6 +4,7 @@
 //! without) and ends with the code in `COSY_VIRTUAL_EXIT` (0 without). Limits, orders
 //! and signals are honoured. Nothing is on disk: an end of the daemon loses the jobs.
 
+use crate::clock::ControllerClock;
 use cosy_model::node::{
     Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeReport,
     PrepareFailure,
@@ -32,6 +33,7 @@ pub struct VirtualNodes {
     names: Vec<String>,
     places: HashMap<String, u32>,
     controller: PublicKey,
+    clock: ControllerClock,
     attempts: BTreeMap<Slot, Stage>,
     ends: BinaryHeap<Reverse<(Time, Slot)>>,
     reports: Vec<NodeReport>,
@@ -39,13 +41,14 @@ pub struct VirtualNodes {
 
 impl VirtualNodes {
     /// Nodes called `prefix` and a number from 1 to `count`.
-    pub fn new(prefix: &str, count: u32, controller: PublicKey) -> Self {
+    pub fn new(prefix: &str, count: u32, controller: PublicKey, clock: ControllerClock) -> Self {
         let names: Vec<String> = (1..=count).map(|n| format!("{prefix}{n}")).collect();
         let places = names.iter().cloned().zip(0..).collect();
         Self {
             names,
             places,
             controller,
+            clock,
             attempts: BTreeMap::new(),
             ends: BinaryHeap::new(),
             reports: Vec::new(),
@@ -86,7 +89,8 @@ impl VirtualNodes {
         items
     }
 
-    fn admit(&mut self, allocation: &Allocation, now: Time) -> Option<Slot> {
+    fn admit(&mut self, allocation: &Allocation) -> Option<Slot> {
+        let now = self.clock.now();
         let good = cosy_proto::ticket::check(allocation, &self.controller, now);
         let reason = match (good, self.places.get(&allocation.node)) {
             (Ok(()), Some(place)) => return Some((*place, allocation.key)),
@@ -105,8 +109,8 @@ impl VirtualNodes {
     }
 
     /// An allocation to hold.
-    pub fn order_prepare(&mut self, allocation: &Allocation, now: Time) {
-        let Some(slot) = self.admit(allocation, now) else {
+    pub fn order_prepare(&mut self, allocation: &Allocation) {
+        let Some(slot) = self.admit(allocation) else {
             return;
         };
         self.attempts.entry(slot).or_insert(Stage::Prepared);
@@ -115,7 +119,7 @@ impl VirtualNodes {
 
     /// A program not to start.
     pub fn order_launch(&mut self, launch: &Launch, now: Time) {
-        let Some(slot) = self.admit(&launch.allocation, now) else {
+        let Some(slot) = self.admit(&launch.allocation) else {
             return;
         };
         if !matches!(self.attempts.get(&slot), None | Some(Stage::Prepared)) {

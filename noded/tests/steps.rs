@@ -414,6 +414,7 @@ fn a_revoked_key_is_cut_off() {
         unknown: Vec::new(),
         revoked: vec![thief.public().to_string()],
         alone: None,
+        now: None,
     });
     assert!(open.is_closed(), "what was open is cut");
     let again = |nodes: &Nodes| {

@@ -360,6 +360,7 @@ impl Link {
             nodes: nodes.collect(),
             inventory: Vec::new(),
             seen: cosy_model::OsText::default(),
+            clock: None,
         });
     }
 

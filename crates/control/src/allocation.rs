@@ -77,10 +77,9 @@ impl Controller {
         } else {
             now
         };
-        run.started = Some(start);
-        let end = run.ends_at();
         self.unsaved_starts.insert(id);
-        self.held_ends.extend(end.map(|at| (at, id)));
+        self.program_began(now, id, start);
+        self.expect_held_end(id);
     }
 
     /// Jobs whose time is over.

@@ -37,6 +37,11 @@ pub(crate) struct Attending {
 const NOTES: usize = 16;
 
 impl Attending {
+    /// Whoever may come again may do so until then.
+    pub fn expect_until(&mut self, until: Time) {
+        self.until = Some(until);
+    }
+
     pub fn clients(&self) -> impl Iterator<Item = ClientId> {
         self.clients.keys().copied()
     }

@@ -128,7 +128,7 @@ impl Controller {
         let Some(run) = job.run_mut() else {
             return Ok(());
         };
-        run.limit = limit;
+        (run.limit, run.cut) = (limit, Span::ZERO);
         let nodes = run.shares();
         self.expect_held_end(id);
         self.plan_end_again(id);

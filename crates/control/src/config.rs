@@ -33,6 +33,8 @@ pub struct PolicyConfig {
     /// A node that does not reach the controller for so long ends those of its jobs that may
     /// run again; they are started elsewhere only after that.
     pub self_fencing: bool,
+    /// A node whose clock is ahead or behind by more takes no jobs.
+    pub clock_skew: Span,
     /// Between SIGTERM and SIGKILL.
     pub grace: Span,
     /// Most tasks of one array.
@@ -249,6 +251,7 @@ impl Default for PolicyConfig {
             heartbeat: Span::from_secs(10),
             node_timeout: Span::from_secs(60),
             self_fencing: true,
+            clock_skew: Span::from_minutes(5),
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,
             max_jobs_per_user: cosy_model::limits::JOBS_OF_USER,

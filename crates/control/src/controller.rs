@@ -3,6 +3,7 @@
 use crate::answers::Answers;
 use crate::aside::{Aside, Object, Witness};
 use crate::attend::Attending;
+use crate::clock::Clocks;
 use crate::config::ClusterConfig;
 use crate::depend::{Awaited, Waiter};
 use crate::elsewhere::Undecided;
@@ -25,7 +26,7 @@ use crate::reviews::{Reviews, Steps};
 use crate::triggers::Triggers;
 use cosy_model::api::HistoryEvent;
 use cosy_model::node::AttemptKey;
-use cosy_model::{JobId, JobState, NodeId, ReservationId, Span, Time, Uid};
+use cosy_model::{JobId, JobState, Moment, NodeId, ReservationId, Span, Steady, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -155,18 +156,21 @@ pub struct Controller {
     pub(crate) over_strays: BTreeSet<AttemptKey>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     pub(crate) started_at: Time,
-    /// How long it has listened to nodes in all.
-    pub(crate) listened: Span,
-    last_turn: Time,
+    /// What passes is measured on them.
+    pub(crate) clocks: Clocks,
     pub(crate) out: Batch,
     /// An [`Effect::TellDurable`] is under way.
     told: bool,
-    last_tick: Time,
-    last_forgotten: Time,
+    pub(crate) last_tick: Time,
+    ticked: Steady,
+    forgotten: Steady,
+    /// Answers are not forgotten before, because nobody knows how old they are.
+    answers_rest: Option<Steady>,
 }
 
 impl Controller {
-    pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, now: Time) -> Self {
+    pub(crate) fn empty(config: ClusterConfig, sched: Scheduler, at: Moment) -> Self {
+        let now = at.wall;
         Self {
             config,
             sched,
@@ -231,16 +235,20 @@ impl Controller {
             over_strays: BTreeSet::new(),
             witness: None,
             started_at: now,
-            listened: Span::ZERO,
-            last_turn: now,
+            clocks: Clocks::new(at),
             out: Batch::default(),
-            last_tick: now - TICK, // the first turn looks at everything
-            last_forgotten: now,
+            last_tick: now - TICK,
+            ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
+            forgotten: at.steady,
+            answers_rest: None,
         }
     }
 
     /// Takes one event. What is decided is handed out by [`Controller::settle`].
-    pub fn handle(&mut self, now: Time, event: Event) {
+    pub fn handle(&mut self, now: impl Into<Moment>, event: Event) {
+        let at = now.into();
+        self.look_at_clocks(at);
+        let now = at.wall;
         match event {
             Event::Asked {
                 client,
@@ -274,10 +282,13 @@ impl Controller {
 
     /// Starts what can start now, looks at what depends on time, and hands out what
     /// was decided since the last call. Call it after every turn of events.
-    pub fn settle(&mut self, now: Time) -> Batch {
-        let before = std::mem::replace(&mut self.last_turn, now);
-        self.listen(now, before);
-        if now.since(self.last_tick) >= TICK {
+    pub fn settle(&mut self, now: impl Into<Moment>) -> Batch {
+        let at = now.into();
+        self.look_at_clocks(at);
+        let now = at.wall;
+        self.listen();
+        if at.steady.since(self.ticked) >= TICK {
+            self.ticked = at.steady;
             let before = std::mem::replace(&mut self.last_tick, now);
             self.mail_shares(before, now);
             self.watch_time(now);
@@ -356,6 +367,7 @@ impl Controller {
     }
 
     fn tick(&mut self, now: Time) {
+        self.check_clocks(now);
         self.check_nodes(now);
         self.check_limits(now);
         self.check_users(now);
@@ -386,11 +398,10 @@ impl Controller {
                 self.last_starts.remove(&id);
             }
         }
-        if now.since(self.last_forgotten) > Span::from_minutes(10) {
-            self.last_forgotten = now;
-            let before = now - REMEMBER_ANSWERS;
-            self.answers.forget_before(before);
-            self.record(Record::ForgetAnswers { before });
+        let steady = self.clocks.steady;
+        if steady.since(self.forgotten) > Span::from_minutes(10) {
+            self.forgotten = steady;
+            self.forget_old_answers(now);
             let old: Vec<String> = self
                 .tokens
                 .iter()
@@ -401,6 +412,28 @@ impl Controller {
                 self.tokens.remove(&hash);
                 self.record(Record::TokenGone { hash });
             }
+        }
+    }
+
+    fn forget_old_answers(&mut self, now: Time) {
+        if self
+            .answers_rest
+            .is_some_and(|until| self.clocks.steady < until)
+        {
+            return;
+        }
+        self.answers_rest = None;
+        let before = now - REMEMBER_ANSWERS;
+        self.answers.forget_before(before);
+        self.record(Record::ForgetAnswers { before });
+    }
+
+    /// The clock was set by `by`. All answers look older or younger than they are: none is
+    /// forgotten until all that there are now are old enough.
+    pub(crate) fn answers_rest(&mut self, by: Span) {
+        if by > Span::ZERO {
+            let until = self.clocks.steady.0.saturating_add(REMEMBER_ANSWERS.ms());
+            self.answers_rest = Some(Steady(until));
         }
     }
 

@@ -238,7 +238,10 @@ impl Controller {
     }
 
     fn is_fresh(&self, now: Time, job: &Job) -> bool {
-        self.fresh_until(job).is_some_and(|until| now < until)
+        // One that was submitted after now was so before the clock was set back.
+        let known = job.submitted.submit <= now;
+        self.fresh_until(job)
+            .is_some_and(|until| known && now < until)
     }
 
     /// Why a waiting job is given up.

@@ -64,10 +64,9 @@ impl Controller {
     pub(crate) fn allocated(&self, id: JobId) -> Option<Reply> {
         let job = self.jobs.get(&id)?;
         let run = job.run().filter(|run| run.after.is_none())?;
-        let start = run.started.unwrap_or(run.allocated);
         Some(Reply::Allocated {
             entry: self.entry_of(job)?,
-            until: (!run.limit.is_unlimited()).then(|| start + run.limit),
+            until: (!run.limit.is_unlimited()).then(|| run.end_if_it_goes_on()),
             variables: self.variables(job, run, self.group_of(job)),
         })
     }

@@ -7,8 +7,8 @@ use crate::record::{
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::{AttemptKey, KillCause};
 use cosy_model::{
-    AccessLevel, Amounts, Attempt, Dialect, End, Gid, JobId, JobSpec, JobState, MiB, NodeId,
-    NodeShare, Program, QueueId, Span, Time, Uid, WaitReason,
+    AccessLevel, Amounts, Attempt, ClockStep, Dialect, End, Gid, JobId, JobSpec, JobState, MiB,
+    NodeId, NodeShare, Program, QueueId, Span, Time, Uid, WaitReason, limits,
 };
 use cosy_sched::Demand;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,6 +192,8 @@ pub(crate) struct Run {
     pub launching: Launching,
     /// Its time limit; inside a reservation not beyond its end.
     pub limit: Span,
+    /// By how much that was cut because its program began late.
+    pub cut: Span,
     pub after: Option<AfterRun>,
     pub killed: Option<KillCause>,
     /// Who cancelled it.
@@ -399,6 +401,7 @@ impl Run {
             allocated: self.allocated,
             started: self.started,
             limit: Some(self.limit),
+            cut: self.cut,
             parts: self.parts.iter().map(part).collect(),
             after: self.after.clone(),
             killed: self.killed,
@@ -419,8 +422,46 @@ impl Run {
     /// suspended.
     pub fn ends_at(&self) -> Option<Time> {
         let limited = self.suspended.is_none() && !self.limit.is_unlimited();
-        let started = self.started.filter(|_| limited)?;
-        Some(started + self.limit + self.suspended_for)
+        self.started.filter(|_| limited).map(|_| self.planned_end())
+    }
+
+    /// When its time is over: what is planned on, promised to others, enforced and shown.
+    /// Without end while it is suspended.
+    pub fn planned_end(&self) -> Time {
+        match self.suspended {
+            Some(_) => Time::FAR,
+            None => self.end_if_it_goes_on(),
+        }
+    }
+
+    /// The same, were it not suspended any more.
+    pub fn end_if_it_goes_on(&self) -> Time {
+        self.counts_from() + self.limit + self.suspended_for
+    }
+
+    /// From when its limit counts: its allocation, or the start of its program where that
+    /// came late. Where others had a promise, the limit itself was cut by that.
+    fn counts_from(&self) -> Time {
+        let late = self.late();
+        self.started
+            .filter(|_| late > limits::LATE_START)
+            .unwrap_or(self.allocated)
+    }
+
+    /// How much later than its allocation its program began.
+    pub fn late(&self) -> Span {
+        self.started
+            .map_or(Span::ZERO, |start| start.since(self.allocated))
+    }
+
+    /// The clock on the wall was set: its dates become those that this clock
+    /// would have shown, so that what has passed since stays what it was.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        self.allocated = self.allocated.set_by(step);
+        let dates = [&mut self.started, &mut self.suspended, &mut self.resized];
+        for date in dates.into_iter().flatten() {
+            *date = date.set_by(step);
+        }
     }
 
     /// How long it has run, without the time in which it was suspended.

@@ -81,6 +81,7 @@ impl Controller {
             started: None,
             launching: Launching::NotYet,
             limit,
+            cut: Span::ZERO,
             parts,
             after: None,
             killed: None,

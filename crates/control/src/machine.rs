@@ -11,7 +11,7 @@ use crate::devices::{has_room_for, told_types};
 use crate::job::{Job, Part, PartStep, Place};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::NodeSelf;
-use cosy_model::{Amounts, JobId, NodeId, Span, Time};
+use cosy_model::{Amounts, ClockStep, JobId, NodeId, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -73,6 +73,11 @@ impl Changes {
     /// Some of the jobs that ask for the same may have been placed anew, and others not.
     pub fn under_way(&self) -> bool {
         self.under_way.is_some()
+    }
+
+    /// The clock on the wall was set.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        self.rest = self.rest.map(|until| until.set_by(step));
     }
 
     /// When there is something to do next.

@@ -1,5 +1,6 @@
 //! Nodes as they are now: connected or not, open or drained, what they have.
 
+use crate::clock::{NodeClock, told_skew};
 use crate::controller::{Controller, TICK};
 use crate::devices::NodeDevices;
 use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
@@ -15,8 +16,6 @@ use std::net::IpAddr;
 
 /// The most that a lost node has for ending what may run again.
 const FENCING: Span = Span::from_secs(10);
-/// The most that the time between two turns counts as listening.
-const LISTENS: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -44,6 +43,8 @@ pub(crate) struct Node {
     pub fences: bool,
     /// History says that it is lost.
     pub told_lost: bool,
+    /// How right its clock is.
+    pub clock: NodeClock,
     /// What the node's own health check says.
     pub problem: Option<String>,
     pub version: String,
@@ -87,6 +88,7 @@ impl Node {
             given_up: false,
             fences: false,
             told_lost: false,
+            clock: NodeClock::default(),
             problem: None,
             version: String::new(),
             boot_id: String::new(),
@@ -126,7 +128,7 @@ impl Node {
 
     /// True when something new may start there now.
     pub fn takes_jobs(&self) -> bool {
-        let sound = self.problem.is_none() && self.strays.is_empty();
+        let sound = self.problem.is_none() && self.strays.is_empty() && !self.clock.wrong;
         self.link.is_some() && self.state == NodeState::Open && sound
     }
 
@@ -248,7 +250,10 @@ impl Controller {
     }
 
     /// The nodes of a link have told how busy they are.
-    pub(crate) fn note_figures(&mut self, link: LinkId, figures: Figures) {
+    pub(crate) fn note_figures(&mut self, now: Time, link: LinkId, figures: Figures) {
+        if let Some(clock) = figures.clock {
+            self.note_clock(now, link, clock);
+        }
         let nodes = self.links.get(&link).map(|l| l.nodes.clone());
         for id in nodes.unwrap_or_default() {
             let machine = &mut self.nodes[id.index()].machine;
@@ -379,7 +384,7 @@ impl Controller {
         &mut self,
         now: Time,
         link: LinkId,
-        nodes: Vec<NodeSelf>,
+        (nodes, clock): (Vec<NodeSelf>, Option<Time>),
         inventory: &[InventoryItem],
     ) {
         let mut unknown = Vec::new();
@@ -396,6 +401,9 @@ impl Controller {
         let order = self.welcome(unknown, revoked);
         self.effect(Effect::Order { link, order });
         for id in &ids {
+            if let Some(told) = clock {
+                self.note_clock_of(now, *id, told);
+            }
             self.reconcile(now, *id, inventory);
             self.tell_where(*id);
         }
@@ -410,13 +418,14 @@ impl Controller {
         let node = &mut self.nodes[id.index()];
         let old_link = node.link.replace(link).filter(|old| *old != link);
         node.last_seen = Some(now);
-        node.heard = self.listened;
+        node.heard = self.clocks.listened;
         node.idle_since = now;
         node.lost = false;
         node.given_up = false;
         node.fences = false;
         let back = std::mem::take(&mut node.told_lost);
         node.problem = None;
+        node.clock.forget();
         node.strays.clear();
         node.version.clone_from(&from.version);
         node.boot_id.clone_from(&from.boot_id);
@@ -594,22 +603,14 @@ impl Controller {
         }
     }
 
-    /// Silence is measured in time in which the controller listened. A turn that took long,
-    /// or a machine that stood still, counts as one look into the mailbox: what nodes said
-    /// meanwhile is still in there, or on its way.
-    pub(crate) fn listen(&mut self, now: Time, before: Time) {
-        let most = Span(self.config.policy.node_timeout.0 / 4).clamp(TICK, LISTENS);
-        self.listened = self.listened + now.since(before).clamp(Span::ZERO, most);
-    }
-
     /// Looks for nodes that were silent too long.
     pub(crate) fn check_nodes(&mut self, now: Time) {
-        let timeout = self.config.policy.node_timeout;
+        let (timeout, listened) = (self.config.policy.node_timeout, self.clocks.listened);
         let silent: Vec<NodeId> = (0..self.nodes.len())
             .map(|n| NodeId(n as u32))
             .filter(|id| {
                 let node = &self.nodes[id.index()];
-                !node.lost && Span(self.listened.0 - node.heard.0) > timeout
+                !node.lost && Span(listened.0 - node.heard.0) > timeout
             })
             .collect();
         for id in silent {
@@ -617,7 +618,7 @@ impl Controller {
         }
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
-            let silent = Span(self.listened.0 - node.heard.0);
+            let silent = Span(listened.0 - node.heard.0);
             let wait = self.fencing(node).unwrap_or(Span::ZERO);
             if node.lost && !node.given_up && silent > timeout + wait {
                 self.nodes[at].given_up = true;
@@ -643,6 +644,7 @@ impl Controller {
             unknown,
             revoked,
             alone: self.alone(),
+            now: Some(self.clocks.wall),
         }
     }
 
@@ -692,6 +694,9 @@ impl Controller {
                         reason.clone()
                     }
                     (NodeState::Open, Some(problem)) => problem.clone(),
+                    (NodeState::Open, None) if node.clock.wrong => {
+                        node.clock.ahead().map(told_skew).unwrap_or_default()
+                    }
                     (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
                         "it does not answer".to_owned()
                     }
@@ -707,6 +712,7 @@ impl Controller {
                 jobs: node.jobs.len() as u32,
                 version: node.version.clone(),
                 last_seen: node.last_seen,
+                skew_ms: node.clock.ahead().map(Span::ms),
                 machine: node.machine.clone(),
                 gpu_types: node.devices.types().to_vec(),
                 cores_held: node.cores.numbers(),
@@ -739,6 +745,7 @@ fn node_state(node: &Node, used: &Amounts, idle: bool) -> String {
         (NodeState::Down { .. }, _) => "down".to_owned(),
         (NodeState::Drained { .. }, _) if node.jobs.is_empty() => "drained".to_owned(),
         (NodeState::Drained { .. }, _) => "draining".to_owned(),
+        (NodeState::Open, Some(_)) if node.clock.wrong => "unhealthy".to_owned(),
         (NodeState::Open, _) if node.problem.is_some() => "unhealthy".to_owned(),
         (NodeState::Open, Some(_)) => busy.to_owned(),
         (NodeState::Open, None) if node.lost && node.last_seen.is_some() => "lost".to_owned(),

@@ -150,6 +150,9 @@ pub struct RunRow {
     /// Its time limit; the job's without.
     #[serde(default)]
     pub limit: Option<Span>,
+    /// By how much that was cut because the program began late and its nodes were promised.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cut: Span,
     /// Nodes; the first runs the script.
     pub parts: Vec<PartRow>,
     /// What follows when all nodes are clean; `None` while it runs.
@@ -837,6 +840,10 @@ impl Loaded {
             self.next_trigger = self.next_trigger.max(row.mark.triggers);
         }
     }
+}
+
+fn is_nothing(span: &Span) -> bool {
+    *span == Span::ZERO
 }
 
 fn is_zero(number: &u32) -> bool {

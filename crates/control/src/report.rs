@@ -38,16 +38,17 @@ impl Controller {
                 nodes,
                 inventory,
                 seen,
+                clock,
             } => {
                 let names = nodes
                     .first()
                     .map_or(String::new(), |node| node.name.clone());
                 self.compare_store(now, &names, StoreMark::from_bytes(&seen.0));
-                self.register(now, link, nodes, &inventory);
+                self.register(now, link, (nodes, clock), &inventory);
             }
             NodeReport::Heartbeat => {}
             NodeReport::Figures(figures) => {
-                self.note_figures(link, figures);
+                self.note_figures(now, link, figures);
                 self.say_heard(link, figures.number);
             }
             NodeReport::Prepared { key, node, failure } => {
@@ -114,7 +115,7 @@ impl Controller {
         };
         for id in &link.nodes {
             let node = &mut self.nodes[id.index()];
-            (node.last_seen, node.heard) = (Some(now), self.listened);
+            (node.last_seen, node.heard) = (Some(now), self.clocks.listened);
         }
     }
 
@@ -246,20 +247,23 @@ impl Controller {
                 cause: KillCause::Superseded,
             });
         };
+        let base = job.submitted.base;
         if let Some(run) = job.run_mut() {
-            // A node's clock may be wrong: not before it had its nodes, not after now.
-            let at = at.max(run.allocated).min(now);
-            run.started = Some(at);
             run.launching = Launching::Sent;
             if let Some(part) = run.part_mut(id) {
                 part.step = PartStep::Ready;
             }
-            let base = job.submitted.base;
-            self.unsaved_starts.insert(key.job);
-            if let Some(group) = self.groups.get_mut(&base) {
-                group.note_start(at);
-            }
         }
+        let run = self.jobs.get(&key.job).and_then(Job::run);
+        let run = run.filter(|run| run.started.is_none());
+        let Some(at) = run.map(|run| self.start_on_our_clock(now, id, run, at)) else {
+            return;
+        };
+        self.unsaved_starts.insert(key.job);
+        if let Some(group) = self.groups.get_mut(&base) {
+            group.note_start(at);
+        }
+        self.program_began(now, key.job, at);
     }
 
     /// The program has ended on the first node, or the attempt is gone from it.
@@ -288,15 +292,16 @@ impl Controller {
         if run.after.is_some() {
             return self.give_back(now, key.job, id);
         }
-        if run.started.is_none() {
-            run.started = end.start;
-        }
         run.launching = Launching::Sent;
-        let end = End {
-            start: end.start.or(run.started),
-            ..end
+        let Some(run) = self.jobs.get(&key.job).and_then(Job::run) else {
+            return;
         };
-        let end = at_deadline(end, deadline);
+        let end = at_deadline(self.end_on_our_clock(now, id, run, end), deadline);
+        let Some(job) = self.jobs.get_mut(&key.job) else {
+            return;
+        };
+        let Some(run) = job.run_mut() else { return };
+        run.started = run.started.or(end.start);
         let after = match (run.killed, &end.cause) {
             (Some(KillCause::Requeued), _) => AfterRun::Requeue,
             // Its node says that it had the order.

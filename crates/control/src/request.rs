@@ -50,6 +50,13 @@ pub(crate) struct LastPlan {
     asked: bool,
 }
 
+impl LastPlan {
+    /// The clock on the wall was set: its starts are dates that nobody counts on any more.
+    pub fn make_old(&mut self) {
+        self.at = None;
+    }
+}
+
 /// An answer that needs a plan first.
 #[derive(Debug)]
 pub(crate) enum PendingPlan {

@@ -19,7 +19,9 @@ use crate::reserve::LoadedReservations;
 use crate::triggers::Condition;
 use cosy_model::api::Reply;
 use cosy_model::node::AttemptKey;
-use cosy_model::{JobId, JobSpec, NodeId, NodeState, QueueState, Time, Uid, User, WaitReason};
+use cosy_model::{
+    JobId, JobSpec, Moment, NodeId, NodeState, QueueState, Time, Uid, User, WaitReason,
+};
 use cosy_sched::{NodeMask, Policy, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,13 +54,15 @@ fn unplaced(row: &SubmissionRow, spec: JobSpec, queue: String) -> Submitted {
 
 impl Controller {
     /// The controller as it was when the store was last written.
-    pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: Time) -> Self {
+    pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: impl Into<Moment>) -> Self {
+        let at = now.into();
+        let now = at.wall;
         let own_queues: BTreeMap<String, OwnQueue> = loaded.own_queues.into_iter().collect();
         let file_queues = FileQueues::of(&config);
         file_queues.lay(&own_queues, &mut config);
         let policy = policy(&config);
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
-        let mut it = Self::empty(config, sched, now);
+        let mut it = Self::empty(config, sched, at);
         (it.file_queues, it.own_queues) = (file_queues, own_queues);
         let reservations = LoadedReservations {
             rows: loaded.reservations,
@@ -414,7 +418,6 @@ impl Controller {
     fn load_run(&mut self, id: JobId, row: RunRow) {
         let parts = self.load_parts(id, row.parts);
         let leaving = self.load_parts(id, row.leaving);
-        let clearance = self.config.policy.clearance;
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -432,10 +435,6 @@ impl Controller {
         };
         let limit = row.limit.unwrap_or(job.submitted.place.limit());
         let base = job.submitted.base;
-        let end = match row.suspended {
-            Some(_) => Time::FAR,
-            None => row.allocated + limit + row.suspended_for + clearance,
-        };
         let held = job.submitted.is_held() && row.after.is_none();
         let lost = row.lost.iter();
         let lost = lost.filter_map(|name| self.node_ids.get(name).copied());
@@ -444,6 +443,7 @@ impl Controller {
             started: row.started,
             launching,
             limit,
+            cut: row.cut,
             parts,
             after: row.after,
             killed: row.killed,
@@ -461,7 +461,7 @@ impl Controller {
         let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
         self.held_ends.extend(ends_at.map(|at| (at, id)));
         self.take_licenses(id);
-        self.run_as_it_is(id, end);
+        self.run_as_it_is(id);
         self.count_running(id, true);
         self.note_mailing(id);
         if let Some(group) = self.groups.get_mut(&base) {

@@ -470,6 +470,7 @@ impl Controller {
                 "it is an allocation: steps are started in it until it is given back".to_owned(),
             );
         }
+        first.extend(Self::told_cut(job));
         let Phase::Waiting(reason) = &job.phase else {
             return first;
         };

@@ -249,22 +249,14 @@ impl Controller {
 
     /// The planner counts on another end of a running job.
     pub(crate) fn plan_end_again(&mut self, id: JobId) {
-        let clearance = self.config.policy.clearance;
-        let Some(job) = self.jobs.get(&id) else {
-            return;
-        };
-        let Some(run) = job.run() else { return };
-        let begun = run.started.unwrap_or(run.allocated);
-        let end = match run.suspended {
-            Some(_) => Time::FAR,
-            None => begun + run.limit + run.suspended_for + clearance,
-        };
-        self.planner_of(id).end(id);
-        self.run_as_it_is(id, end);
+        if self.jobs.get(&id).is_some_and(|job| job.run().is_some()) {
+            self.planner_of(id).end(id);
+            self.run_as_it_is(id);
+        }
     }
 
     /// Enters a job that has nodes into its planner, with what it holds now.
-    pub(crate) fn run_as_it_is(&mut self, id: JobId, end: Time) {
+    pub(crate) fn run_as_it_is(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
@@ -273,7 +265,7 @@ impl Controller {
             self.lending.insert(id);
         }
         let (shares, whole) = (run.planned_shares(), job.holds_whole_nodes());
-        self.run_again(id, shares, end, whole);
+        self.run_again(id, shares, whole);
     }
 
     /// A node is told how a job on it stands.

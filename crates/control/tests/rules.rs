@@ -1102,6 +1102,7 @@ fn a_foreign_key_cannot_register_a_node_nor_report_for_it() {
         nodes,
         inventory: vec![],
         seen: OsText::default(),
+        clock: None,
     };
     world.event(Event::LinkReported {
         link: LinkId(900),
@@ -1117,6 +1118,7 @@ fn nodes_tell_how_busy_they_are() {
         number: 0,
         load_hundredths: Some(231),
         free_memory: Some(MiB(11_709)),
+        clock: None,
     };
     world.report(1, NodeReport::Figures(figures));
     let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
@@ -1361,6 +1363,7 @@ fn a_new_configuration_adds_nodes_and_loses_queues_without_losing_jobs() {
         link: None,
         known: Default::default(),
         starts: Default::default(),
+        ahead: Span::ZERO,
         gpu_types: Vec::new(),
         devices: Vec::new(),
     });

@@ -194,7 +194,7 @@ fn tell_steps(world: &mut World, dice: &mut Dice, n: usize) {
 fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
     let nodes = world.nodes.len() as u64;
     let n = dice.below(nodes) as usize;
-    match dice.below(100) {
+    match dice.below(106) {
         0..18 => submit(world, dice, told),
         18..26 => allocate(world, dice, told),
         26..32 => attend(world, dice, told),
@@ -207,6 +207,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         55..75 => {
             for _ in 0..dice.below(20) {
                 world.deliver_one();
+                world.arrive_one(dice.chance(10));
             }
         }
         75..80 => {
@@ -254,6 +255,16 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
             });
         }
         98..99 => world.directory_down = dice.chance(50),
+        99..101 => world.set_clock(random_step(dice)),
+        101..102 => world.set_its_clock(random_step(dice)),
+        102..104 => {
+            world.late = match dice.chance(50) {
+                true => Span(dice.below(9000) as i64),
+                false => Span::ZERO,
+            };
+        }
+        104..105 => world.nodes[n].ahead = random_step(dice),
+        105..106 => world.slow_reports = dice.chance(60),
         _ => {
             // Silence long enough to be given up. Orders may arrive all the same.
             if dice.chance(70) {
@@ -273,9 +284,24 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
     }
 }
 
+/// By how much somebody sets a clock: by seconds, hours or a month, there or back.
+fn random_step(dice: &mut Dice) -> Span {
+    let most = [20, 3600, 30 * 86_400][dice.below(3) as usize];
+    let by = Span(dice.below(most * 1000) as i64);
+    match dice.chance(50) {
+        true => by,
+        false => Span(-by.ms()),
+    }
+}
+
 /// Lets everything come to its end and checks that it did.
 fn finish(world: &mut World, told: &Told, seed: u64) {
     world.directory_down = false;
+    world.slow_reports = false;
+    while world.arrive_one(false) {}
+    for node in &mut world.nodes {
+        node.ahead = Span::ZERO;
+    }
     for n in 0..world.nodes.len() {
         if world.nodes[n].link.is_none() {
             world.connect(n);
@@ -376,6 +402,7 @@ fn steps_are_told_and_added_up(world: &World, seed: u64) {
 fn run(seed: u64) {
     let mut dice = Dice(seed);
     let mut world = World::with_devices(config(4, 4));
+    world.now = Time::from_secs(100_000_000); // clocks are set back by months
     let mut told = Told::default();
     for _ in 0..150 {
         step(&mut world, &mut dice, &mut told);

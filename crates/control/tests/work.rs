@@ -143,6 +143,7 @@ fn register(world: &mut World, n: usize, cores: u32, features: &[&str]) {
         nodes: vec![node],
         inventory: Vec::new(),
         seen: OsText::default(),
+        clock: None,
     };
     world
         .controller

@@ -1370,6 +1370,10 @@ pub struct NodeInfo {
     pub version: String,
     /// When it was last heard of.
     pub last_seen: Option<Time>,
+    /// By how many milliseconds its clock is ahead of the controller's, behind if less than
+    /// zero; `None` while its daemon has not told.
+    #[serde(default)]
+    pub skew_ms: Option<i64>,
     /// The machine under it, as far as its daemon tells.
     #[serde(default)]
     pub machine: crate::node::Machine,

@@ -27,6 +27,16 @@ pub const BATCH_DELAY: crate::Span = crate::Span::from_secs(3600);
 pub const LICENSES: usize = 1000;
 /// Longest name of a licence, in bytes.
 pub const LICENSE_NAME_BYTES: usize = 64;
+/// A clock on the wall that is ahead or behind by so much more than before was set, or the
+/// machine slept; less is what looking at two clocks one after the other costs.
+pub const CLOCK_STEP: crate::Span = crate::Span::from_secs(1);
+/// A program that begins so much later than its job got its nodes is not late: nodes are
+/// planned for others only two seconds after the last force.
+pub const LATE_START: crate::Span = crate::Span::from_secs(1);
+/// The least skew of a node's clock that a configuration may call wrong.
+pub const LEAST_CLOCK_SKEW: crate::Span = crate::Span::from_secs(2);
+/// What a node tells of its clock may have been under way: the best of so many is taken.
+pub const CLOCK_LOOKS: usize = 3;
 /// Highest id that a configuration may begin with.
 pub const FIRST_JOB: u64 = 1_000_000_000;
 /// Highest index of an array task.

@@ -128,7 +128,7 @@ pub enum KillCause {
 #[serde(rename_all = "snake_case")]
 pub enum NodeOrder {
     /// The first answer to a registration: these are yours. Comes again when keys are
-    /// revoked.
+    /// revoked and when the controller's clock was set.
     Welcome {
         /// Name of the cluster.
         cluster: String,
@@ -144,6 +144,10 @@ pub enum NodeOrder {
         /// ([`Allocation::runs_again`]): it is given to others soon after. `None`: never.
         #[serde(default)]
         alone: Option<Span>,
+        /// The date by the controller's clock: tickets are good until a date on that one. Older
+        /// controllers do not say it.
+        #[serde(default)]
+        now: Option<Time>,
     },
     /// A numbered [`NodeReport::Figures`] has come.
     Heard {
@@ -388,6 +392,9 @@ pub struct Figures {
     /// Number of this report on its link, from 1, for [`NodeOrder::Heard`]; 0: none is
     /// wanted.
     pub number: u64,
+    /// What its clock shows, to be compared with the controller's. Older daemons do not
+    /// tell it.
+    pub clock: Option<Time>,
 }
 
 /// A node as its daemon describes it.
@@ -436,6 +443,10 @@ pub enum NodeReport {
         /// The latest [`StoreMark`] that it was told, as it was signed; empty: none.
         #[serde(default)]
         seen: OsText,
+        /// What its clock shows, to be compared with the controller's. Older daemons do not
+        /// tell it.
+        #[serde(default)]
+        clock: Option<Time>,
     },
     /// Still alive.
     Heartbeat,

@@ -1,6 +1,10 @@
 //! Points in time and lengths of time, in whole milliseconds.
 //!
 //! Arithmetic saturates: an absurd limit gives a far future, never a wrap-around.
+//!
+//! There are two clocks. Dates ([`Time`]) are on the clock on the wall, which somebody may
+//! set. What passes is measured on one that nobody sets ([`Steady`]) and that stands still
+//! while the machine sleeps. A [`Moment`] is one look at both.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,6 +23,54 @@ pub struct Time(pub i64);
 )]
 #[serde(transparent)]
 pub struct Span(pub i64);
+
+/// A point on a clock that nobody sets: milliseconds since a moment that means nothing.
+/// Two of them from the same machine and its same run can be compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Steady(pub i64);
+
+/// One look at both clocks of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Moment {
+    /// The date.
+    pub wall: Time,
+    /// What passes is measured on it.
+    pub steady: Steady,
+    /// How long the machine has slept since it was started.
+    pub slept: Span,
+}
+
+/// Where nobody sets the clock on the wall (simulations, most tests) one number is both.
+impl From<Time> for Moment {
+    fn from(wall: Time) -> Self {
+        Self {
+            wall,
+            steady: Steady(wall.0),
+            slept: Span::ZERO,
+        }
+    }
+}
+
+/// A clock was set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ClockStep {
+    /// What it would have shown.
+    pub from: Time,
+    /// By how much more it shows; less than zero when it was set back.
+    pub by: Span,
+}
+
+impl ClockStep {
+    /// Dates farther away were not counted on that clock: 1,000 days, longer than jobs are.
+    const REACH: Span = Span(1000 * 86_400_000);
+}
+
+impl Steady {
+    /// How long after `earlier` this is; zero when it is not.
+    pub fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0).max(0))
+    }
+}
 
 impl Time {
     /// Later than everything that is planned.
@@ -39,6 +91,27 @@ impl Time {
     /// How long after `earlier` this is; zero when it is not.
     pub fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).max(0))
+    }
+
+    /// How far this is ahead of `other`; less than zero when it is behind.
+    pub const fn ahead_of(self, other: Self) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+
+    /// Not before `earliest` and not after `latest`; `latest` where these contradict.
+    pub fn within(self, earliest: Self, latest: Self) -> Self {
+        self.max(earliest).min(latest)
+    }
+
+    /// The same moment on a clock that was set. Dates that are no moments near the time that
+    /// it showed ("never", "always", what comes from a clock that was right while this one had
+    /// not been set yet) stay.
+    pub const fn set_by(self, step: ClockStep) -> Self {
+        let away = self.0.saturating_sub(step.from.0).saturating_abs();
+        match away <= ClockStep::REACH.0 {
+            true => Self(self.0.saturating_add(step.by.0)),
+            false => self,
+        }
     }
 }
 
@@ -66,6 +139,11 @@ impl Span {
     /// Milliseconds.
     pub const fn ms(self) -> i64 {
         self.0
+    }
+
+    /// The length without its direction.
+    pub const fn abs(self) -> Self {
+        Self(self.0.saturating_abs())
     }
 
     /// True for a length without end.

@@ -136,6 +136,7 @@ fn orders() -> Vec<NodeOrder> {
             unknown: vec!["x".into()],
             revoked: vec!["ab".into()],
             alone: Some(Span::from_secs(60)),
+            now: Some(Time(1000)),
         },
         NodeOrder::Heard {
             number: 3,
@@ -254,12 +255,14 @@ fn reports() -> Vec<NodeReport> {
                 held(AttemptPhase::Ended(end())),
             ],
             seen: OsText(vec![0; 72]),
+            clock: Some(Time(1000)),
         },
         NodeReport::Heartbeat,
         NodeReport::Figures(Figures {
             load_hundredths: Some(1),
             free_memory: Some(MiB(1)),
             number: 2,
+            clock: Some(Time(1000)),
         }),
         NodeReport::Prepared {
             key,

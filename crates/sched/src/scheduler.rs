@@ -237,7 +237,7 @@ impl Scheduler {
     }
 
     /// Starts what can start now. The jobs run from now on, and are expected to end when
-    /// their limits are over. `now` must not go back.
+    /// their limits are over. `now` does not go back but after [`Scheduler::clock_set`].
     pub fn schedule(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = Vec::new();
         for component in 0..self.components.len() {
@@ -246,6 +246,16 @@ impl Scheduler {
             }
         }
         starts
+    }
+
+    /// `now` may go back, and has gone forward by more than has passed: everything that was
+    /// to happen next is looked at again.
+    pub fn clock_set(&mut self) {
+        for component in &mut self.components {
+            component.change();
+            component.due = Time::EPOCH;
+            component.reserved_is_old = true;
+        }
     }
 
     /// Free on `node` now, whether new work may start there or not.

@@ -14,6 +14,7 @@ use cosy_model::step::{NodeEnd, StepId, StepKey, StepRecord};
 use cosy_model::{End, EndCause, OsText, RefusalCode, Span};
 use nix::unistd::Pid;
 use std::sync::Arc;
+use std::time::Instant;
 
 fn key_of(birth: Birth) -> Option<StepKey> {
     Some(StepKey {
@@ -113,7 +114,7 @@ impl Steps {
     /// All steps of an attempt stand still on this node.
     pub fn stand_still(&mut self, attempt: AttemptKey) {
         if let Some(job) = self.jobs.get_mut(&attempt) {
-            job.stopped.get_or_insert(sys::now());
+            job.stopped.get_or_insert_with(Instant::now);
         }
         self.tell_all(attempt, Order::Suspend);
     }
@@ -123,7 +124,7 @@ impl Steps {
         if let Some(job) = self.jobs.get_mut(&attempt)
             && let Some(stopped) = job.stopped.take()
         {
-            job.since = job.since + sys::now().since(stopped);
+            job.since += stopped.elapsed();
         }
         self.tell_all(attempt, Order::Resume);
     }
@@ -134,11 +135,7 @@ impl Steps {
             return;
         };
         Arc::make_mut(&mut job.allocation).limit = limit;
-        let now = job.stopped.unwrap_or_else(sys::now);
-        let left = match limit.is_unlimited() {
-            true => Span::UNLIMITED,
-            false => Span((limit.ms().saturating_sub(now.since(job.since).ms())).max(0)),
-        };
+        let left = job.left(job.stopped.unwrap_or_else(Instant::now));
         let order = Order::Left(signals::seconds(left));
         let bound = |r: &Running| r.task.order.spec.time_limit.is_none();
         let steps = job.running.iter().filter(|(_, running)| bound(running));

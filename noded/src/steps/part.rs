@@ -7,7 +7,6 @@ use super::{Dock, UpKind, check};
 use crate::peer::hop::dock;
 use crate::peer::serve::{PeerAsked, Verdict};
 use crate::shepherd::nursery::Birth;
-use crate::sys;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
 use cosy_model::{Gid, OsText, Uid};
@@ -77,7 +76,7 @@ impl Steps {
         let controller = &self.setup.controller;
         let claims = match known {
             true => ticket::verify_signature(ticket, controller)?,
-            false => ticket::verify(ticket, controller, sys::now())?,
+            false => ticket::verify(ticket, controller, self.setup.clock.now())?,
         };
         claims.shown_by(shown_by)?;
         if attempt.is_some_and(|key| key != claims.key) {

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
@@ -286,16 +286,7 @@ async fn say_rest(connection: Connection, rest: &[u8]) -> Option<OwnedFd> {
 
 /// The longest run time: the step's own, at most what the job has left.
 fn limit(job: &Job, spec: &StepSpec) -> Span {
-    let whole = job.allocation.limit;
-    let left = match whole.is_unlimited() {
-        true => Span::UNLIMITED,
-        false => Span(
-            whole
-                .ms()
-                .saturating_sub(sys::now().since(job.since).ms())
-                .max(1),
-        ),
-    };
+    let left = job.left(Instant::now()).max(Span(1));
     spec.time_limit.map_or(left, |own| own.min(left))
 }
 

@@ -12,6 +12,7 @@ use super::share::Shares;
 use super::spool::{Counter, StepSpool};
 use super::{StepTask, part::PartAsked};
 use crate::cgroup::Cgroups;
+use crate::clock::{self, ControllerClock};
 use crate::daemon::Event;
 use crate::devices::Devices;
 use crate::nursery::{Asking, Nursery};
@@ -21,13 +22,14 @@ use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
 use cosy_model::node::{Allocation, AttemptKey, NodeReport};
 use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec};
-use cosy_model::{JobId, RefusalCode, Time};
+use cosy_model::{JobId, RefusalCode, Span, Time};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -93,6 +95,8 @@ pub struct Setup {
     pub instance: String,
     /// Whose tickets are good.
     pub controller: PublicKey,
+    /// Until when they are.
+    pub clock: ControllerClock,
     /// Control groups.
     pub cgroups: Arc<Cgroups>,
     /// GPUs and other devices.
@@ -159,9 +163,9 @@ pub(super) struct First {
 pub(super) struct Job {
     pub allocation: Arc<Allocation>,
     /// Later than its start by as long as it was suspended.
-    pub since: Time,
+    pub since: Instant,
     /// It is suspended since then.
-    pub stopped: Option<Time>,
+    pub stopped: Option<Instant>,
     pub first: Option<First>,
     pub shares: Shares,
     pub running: BTreeMap<StepId, Running>,
@@ -170,6 +174,19 @@ pub(super) struct Job {
     /// It has something in the spool.
     pub touched: bool,
     pub drain: Option<String>,
+}
+
+impl Job {
+    /// How much of its time limit is left then.
+    pub(super) fn left(&self, now: Instant) -> Span {
+        let limit = self.allocation.limit;
+        let passed = now.saturating_duration_since(self.since).as_millis();
+        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        match limit.is_unlimited() {
+            true => Span::UNLIMITED,
+            false => Span(limit.ms().saturating_sub(passed).max(0)),
+        }
+    }
 }
 
 /// Something that waits for an attempt that is not known here yet.
@@ -274,7 +291,7 @@ impl Steps {
     pub fn open(&mut self, allocation: &Allocation, since: Time) {
         let key = allocation.key;
         match self.jobs.get_mut(&key) {
-            Some(job) => job.since = since,
+            Some(job) => job.since = clock::moment_of(since),
             None => {
                 let job = self.job_of(allocation, since);
                 self.jobs.insert(key, job);
@@ -305,7 +322,7 @@ impl Steps {
     pub(super) fn job_of(&self, allocation: &Allocation, since: Time) -> Job {
         Job {
             allocation: Arc::new(allocation.clone()),
-            since,
+            since: clock::moment_of(since),
             first: None,
             shares: Shares::default(),
             running: BTreeMap::new(),

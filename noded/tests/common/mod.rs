@@ -227,12 +227,14 @@ impl Bench {
             unknown: Vec::new(),
             revoked: Vec::new(),
             alone: self.alone,
+            now: None,
         });
         match self.next_report() {
             NodeReport::Register {
                 nodes,
                 inventory,
                 seen,
+                clock: _,
             } => {
                 self.seen = seen;
                 (nodes, inventory)

@@ -161,8 +161,9 @@ impl Controller {
         let begun = run.started.unwrap_or(run.allocated) + run.suspended_for;
         let limit = call.since(begun).max(run.limit);
         run.limit = limit;
-        let end = run.allocated + run.suspended_for + limit;
         let nodes = run.shares();
+        let run = self.jobs.get(&job).and_then(Job::run);
+        let end = run.map_or(call, |run| self.holds_until(job, run));
         self.planner_of(job).set_expected_end(job, end);
         self.save_job(job);
         for share in nodes {

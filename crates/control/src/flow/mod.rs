@@ -36,8 +36,8 @@ use crate::flow::course::TaskEnd;
 use crate::job::Job;
 use crate::record::{FlowRow, FlowTaskRow, OfFlow, Record, ReservationRow};
 use cosy_model::api::{Reply, Request};
-use cosy_model::workflow::FlowSpec;
-use cosy_model::{FlowId, Refusal, RefusalCode, Span, Time};
+use cosy_model::workflow::{FlowSpec, FlowState};
+use cosy_model::{ClockStep, FlowId, Refusal, RefusalCode, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Workflows that are over are remembered for so long.
@@ -148,6 +148,18 @@ impl Flows {
     pub fn awaits_slot(&self, job: &Job) -> bool {
         let task = job.submitted.flow.and_then(|of| self.task(of));
         task.is_some_and(|task| task.replan && task.job == job.id)
+    }
+
+    /// The clock on the wall was set: holds and pauses last as long.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        for until in self.pauses.values_mut() {
+            *until = until.set_by(step);
+        }
+        let held = self.all.values_mut();
+        for flow in held.filter(|flow| flow.row.state == FlowState::Held) {
+            flow.row.hold_until = flow.row.hold_until.map(|at| at.set_by(step));
+            self.dirty.insert(flow.row.id);
+        }
     }
 
     /// When something happens next by itself.

@@ -82,7 +82,7 @@ impl Controller {
                 kind: BarKind::Running,
                 label: self.label(caller, job.id),
                 start,
-                end: (start + run.limit).max(now),
+                end: run.end_if_it_goes_on().max(now),
                 nodes: run.parts.iter().map(|p| p.node.0).collect(),
             })
         };

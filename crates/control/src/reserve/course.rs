@@ -99,7 +99,8 @@ impl Controller {
             for job in &self.nodes[node.index()].jobs {
                 let run = self.jobs.get(job).and_then(|j| j.run());
                 let over = run.is_some_and(|r| {
-                    r.after.is_none() && r.allocated + self.with_clearance(r.limit) <= start
+                    let end = self.with_clearance_after(r.end_if_it_goes_on());
+                    r.after.is_none() && end <= start
                 });
                 let outside = !self.inside.contains_key(job);
                 if over && outside && !late.contains(job) {

@@ -7,7 +7,7 @@
 use super::{Reservation, Reservations};
 use crate::controller::Controller;
 use crate::event::Caller;
-use crate::job::{Job, Submitted};
+use crate::job::{Job, Run, Submitted};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
     Amounts, JobId, JobSpec, NodeId, NodeShare, QueueId, Refusal, RefusalCode, ReservationId, Span,
@@ -155,6 +155,21 @@ impl Controller {
         limit + self.config.policy.clearance
     }
 
+    /// Until when the planner that has a running job counts on it to hold its nodes: the
+    /// force that may be needed at the end is in it. Inside of a reservation that comes
+    /// before the reservation's own end, and is kept free there.
+    pub(crate) fn holds_until(&self, id: JobId, run: &Run) -> Time {
+        match self.inside.contains_key(&id) {
+            true => run.planned_end(),
+            false => self.with_clearance_after(run.planned_end()),
+        }
+    }
+
+    /// When even force has ended a job whose time is over then.
+    pub(crate) fn with_clearance_after(&self, end: Time) -> Time {
+        end + self.config.policy.clearance
+    }
+
     /// A planner for the jobs inside, with the reservation's share of each node.
     fn planner_inside(&self, reservation: &Reservation) -> Box<Scheduler> {
         let mut amounts = vec![Amounts::default(); self.nodes.len()];
@@ -273,10 +288,7 @@ impl Controller {
             .filter_map(|job| {
                 let job = self.jobs.get(&job)?;
                 let run = job.run()?;
-                let end = match run.suspended {
-                    Some(_) => Time::FAR,
-                    None => run.allocated + run.limit + run.suspended_for,
-                };
+                let end = self.holds_until(job.id, run);
                 Some((job.id, run.planned_shares(), end, job.holds_whole_nodes()))
             })
             .collect();
@@ -286,7 +298,7 @@ impl Controller {
     }
 
     /// Enters a running job out of the store into the planner that it belongs to.
-    pub(crate) fn run_again(&mut self, id: JobId, shares: Vec<NodeShare>, end: Time, whole: bool) {
+    pub(crate) fn run_again(&mut self, id: JobId, shares: Vec<NodeShare>, whole: bool) {
         let within = self.jobs.get(&id).and_then(|job| job.spec().reservation);
         if let Some(reservation) = within
             && self
@@ -296,6 +308,8 @@ impl Controller {
         {
             self.inside.insert(id, reservation);
         }
+        let run = self.jobs.get(&id).and_then(Job::run);
+        let end = run.map_or(Time::FAR, |run| self.holds_until(id, run));
         self.planner_of(id).start_running(id, shares, end, whole);
     }
 
@@ -417,7 +431,7 @@ impl Controller {
         };
         match self.inside.get(&id).copied() {
             Some(within) => {
-                let end = job.run().map_or(now, |run| run.allocated + run.limit);
+                let end = job.run().map_or(now, |run| self.holds_until(id, run));
                 self.planner_of(id).set_expected_end(id, end);
                 if let Some(reservation) = self.reservations.all.get_mut(&within)
                     && reservation.row.first_use.is_none()

@@ -44,7 +44,9 @@ use crate::record::{Record, ReservationRow};
 use crate::reserve::appraisal::Appraisals;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::ReservationState;
-use cosy_model::{JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time};
+use cosy_model::{
+    ClockStep, JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time,
+};
 use cosy_sched::{Block, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -171,6 +173,11 @@ impl Reservations {
             self.due.insert(id, at);
             self.by_time.insert((at, id));
         }
+    }
+
+    /// The clock on the wall was set.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        self.moved_at = self.moved_at.set_by(step);
     }
 
     /// Adds what a reservation pushes back.

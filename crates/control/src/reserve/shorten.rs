@@ -71,7 +71,6 @@ impl Controller {
 
     /// Until when an attempt may be on its nodes.
     fn time_of(&self, run: &Run) -> Time {
-        let planned = run.allocated + self.with_clearance(run.limit) + run.suspended_for;
-        run.ends_at().map_or(planned, |end| planned.max(end))
+        self.with_clearance_after(run.end_if_it_goes_on())
     }
 }

@@ -23,8 +23,8 @@ use crate::record::Record;
 use crate::request::no_job;
 use cosy_model::api::{JobRef, Reply};
 use cosy_model::{
-    About, Attempt, JobId, NodeId, Refusal, RefusalCode, Span, Time, TriggerId, TriggerSpec, Uid,
-    Watched, limits,
+    About, Attempt, ClockStep, JobId, NodeId, Refusal, RefusalCode, Span, Time, TriggerId,
+    TriggerSpec, Uid, Watched, limits,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,6 +86,24 @@ impl Triggers {
             if ids.is_empty() {
                 self.of_jobs.remove(&job);
             }
+        }
+    }
+
+    /// The clock on the wall was set: what is due later is as much later.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        let due = std::mem::take(&mut self.due);
+        self.due = due
+            .into_iter()
+            .map(|(at, id)| (at.set_by(step), id))
+            .collect();
+        for since in self.idle_told.values_mut() {
+            *since = since.set_by(step);
+        }
+        for row in self.all.values_mut().filter(|row| !row.due.is_empty()) {
+            for due in &mut row.due {
+                due.at = due.at.set_by(step);
+            }
+            self.dirty.insert(row.id);
         }
     }
 

@@ -314,6 +314,7 @@ impl Play {
             link: None,
             known: std::collections::BTreeMap::new(),
             starts: std::collections::BTreeMap::new(),
+            ahead: Span::ZERO,
             gpu_types: Vec::new(),
             devices: Vec::new(),
         });

@@ -49,6 +49,8 @@ pub struct MemoryStore {
     said: BTreeSet<(String, String)>,
     /// What was said of ends, by object.
     pub ended: BTreeMap<String, String>,
+    /// What happened to nodes and clocks.
+    pub told: Vec<api::HistoryEvent>,
     /// What happened to triggers.
     pub happened: Vec<api::HistoryEvent>,
     pub reservations: BTreeMap<ReservationId, ReservationRow>,
@@ -117,6 +119,10 @@ impl MemoryStore {
                     if event.what == "ended" {
                         self.ended
                             .insert(event.object.clone(), event.detail.clone());
+                    }
+                    let of = |word: &str| event.object.starts_with(word);
+                    if of("node ") || of("clock ") {
+                        self.told.push(event.clone());
                     }
                     if event.what.starts_with("trigger") {
                         self.happened.push(event);
@@ -335,6 +341,10 @@ pub struct OnNode {
     pub phase: AttemptPhase,
     pub ends_at: Time,
     pub first: bool,
+    /// When its program began, on the controller's clock as it is now.
+    pub began: Time,
+    /// Its program begins then: prologs take their time.
+    pub begins: Option<(Time, Box<Launch>)>,
 }
 
 /// When the controller dies in the middle of a turn.
@@ -356,6 +366,8 @@ pub struct FakeNode {
     pub seen: Option<StoreMark>,
     /// How often each attempt was started, over all time.
     pub starts: BTreeMap<AttemptKey, u32>,
+    /// By how much its clock is ahead of the controller's.
+    pub ahead: Span,
     /// What it tells of its GPUs and devices.
     pub gpu_types: Vec<String>,
     pub devices: Vec<String>,
@@ -371,6 +383,12 @@ pub struct World {
     pub unheard: BTreeSet<usize>,
     /// Orders that daemons which connect from now on do not know.
     pub lacks: Vec<&'static str>,
+    /// Reports take their time: they come with [`World::arrive_one`].
+    pub slow_reports: bool,
+    /// Reports on their way.
+    pub reports: VecDeque<(LinkId, NodeReport)>,
+    /// Nodes act on orders and answer before the controller hears that a batch is durable.
+    pub quick_nodes: bool,
     /// Orders on their way.
     pub orders: VecDeque<(LinkId, NodeOrder)>,
     pub replies: BTreeMap<ClientId, Reply>,
@@ -407,6 +425,14 @@ pub struct World {
     pub largest_batch: usize,
     /// Invariants are not checked after each turn: there are too many jobs.
     pub unchecked: bool,
+    /// The clock on the wall was set forward by so much in all.
+    pub set_by: Span,
+    /// How long the machine has slept.
+    pub slept: Span,
+    /// Programs begin so long after they were ordered to.
+    pub late: Span,
+    /// Limits of running programs that were changed, as ordered.
+    pub limits: Vec<(AttemptKey, Span)>,
     /// Plans take their time: they come with [`World::plans_come`].
     pub slow_plans: bool,
     late_plans: Vec<Event>,
@@ -478,6 +504,7 @@ impl World {
                 known: BTreeMap::new(),
                 seen: None,
                 starts: BTreeMap::new(),
+                ahead: Span::ZERO,
                 gpu_types: Vec::new(),
                 devices: Vec::new(),
             })
@@ -491,6 +518,9 @@ impl World {
             unheard: BTreeSet::new(),
             lacks: Vec::new(),
             orders: VecDeque::new(),
+            slow_reports: false,
+            reports: VecDeque::new(),
+            quick_nodes: false,
             replies: BTreeMap::new(),
             answers: BTreeMap::new(),
             mails: Vec::new(),
@@ -510,6 +540,10 @@ impl World {
             records: 0,
             largest_batch: 0,
             unchecked: false,
+            set_by: Span::ZERO,
+            slept: Span::ZERO,
+            late: Span::ZERO,
+            limits: Vec::new(),
             slow_plans: false,
             late_plans: Vec::new(),
         };
@@ -540,14 +574,50 @@ impl World {
         self.next_id
     }
 
+    /// What both clocks show.
+    pub fn moment(&self) -> Moment {
+        Moment {
+            wall: self.now,
+            steady: Steady(self.now.0 - self.set_by.0),
+            slept: self.slept,
+        }
+    }
+
+    /// Somebody sets the controller's clock and leaves those of nodes.
+    pub fn set_its_clock(&mut self, by: Span) {
+        self.set_clock(by);
+        for node in &mut self.nodes {
+            node.ahead = Span(node.ahead.0 - by.0);
+        }
+    }
+
+    /// Somebody sets the clocks of the controller and of the nodes. What runs goes on.
+    pub fn set_clock(&mut self, by: Span) {
+        let step = ClockStep { from: self.now, by };
+        self.now = self.now + by;
+        self.set_by = self.set_by + by;
+        for node in &mut self.nodes {
+            for on in node.known.values_mut() {
+                on.ends_at = on.ends_at.set_by(step);
+                on.began = on.began.set_by(step);
+                if let Some((at, _)) = &mut on.begins {
+                    *at = at.set_by(step);
+                }
+                if let Some((since, end)) = &mut on.stopped {
+                    (*since, *end) = (since.set_by(step), end.set_by(step));
+                }
+            }
+        }
+    }
+
     pub fn event(&mut self, event: Event) {
-        self.controller.handle(self.now, event);
+        self.controller.handle(self.moment(), event);
         self.settle();
     }
 
     pub fn settle(&mut self) {
         loop {
-            let batch = self.controller.settle(self.now);
+            let batch = self.controller.settle(self.moment());
             if !self.unchecked {
                 self.check();
             }
@@ -572,8 +642,11 @@ impl World {
             for effect in batch.effects {
                 self.perform(effect, &mut again);
             }
+            if self.quick_nodes {
+                self.deliver_all();
+            }
             for event in again {
-                self.controller.handle(self.now, event);
+                self.controller.handle(self.moment(), event);
             }
         }
     }
@@ -748,15 +821,10 @@ impl World {
                 nodes,
                 inventory,
                 seen,
+                clock: Some(self.now + self.nodes[n].ahead),
             },
         });
-        self.report(
-            n,
-            NodeReport::Figures(Figures {
-                number: 1,
-                ..Figures::default()
-            }),
-        );
+        self.heartbeat(n);
     }
 
     pub fn disconnect(&mut self, n: usize) {
@@ -768,8 +836,25 @@ impl World {
 
     pub fn report(&mut self, n: usize, report: NodeReport) {
         if let Some(link) = self.nodes[n].link.filter(|_| !self.unheard.contains(&n)) {
+            match self.slow_reports {
+                true => self.reports.push_back((link, report)),
+                false => self.event(Event::LinkReported { link, report }),
+            }
+        }
+    }
+
+    /// The oldest report arrives, if its link is still there; it may come once more later.
+    pub fn arrive_one(&mut self, twice: bool) -> bool {
+        let Some((link, report)) = self.reports.pop_front() else {
+            return false;
+        };
+        if self.nodes.iter().any(|node| node.link == Some(link)) {
+            if twice {
+                self.reports.push_back((link, report.clone()));
+            }
             self.event(Event::LinkReported { link, report });
         }
+        true
     }
 
     /// How often programs of a job were started, in all its attempts on all nodes.
@@ -777,6 +862,16 @@ impl World {
         let all = self.nodes.iter().flat_map(|node| &node.starts);
         let of = all.filter(|(key, _)| key.job == JobId(id));
         of.map(|(_, starts)| starts).sum()
+    }
+
+    /// A node says that it is there, and what its clock shows.
+    pub fn heartbeat(&mut self, n: usize) {
+        let figures = Figures {
+            number: 1,
+            clock: Some(self.now + self.nodes[n].ahead),
+            ..Figures::default()
+        };
+        self.report(n, NodeReport::Figures(figures));
     }
 
     pub fn deliver_all(&mut self) {
@@ -805,6 +900,8 @@ impl World {
                     ends_at: Time::FAR,
                     first: false,
                     stopped: None,
+                    began: now,
+                    begins: None,
                 };
                 self.nodes[n].known.entry(key).or_insert(on);
                 self.report(
@@ -877,6 +974,24 @@ impl World {
             }
             return;
         }
+        if self.late > Span::ZERO {
+            let on = OnNode {
+                stopped: None,
+                phase: AttemptPhase::Prepared,
+                ends_at: Time::FAR,
+                first: true,
+                began: self.now,
+                begins: Some((self.now + self.late, Box::new(launch.clone()))),
+            };
+            self.nodes[n].known.insert(key, on);
+            return;
+        }
+        self.begin(n, launch);
+    }
+
+    /// The program begins.
+    fn begin(&mut self, n: usize, launch: &Launch) {
+        let key = launch.allocation.key;
         let now = self.now;
         let limit = launch.allocation.limit;
         let asked = self.run_times.get(&key.job).copied();
@@ -888,13 +1003,16 @@ impl World {
         };
         let node = &mut self.nodes[n];
         *node.starts.entry(key).or_default() += 1;
+        let since = now + node.ahead;
         node.known.insert(
             key,
             OnNode {
-                phase: AttemptPhase::Running { since: now },
+                phase: AttemptPhase::Running { since },
                 ends_at: now + length,
                 first: true,
                 stopped: None,
+                began: now,
+                begins: None,
             },
         );
         let name = node.name.clone();
@@ -903,9 +1021,22 @@ impl World {
             NodeReport::Started {
                 key,
                 node: name,
-                at: now,
+                at: since,
             },
         );
+    }
+
+    /// Programs begin whose prologs are over.
+    fn begin_due(&mut self) {
+        for n in 0..self.nodes.len() {
+            let now = self.now;
+            let known = self.nodes[n].known.values_mut();
+            let due: Vec<Box<Launch>> = known
+                .filter_map(|on| on.begins.take_if(|(at, _)| *at <= now))
+                .map(|(_, launch)| launch)
+                .collect();
+            due.iter().for_each(|launch| self.begin(n, launch));
+        }
     }
 
     /// A program that is stopped ends so much later.
@@ -926,9 +1057,11 @@ impl World {
 
     /// The program ends at the limit at the latest.
     fn limit(&mut self, n: usize, key: AttemptKey, limit: Span) {
+        self.limits.push((key, limit));
         if let Some(on) = self.nodes[n].known.get_mut(&key)
-            && let AttemptPhase::Running { since } = on.phase
+            && let AttemptPhase::Running { .. } = on.phase
         {
+            let since = on.began;
             let asked = self.run_times.get(&key.job).copied();
             let asked = asked.filter(|_| self.longer_limits).unwrap_or(limit);
             let all = since + asked.min(limit);
@@ -941,7 +1074,10 @@ impl World {
 
     fn kill(&mut self, n: usize, key: AttemptKey, cause: KillCause) {
         let name = self.nodes[n].name.clone();
-        let running = self.nodes[n].known.get(&key).map(|on| on.phase.clone());
+        let on = self.nodes[n].known.get(&key);
+        let running = on.map(|on| on.phase.clone());
+        let (began, now) = (on.map_or(self.now, |on| on.began), self.now);
+        let their_now = now + self.nodes[n].ahead;
         let cause = match cause {
             KillCause::TimeLimit => EndCause::TimeLimit,
             KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
@@ -953,9 +1089,9 @@ impl World {
             Some(AttemptPhase::Running { since }) => End {
                 start: Some(since),
                 signal: 15,
-                ..End::never_ran(cause, self.now)
+                ..End::never_ran(cause, since + now.since(began))
             },
-            Some(AttemptPhase::Prepared) | None => End::never_ran(cause, self.now),
+            Some(AttemptPhase::Prepared) | None => End::never_ran(cause, their_now),
         };
         self.nodes[n].known.insert(
             key,
@@ -964,6 +1100,8 @@ impl World {
                 ends_at: Time::FAR,
                 first: true,
                 stopped: None,
+                began,
+                begins: None,
             },
         );
         self.report(
@@ -979,6 +1117,7 @@ impl World {
 
     /// Programs whose time has come end, whether or not their daemon is connected.
     pub fn end_due(&mut self) {
+        self.begin_due();
         for n in 0..self.nodes.len() {
             let due: Vec<AttemptKey> = self.nodes[n]
                 .known
@@ -1007,7 +1146,8 @@ impl World {
         let end = End {
             start: Some(since),
             exit_code,
-            ..End::never_ran(EndCause::Exited, now)
+            // A node measures on a clock that nobody sets.
+            ..End::never_ran(EndCause::Exited, since + now.since(on.began))
         };
         on.phase = AttemptPhase::Ended(end.clone());
         self.report(
@@ -1026,11 +1166,7 @@ impl World {
             self.now = self.now + Span::from_secs(1);
             self.end_due();
             for n in 0..self.nodes.len() {
-                let figures = Figures {
-                    number: 1,
-                    ..Figures::default()
-                };
-                self.report(n, NodeReport::Figures(figures));
+                self.heartbeat(n);
             }
             self.event(Event::Ticked);
             self.deliver_all();
@@ -1052,7 +1188,8 @@ impl World {
     pub fn crash(&mut self) {
         self.deaths += 1;
         self.dies = None;
-        self.controller = Controller::restore(self.config.clone(), self.store.load(), self.now);
+        self.controller =
+            Controller::restore(self.config.clone(), self.store.load(), self.moment());
         invariants::check(&self.controller).unwrap_or_else(|e| panic!("after restore: {e}"));
         self.orders.clear();
         for node in &mut self.nodes {

@@ -158,6 +158,7 @@ impl<'a> Controlled<'a> {
                 nodes: vec![itself],
                 inventory: Vec::new(),
                 seen: cosy_model::OsText::default(),
+                clock: None,
             };
             self.report(now, link, register);
         }

@@ -92,7 +92,16 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
         .line("CurrentWatts=0 AveWatts=0")
         .line("ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s");
     sheet.maybe(reason(node, zone).map(|r| format!("Reason={r}")));
+    sheet.maybe(skew(node).map(|words| format!("Comment={words}")));
     sheet
+}
+
+/// What is said of a clock that is off by a second or more: `clock 40 s behind the
+/// controller's`.
+fn skew(node: &NodeInfo) -> Option<String> {
+    let secs = node.skew_ms? / 1000;
+    let way = if secs < 0 { "behind" } else { "ahead of" };
+    (secs != 0).then(|| format!("clock {} s {way} the controller's", secs.unsigned_abs()))
 }
 
 /// The text, or another where it is empty.
@@ -266,6 +275,11 @@ pub(crate) mod tests {
             },
             "\n   Reason=bad disk [root@1970-01-01T00:00:00]\n\n",
         );
+        check(
+            |n| n.skew_ms = Some(-40_900),
+            "ExtSensorsTemp=n/s\n   Comment=clock 40 s behind the controller's\n\n",
+        );
+        check(|n| n.skew_ms = Some(999), "ExtSensorsTemp=n/s\n\n");
         check(|n| n.machine.load_hundredths = Some(283), " CPULoad=2.83\n");
     }
 }
