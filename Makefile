@@ -117,7 +117,9 @@ demo: build
 # The runner's own closing lines come last.
 test: need-cargo need-cc need-mpi need-python
 	cargo build $(CARGO_FLAGS) --workspace --bins
-	@if cargo nextest --version >/dev/null 2>&1; then \
+	@export COSY_SKIPPED="$(abspath $(TARGET))/skipped-tests"; rm -f "$$COSY_SKIPPED"; \
+	trap 'test ! -s "$$COSY_SKIPPED" || { echo "tests that showed nothing on this machine, or not all:"; sort -u "$$COSY_SKIPPED"; }' EXIT; \
+	if cargo nextest --version >/dev/null 2>&1; then \
 	  set -x; \
 	  cargo test -q $(CARGO_FLAGS) --workspace --doc; \
 	  cargo nextest run $(CARGO_FLAGS) --workspace --max-fail 30; \

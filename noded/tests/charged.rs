@@ -42,11 +42,11 @@ fn job_with_memory(mib: u64) -> Option<(Bench, Allocation)> {
     let mut bench = Bench::started();
     let log = bench.log();
     if !is_root() || log.contains("cannot limit memory") || log.contains("to find a job's") {
-        skipped("memory cannot be limited here");
+        skip("memory cannot be limited here");
         return None;
     }
     if !PathBuf::from("/usr/bin/python3").exists() {
-        skipped("no python3");
+        not_installed("no python3");
         return None;
     }
     let mut allocation = bench.allocation(1);
@@ -132,7 +132,7 @@ fn a_step_counts_among_the_processes_of_its_job() {
     let said = client.end().output.remove(&0).unwrap_or_default();
     let Some("12") = said.lines().nth(1) else {
         bench.release(&allocation);
-        return skipped("processes cannot be limited by version 1 here");
+        return skip("processes cannot be limited by version 1 here");
     };
     let bomb =
         "i=0; while [ $i -lt 20 ]; do sleep 1000 > /dev/null 2>&1 & i=$((i+1)); done; echo all";

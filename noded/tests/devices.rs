@@ -41,7 +41,7 @@ fn log(bench: &Bench) -> String {
 fn keeps(bench: &Bench) -> bool {
     let said = log(bench).contains("cannot keep jobs from devices by control groups");
     if said {
-        skipped("no control groups for devices here; the node says so");
+        skip("no control groups for devices here; the node says so");
     }
     !said
 }
@@ -164,7 +164,7 @@ fn groups_of(bench: &Bench, attempt: &str) -> Vec<PathBuf> {
 fn a_step_gets_no_more_memory_than_it_asked_for() {
     let mut bench = Bench::started();
     if !is_root() {
-        return skipped("control groups for memory need root");
+        return skip("control groups for memory need root");
     }
     let mut allocation = bench.cores(1, 2);
     allocation.memory = Some(MiB(64));
@@ -200,7 +200,7 @@ fn tasks_say_what_they_are_bound_to() {
     let mut bench = Bench::started();
     let processors = noded::detect::processors();
     if processors.len() < 2 {
-        return skipped("one processor is no choice");
+        return skip("one processor is no choice");
     }
     let allocation = bench.cores(1, 2);
     bench.hold(&allocation);

@@ -195,7 +195,7 @@ fn the_end_of_something_unknown_is_told() {
 fn more_memory_than_allowed() {
     let mut bench = Bench::started();
     if bench.log().contains("memory limits are not enforced") {
-        return skipped("memory limits need a memory control group");
+        return skip("memory limits need a memory control group");
     }
     let mut job = bench.job(
         1,
@@ -214,10 +214,10 @@ fn more_memory_than_allowed() {
 fn cores_are_bound() {
     let mut bench = Bench::started();
     if bench.log().contains("cannot limit cores") {
-        return skipped("limits on cores need a control group");
+        return skip("limits on cores need a control group");
     }
     if noded::detect::processors().len() < 2 {
-        return skipped("one processor only");
+        return skip("one processor only");
     }
     let job = bench.job(1, "grep Cpus_allowed_list /proc/self/status");
     bench.run(job);
@@ -229,7 +229,7 @@ fn cores_are_bound() {
 fn more_cores_than_real_ones_become_a_share() {
     let mut bench = Bench::with("cores = 4096");
     if bench.log().contains("cannot limit cores") {
-        return skipped("limits on cores need a control group");
+        return skip("limits on cores need a control group");
     }
     let job = bench.job(1, "grep -E 'cpu[:,]|^0:' /proc/self/cgroup");
     bench.run(job);

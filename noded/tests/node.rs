@@ -31,7 +31,7 @@ fn executable(bench: &Bench, name: &str, text: &str) -> String {
 fn a_job_runs_as_its_user() {
     let mut bench = Bench::started();
     if !is_root() {
-        return skipped("other users' jobs need root");
+        return skip("other users' jobs need root");
     }
     let home = bench.path("home");
     std::fs::create_dir(&home).unwrap();
@@ -449,7 +449,7 @@ fn virtual_nodes() {
 #[test]
 fn users_that_do_not_run_here() {
     if !is_root() {
-        return skipped("other users' jobs need root");
+        return skip("other users' jobs need root");
     }
     let mut bench = Bench::new();
     bench.extra = "min_uid = 54322\n".into();
@@ -477,7 +477,7 @@ fn users_that_do_not_run_here() {
 #[test]
 fn sockets_where_others_can_put_others() {
     if !is_root() {
-        return skipped("only root has what others want");
+        return skip("only root has what others want");
     }
     let mut bench = Bench::new();
     let dir = bench.path("theirs");

@@ -37,7 +37,7 @@ fn compiled(directory: &Path, compiler: &str, source: &str, library: &[&str]) ->
             Some(program)
         }
         Err(_) => {
-            eprintln!("skipped: no {compiler}");
+            cosy_skip::not_installed(&format!("no {compiler}"));
             None
         }
     }
@@ -272,7 +272,7 @@ fn a_client_of_pmi_2_runs_on_several_nodes() {
 #[test]
 fn slurms_library_of_pmi_2_runs_on_several_nodes() {
     if !Path::new("/usr/include/slurm/pmi2.h").exists() {
-        return eprintln!("skipped: no libpmi2-0-dev");
+        return cosy_skip::skip("no libpmi2-0-dev");
     }
     let directory = tempfile::tempdir().unwrap();
     let Some(program) = compiled(directory.path(), "cc", "pmi2_library.c", &["-lpmi2"]) else {

@@ -71,7 +71,7 @@ fn headless() -> Option<String> {
         .arg("-V")
         .output();
     if there.is_err() {
-        skipped("no python3");
+        not_installed("no python3");
         return None;
     }
     let program = HEADLESS.replace("SYS_exit", &libc::SYS_exit.to_string());

@@ -89,7 +89,7 @@ fn connect_as(uid: u32, path: std::path::PathBuf) -> UnixStream {
 #[test]
 fn only_its_user_starts_steps_in_a_job() {
     if !is_root() {
-        return skipped("only root can be another user");
+        return skip("only root can be another user");
     }
     let mut bench = Bench::started();
     let mut allocation = bench.cores(1, 2);

@@ -397,7 +397,7 @@ fn a_supervisor_is_not_protected_like_its_daemon() {
     let mut bench = Bench::new();
     let nursery = format!("/proc/{}/oom_score_adj", bench.nursery.id());
     if std::fs::write(nursery, "-900").is_err() {
-        return eprintln!("SKIPPED: only root can protect a process");
+        return cosy_skip::skip("only root can protect a process");
     }
     let mut task = bench.task(1, "exec sleep 1000");
     task.reset_oom_score = true;
@@ -429,7 +429,7 @@ fn a_supervisor_is_born_in_the_group_of_its_job() {
         .find(|at| at.join("cgroup.procs").exists());
     let group = mounted.map(|at| TestGroup(at.join(&name)));
     let Some(group) = group.filter(|g| std::fs::create_dir(&g.0).is_ok()) else {
-        return eprintln!("SKIPPED: no version 2 control groups here");
+        return cosy_skip::skip("no version 2 control groups here");
     };
     let mut bench = Bench::new();
     let attempt = bench.directory.path().join(spool::name_of(ATTEMPT));

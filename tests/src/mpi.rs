@@ -53,7 +53,7 @@ impl Mpi {
     pub fn programs_or_skip(self) -> Option<PathBuf> {
         for needed in [self.compiler(), self.launcher()] {
             if !in_path(needed) {
-                system::skip(&format!("there is no {needed}"));
+                system::not_installed(&format!("there is no {needed}"));
                 return None;
             }
         }

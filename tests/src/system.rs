@@ -13,10 +13,7 @@ pub fn is_root() -> bool {
     Uid::effective().is_root()
 }
 
-/// Says why a test shows nothing here.
-pub fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-}
+pub use cosy_skip::{not_installed, skip};
 
 /// True as root; otherwise says that the test is skipped.
 pub fn root_or_skip() -> bool {

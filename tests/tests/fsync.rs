@@ -39,7 +39,7 @@ fn library(folder: &Path) -> Option<PathBuf> {
         .args([&made, &source])
         .status();
     if !status.is_ok_and(|s| s.success()) {
-        system::skip("no C compiler to count fsync calls with");
+        system::not_installed("no C compiler to count fsync calls with");
         return None;
     }
     Some(made)

@@ -12,7 +12,7 @@ use std::process::Command;
 /// Four nodes with such a program in the work folder; `None` without its compiler.
 fn cluster_with(compiler: &str, name: &str) -> Option<Cluster> {
     let Ok(found) = Command::new(compiler).arg("--version").output() else {
-        system::skip(&format!("no {compiler}"));
+        system::not_installed(&format!("no {compiler}"));
         return None;
     };
     assert!(found.status.success());

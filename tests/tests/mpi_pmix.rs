@@ -28,7 +28,7 @@ fn start_with(compiler: &str) -> Option<Cluster> {
             Some(c)
         }
         Err(_) => {
-            system::skip(&format!("there is no {compiler} to build programs with"));
+            system::not_installed(&format!("there is no {compiler} to build programs with"));
             None
         }
     }

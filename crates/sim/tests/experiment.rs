@@ -140,7 +140,7 @@ fn real(name: &str) -> Option<(PathBuf, Vec<Record>)> {
         .map(|folder| folder.join(name))
         .filter(|path| path.is_file());
     let Some(path) = path else {
-        println!("skipped: COSY_TRACES names no folder with {name}");
+        cosy_skip::skip(&format!("COSY_TRACES names no folder with {name}"));
         return None;
     };
     let input = BufReader::new(File::open(&path).unwrap());

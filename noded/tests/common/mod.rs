@@ -36,9 +36,8 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-pub fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-}
+#[allow(unused_imports, reason = "not every file of tests skips something")]
+pub use cosy_skip::{not_installed, skip};
 
 /// Waits until `ready` gives something.
 pub fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
