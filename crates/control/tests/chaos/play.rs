@@ -38,6 +38,7 @@ impl Play {
         let config = crate::setting::random(&mut dice);
         let mut world = World::new(config);
         world.overtime = Span(dice.below(6) as i64 * 1000);
+        world.late = random_delay(&mut dice);
         Self {
             world,
             dice,
@@ -193,7 +194,8 @@ impl Play {
             [hold, row.start - clearance, row.start, row.end]
         });
         let known = self.world.nodes.iter().flat_map(|n| n.known.values());
-        let ends = known.map(|on| on.ends_at);
+        let begins = known.clone().filter_map(|on| Some(on.begins.as_ref()?.0));
+        let ends = known.map(|on| on.ends_at).chain(begins);
         let next = dates.chain(ends).filter(|at| *at > now).min();
         next.map_or(now + STEP, |at| at.min(now + STEP))
     }
@@ -244,6 +246,7 @@ impl Play {
     fn node(&mut self) {
         let n = self.dice.below(self.world.nodes.len() as u64) as usize;
         let what = self.dice.below(10);
+        self.world.late = random_delay(&mut self.dice);
         self.note(&format!("node {n}: {what}"));
         match what {
             0..5 => {
@@ -475,6 +478,15 @@ impl Play {
             let held = self.world.store.accounts.values().map(|row| row.held);
             assert!(held.into_iter().all(|sum| sum == Su::ZERO));
         }
+    }
+}
+
+/// How long prologs take: often nothing, rarely longer than the force at the end of a job.
+fn random_delay(dice: &mut Dice) -> Span {
+    match dice.below(3) {
+        0 => Span::ZERO,
+        1 => Span(dice.below(3000) as i64),
+        _ => Span(dice.below(30_000) as i64),
     }
 }
 

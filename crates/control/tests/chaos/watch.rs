@@ -5,7 +5,7 @@ use crate::ledger::Ledger;
 use crate::world::{MemoryStore, World};
 use cosy_control::{JobRow, ReservationRow};
 use cosy_model::reservation::{Pick, ReservationState};
-use cosy_model::{Amounts, JobId, NodeState, ReservationId, Span, Su, Time, Uid, device};
+use cosy_model::{Amounts, JobId, NodeState, ReservationId, Span, Su, Time, Uid, device, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was seen of a reservation.
@@ -373,7 +373,13 @@ fn promise_of_job<'a>(
     let inside = within.and_then(|id| store.reservations.get(&id));
     let limit = run.limit.or(submission.spec.time_limit);
     let limit = limit.unwrap_or(Span::ZERO);
-    let end = run.allocated + limit + run.suspended_for + world.config.policy.clearance;
+    // One that began late and was not cut has its whole limit: nobody was promised its nodes.
+    let started = run.started.unwrap_or(run.allocated);
+    let from = match started.since(run.allocated) > limits::LATE_START {
+        true => started,
+        false => run.allocated,
+    };
+    let end = from + limit + run.suspended_for + world.config.policy.clearance;
     let settled = is_suspended(job) || run.after.is_some();
     if inside.is_some() || end <= world.now || settled {
         return;
