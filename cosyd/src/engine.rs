@@ -7,6 +7,9 @@
 //!                 └────────── failed commit ─────────┴──▶ hub, workers, directory, mail
 //! ```
 //!
+//! What has come stands in lanes, one for each user ([`crate::lanes`]). A turn ends when nothing
+//! waits any more, or when it has taken long enough: the rest is decided in the turns that follow.
+//!
 //! The two work side by side: while one batch is on its way to the disk, the next is
 //! decided. When a commit fails, its batch and all that were decided on top of it are
 //! refused, memory is rebuilt from the store, and until the store can be written again
@@ -24,6 +27,7 @@ use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
 use crate::in_hand::{Hand, InHand};
 use crate::journal;
+use crate::lanes::Lanes;
 use crate::meter::{Meter, Watch};
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
@@ -44,6 +48,10 @@ use tokio::sync::{mpsc, watch};
 
 /// Most events in one turn.
 const TURN: usize = 1000;
+/// A turn that has taken so long takes no further event.
+const TURN_TIME: Duration = Duration::from_millis(5);
+/// Events taken out of the mailbox before they are decided.
+const IN_LANES: usize = 16_384;
 /// Batches on their way to the writer; the core waits beyond.
 const BATCHES: usize = 64;
 /// Records in one transaction.
@@ -182,6 +190,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         config: parts.config,
         hub: parts.hub,
         inbox,
+        lanes: Lanes::default(),
         failure,
         writer: to_writer,
         wakeup: parts.wakeup,
@@ -211,6 +220,7 @@ struct Core {
     config: Arc<Mutex<ClusterConfig>>,
     hub: Arc<Hub>,
     inbox: mpsc::Receiver<Input>,
+    lanes: Lanes,
     failure: Failure,
     writer: SyncSender<ToWriter>,
     wakeup: watch::Sender<Instant>,
@@ -224,40 +234,46 @@ struct Core {
     stopping: bool,
 }
 
-/// What the core does next.
-enum Next {
-    /// Something has happened.
-    Input(Input),
-    /// Nothing has, but there is a piece of something longer to do.
-    Piece,
-    /// There is nobody any more who could tell.
-    Over,
-}
-
 impl Core {
-    fn next(&mut self) -> Next {
-        if !self.controller.is_listing() {
-            return self.inbox.blocking_recv().map_or(Next::Over, Next::Input);
+    /// Takes in what has come, and waits for something when there is nothing to do. False when
+    /// nothing can come any more.
+    fn take_in(&mut self) -> bool {
+        if self.lanes.is_empty() && !self.controller.is_listing() {
+            match self.inbox.blocking_recv() {
+                Some(input) => self.take(input),
+                None => return false,
+            }
         }
-        match self.inbox.try_recv() {
-            Ok(input) => Next::Input(input),
-            Err(TryRecvError::Empty) => Next::Piece,
-            Err(TryRecvError::Disconnected) => Next::Over,
+        self.take_more() || !self.lanes.is_empty()
+    }
+
+    /// The same without waiting.
+    fn take_more(&mut self) -> bool {
+        while self.lanes.len() < IN_LANES && !self.stopping {
+            match self.inbox.try_recv() {
+                Ok(input) => self.take(input),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Event(event) => self.lanes.push(*event),
+            Input::Wake => {}
+            Input::Stop => self.stopping = true,
         }
     }
 
     fn run(mut self, first: Batch) {
         self.send(first);
-        loop {
-            let first = match self.next() {
-                Next::Input(input) => Some(input),
-                Next::Piece => None,
-                Next::Over => return,
-            };
+        while self.take_in() {
             if let Some(why) = self.failure.of(self.generation) {
                 self.rebuild(&why);
             }
-            if let Err(why) = self.turn(first) {
+            if let Err(why) = self.turn() {
                 self.recover(&why);
             }
             self.hand.put_down();
@@ -267,26 +283,23 @@ impl Core {
         }
     }
 
-    /// Events, as many as wait, and what follows from them.
+    /// Events, as many as wait and fit into a turn, and what follows from them.
     ///
     /// # Errors
     /// The controller panicked: why. It is of no use any more.
-    fn turn(&mut self, first: Option<Input>) -> Result<(), String> {
-        let mut next = first;
-        let mut taken = 0;
+    fn turn(&mut self) -> Result<(), String> {
         let (now, watch) = (clock::moment(), Watch::start());
-        while let Some(input) = next {
-            match input {
-                Input::Event(event) => self.handle(now, *event)?,
-                Input::Wake => {}
-                Input::Stop => self.stopping = true,
-            }
+        let mut taken = 0;
+        while let Some(event) = self.lanes.pop() {
+            self.handle(now, event)?;
             taken += 1;
-            next = if taken < TURN && !self.stopping {
-                self.inbox.try_recv().ok()
-            } else {
-                None
-            };
+            let over = taken >= TURN || watch.wall() >= TURN_TIME;
+            if over && !self.stopping {
+                break;
+            }
+            if self.lanes.is_empty() {
+                self.take_more();
+            }
         }
         self.faults.decided();
         self.hand_out()?;
@@ -372,15 +385,16 @@ impl Core {
         let refused = Reply::Refused(unavailable(why));
         self.hub.answer_all(&refused);
         self.hub.close_all_links();
-        let (hub, inbox) = (self.hub.clone(), &mut self.inbox);
+        let (hub, inbox, lanes) = (self.hub.clone(), &mut self.inbox, &mut self.lanes);
         // Still unwritable. Refuse what came meanwhile, and hang up on nodes.
-        let meanwhile = || refuse_waiting(&hub, inbox, &refused);
+        let meanwhile = || refuse_waiting(&hub, (inbox, lanes), &refused);
         self.generation += 1;
         restart_writer(&self.writer, self.generation, meanwhile);
         self.unanswered.take();
         self.take_up(None);
         tracing::warn!("the store can be written again; memory was rebuilt from it");
-        refuse_waiting(&self.hub, &mut self.inbox, &refused);
+        let waiting = (&mut self.inbox, &mut self.lanes);
+        refuse_waiting(&self.hub, waiting, &refused);
     }
 
     fn take_up(&mut self, blamed: Option<Object>) {
@@ -425,24 +439,34 @@ fn restart_writer(writer: &SyncSender<ToWriter>, generation: u64, mut meanwhile:
     }
 }
 
-fn refuse_waiting(hub: &Hub, inbox: &mut mpsc::Receiver<Input>, refused: &Reply) {
+fn refuse_waiting(
+    hub: &Hub,
+    (inbox, lanes): (&mut mpsc::Receiver<Input>, &mut Lanes),
+    refused: &Reply,
+) {
     let mut dropped = 0;
+    while let Some(event) = lanes.pop() {
+        dropped += 1;
+        refuse_event(hub, event, refused);
+    }
     while let Ok(input) = inbox.try_recv() {
         dropped += 1;
         match input {
-            Input::Event(event) => match *event {
-                Event::Asked { client, .. } => hub.answer(client, refused.clone()),
-                Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => {
-                    hub.close_link(link);
-                }
-                _ => {}
-            },
+            Input::Event(event) => refuse_event(hub, *event, refused),
             Input::Stop => std::process::exit(0),
             Input::Wake => {}
         }
     }
     if dropped > 0 {
         tracing::debug!("{dropped} inputs refused while nothing can be made durable");
+    }
+}
+
+fn refuse_event(hub: &Hub, event: Event, refused: &Reply) {
+    match event {
+        Event::Asked { client, .. } => hub.answer(client, refused.clone()),
+        Event::LinkOpened { link, .. } | Event::LinkReported { link, .. } => hub.close_link(link),
+        _ => {}
     }
 }
 

@@ -17,6 +17,7 @@ pub mod gate;
 pub mod hub;
 pub mod in_hand;
 mod journal;
+pub mod lanes;
 pub mod ledger;
 pub mod links;
 pub mod meter;

@@ -86,6 +86,11 @@ impl Watch {
         }
     }
 
+    /// How long it took so far, by the clock on the wall.
+    pub fn wall(&self) -> Duration {
+        self.wall.elapsed()
+    }
+
     /// How long it took so far. To be asked by the same thread.
     pub fn took(&self) -> Took {
         Took {
