@@ -2,7 +2,6 @@
 //! Source: scontrol(1), `requeue` and `requeuehold`.
 
 use crate::check::{Judged, Outcome};
-use crate::chosen::{Chosen, Named};
 use crate::controller::{Controller, Ended};
 use crate::event::{Caller, ClientId};
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
@@ -14,7 +13,7 @@ use cosy_model::node::KillCause;
 use cosy_model::{
     About, Dialect, JobId, JobSpec, Refusal, RefusalCode, Span, Time, User, WaitReason,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Slurm lets a job that was put back wait for a while, so that its nodes are clean in any
@@ -27,37 +26,10 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
         hold: Option<HeldBy>,
     ) -> Result<Option<Reply>, Refusal> {
-        let (live, over) = self.live_and_ended(filter);
-        let mut chosen = match live.ids.is_empty() && !over.is_empty() {
-            true => Chosen::default(),
-            false => self.choose(caller, &live)?,
-        };
-        chosen.ids.extend(over);
-        let chosen = (chosen, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Requeue(hold))
-    }
-
-    /// Of jobs that are named, those that have ended, and the filter for all others.
-    fn live_and_ended(&self, filter: &JobFilter) -> (JobFilter, Vec<JobId>) {
-        let mut live = filter.clone();
-        let mut over = Vec::new();
-        let mut named = Named::new(self);
-        let (mut refs, mut seen) = (BTreeSet::new(), BTreeSet::new());
-        live.ids.retain(|target| {
-            if !refs.insert(*target) {
-                return false;
-            }
-            let ids = named.ids(*target);
-            let ended = !ids.is_empty() && ids.iter().all(|id| self.ended.contains_key(id));
-            if ended {
-                over.extend(ids.into_iter().filter(|id| seen.insert(*id)));
-            }
-            !ended
-        });
-        (live, over)
+        self.each_in_pieces(now, client, caller, filter, Work::Requeue(hold))
     }
 
     pub(crate) fn requeue_or_revive(

@@ -188,12 +188,11 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
     ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "put jobs on top")
             .map_err(|refusal| refusal.about(About::Priority))?;
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Top)
+        self.each_in_pieces(now, client, caller, filter, Work::Top)
     }
 
     pub(crate) fn put_on_top(

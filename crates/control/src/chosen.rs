@@ -3,13 +3,15 @@
 //! Whoever asks chooses how long the lists are and how often something is named in them. So a
 //! filter is sorted once before jobs are held against it, each id is expanded once, and no list
 //! is searched for each job: the work goes with the number of jobs, not with that of the words.
+//! Where something is to be done to them, they are looked for in pieces ([`Choosing`]).
 
 use crate::controller::Controller;
 use crate::event::Caller;
-use crate::job::{Job, Submitted};
+use crate::job::{Group, Job, Submitted};
 use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{About, JobId, JobState, NodeId, Refusal, RefusalCode, Refusals, Uid, limits};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
 /// The conditions of a filter, its ids aside. An empty set is no condition.
 pub(crate) struct Sieve<'a> {
@@ -116,7 +118,7 @@ impl<'a> Named<'a> {
 }
 
 /// Why a job cannot be touched.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Untouchable {
     /// It has ended.
     Ended,
@@ -124,12 +126,144 @@ enum Untouchable {
     Foreign,
 }
 
-/// Which jobs a filter names, and what was named but cannot be touched.
-#[derive(Default)]
-pub(crate) struct Chosen {
-    /// Each once.
+/// Of an array of which tasks are meant.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Tally {
+    /// Tasks without a row of their own when the first was looked at. They never become more.
+    plain: u32,
+    /// Those of them that are meant.
+    chosen: u32,
+    /// All of its tasks were looked at.
+    whole: bool,
+    /// One without a row was looked at and is not meant.
+    left_out: bool,
+}
+
+impl Tally {
+    /// True when all that now have no row of their own are meant.
+    pub fn covers(self, plain: u32) -> bool {
+        let unchanged = plain == self.plain && plain == self.chosen;
+        plain > 0 && (self.whole && !self.left_out || unchanged)
+    }
+}
+
+/// What was named, as far as it has been gone through.
+#[derive(Debug)]
+struct Naming {
+    target: JobRef,
+    /// The next place of a live array.
+    next: usize,
+    /// There is such a job.
+    known: bool,
+    /// One of them is meant.
+    any: bool,
+    /// One of them lives.
+    live: bool,
+    /// Those that have ended moments ago.
+    ended: Vec<JobId>,
+    /// The last that cannot be touched.
+    last: Option<(JobId, Untouchable)>,
+}
+
+/// The jobs that a request means, looked for in pieces: somebody may name an array of 100,000
+/// tasks, or nothing but a user.
+#[derive(Debug)]
+pub(crate) struct Choosing {
+    /// Without the ids.
+    filter: JobFilter,
+    /// What is named and not looked up yet; `None` where all jobs are looked at.
+    named: Option<VecDeque<JobRef>>,
+    refs: BTreeSet<JobRef>,
+    seen: BTreeSet<JobId>,
+    naming: Option<Naming>,
+    /// All jobs up to this one were looked at.
+    after: JobId,
+    /// Those from this one on were submitted later: they are not meant.
+    until: JobId,
+    /// Jobs of which nothing lives any more are meant too.
+    with_ended: bool,
+    /// Each once, in the order in which they were named.
     pub ids: Vec<JobId>,
+    /// Those of them that hold nodes.
+    pub running: Vec<JobId>,
+    /// Named ones that have ended, where these are meant too.
+    pub ended: Vec<JobId>,
     pub refused: Refusals,
+    /// The submissions that the jobs belong to.
+    pub bases: BTreeSet<JobId>,
+    /// Arrays among these.
+    pub tallies: BTreeMap<JobId, Tally>,
+}
+
+impl Naming {
+    const fn of(target: JobRef) -> Self {
+        Self {
+            target,
+            next: 0,
+            known: false,
+            any: false,
+            live: false,
+            ended: Vec::new(),
+            last: None,
+        }
+    }
+}
+
+impl Choosing {
+    /// Nothing is looked at yet. `until`: the next job to be submitted.
+    pub fn new(mut filter: JobFilter, with_ended: bool, until: JobId) -> Result<Self, Refusal> {
+        if filter.is_empty() {
+            return Err(Refusal::invalid(
+                "no job is named: give ids, or a user, queue, name or state",
+            ));
+        }
+        if filter.ids.len() > limits::IDS_IN_REQUEST {
+            return Err(Refusal::invalid("too many ids in one request"));
+        }
+        let ids = std::mem::take(&mut filter.ids);
+        Ok(Self {
+            filter,
+            named: (!ids.is_empty()).then(|| ids.into()),
+            refs: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            naming: None,
+            after: JobId(0),
+            until,
+            with_ended,
+            ids: Vec::new(),
+            running: Vec::new(),
+            ended: Vec::new(),
+            refused: Refusals::default(),
+            bases: BTreeSet::new(),
+            tallies: BTreeMap::new(),
+        })
+    }
+
+    /// Jobs were named: what cannot be done is told of each.
+    pub const fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+
+    fn choose(&mut self, group: Option<&Group>, job: &Job, meant: bool) {
+        let base = job.submitted.base;
+        if meant && !self.seen.insert(job.id) {
+            return;
+        }
+        if meant {
+            self.ids.push(job.id);
+            self.running.extend((!job.is_waiting()).then_some(job.id));
+            self.bases.insert(base);
+        }
+        let Some(group) = group.filter(|_| job.member.is_some()) else {
+            return;
+        };
+        let tally = self.tallies.entry(base).or_insert_with(|| Tally {
+            plain: group.plain,
+            ..Tally::default()
+        });
+        tally.chosen += u32::from(meant && !job.has_row);
+        tally.left_out |= !meant && !job.has_row;
+    }
 }
 
 impl Controller {
@@ -155,53 +289,155 @@ impl Controller {
         }
     }
 
-    pub(crate) fn choose(&self, caller: &Caller, filter: &JobFilter) -> Result<Chosen, Refusal> {
-        if filter.is_empty() {
-            return Err(Refusal::invalid(
-                "no job is named: give ids, or a user, queue, name or state",
-            ));
-        }
-        if filter.ids.len() > limits::IDS_IN_REQUEST {
-            return Err(Refusal::invalid("too many ids in one request"));
-        }
-        let sieve = self.sieve(filter);
-        let mut chosen = Chosen::default();
-        if filter.ids.is_empty() {
-            let passes = |j: &&Job| self.may_touch(caller, &j.submitted) && sieve.passes(j);
-            chosen.ids = self.jobs.values().filter(passes).map(|j| j.id).collect();
-            return Ok(chosen);
-        }
-        let mut named = Named::new(self);
-        let (mut refs, mut seen) = (BTreeSet::new(), BTreeSet::new());
-        for target in filter.ids.iter().filter(|target| refs.insert(**target)) {
-            let ids = named.ids(*target);
-            let mut any = false;
-            let mut untouched = ids.is_empty().then(|| crate::request::no_job(*target));
-            let mut last = None;
-            for id in ids {
-                match self.untouchable(caller, id) {
-                    None if self.jobs.get(&id).is_some_and(|job| sieve.passes(job)) => {
-                        any = true;
-                        chosen.ids.extend(seen.insert(id).then_some(id));
-                    }
-                    None => {}
-                    Some(why) => last = Some((id, why)),
-                }
+    /// Looks at so many jobs more; true when all have been looked at.
+    pub(crate) fn choose(
+        &self,
+        caller: &Caller,
+        choosing: &mut Choosing,
+        left: &mut usize,
+    ) -> bool {
+        let filter = std::mem::take(&mut choosing.filter);
+        let sieve = &self.sieve(&filter);
+        let done = match choosing.named.take() {
+            None => self.choose_of_all(caller, choosing, sieve, left),
+            Some(mut named) => {
+                let done = self.choose_of_named(caller, (choosing, &mut named), sieve, left);
+                choosing.named = Some(named);
+                done
             }
-            untouched = untouched.or_else(|| Some(self.untouched(last?)));
-            if let Some(refusal) = untouched.filter(|_| !any) {
-                chosen.refused.push(target.to_string(), refusal);
-            }
-        }
-        Ok(chosen)
+        };
+        choosing.filter = filter;
+        done
     }
 
-    fn untouchable(&self, caller: &Caller, id: JobId) -> Option<Untouchable> {
-        match self.jobs.get(&id) {
-            None => Some(Untouchable::Ended),
-            Some(job) if !self.may_touch(caller, &job.submitted) => Some(Untouchable::Foreign),
-            Some(_) => None,
+    fn choose_of_all(
+        &self,
+        caller: &Caller,
+        choosing: &mut Choosing,
+        sieve: &Sieve<'_>,
+        left: &mut usize,
+    ) -> bool {
+        let range = (
+            Bound::Excluded(choosing.after),
+            Bound::Excluded(choosing.until),
+        );
+        for (id, job) in self.jobs.range(range).take(*left) {
+            *left -= 1;
+            choosing.after = *id;
+            let meant = self.may_touch(caller, &job.submitted) && sieve.passes(job);
+            let group = job.member.and(self.groups.get(&job.submitted.base));
+            choosing.choose(group, job, meant);
         }
+        if *left > 0 {
+            let all = choosing.tallies.values_mut();
+            all.for_each(|tally| tally.whole = true);
+        }
+        *left > 0
+    }
+
+    fn choose_of_named(
+        &self,
+        caller: &Caller,
+        (choosing, refs): (&mut Choosing, &mut VecDeque<JobRef>),
+        sieve: &Sieve<'_>,
+        left: &mut usize,
+    ) -> bool {
+        let mut named = Named::new(self);
+        while *left > 0 {
+            let naming = match choosing.naming.take() {
+                Some(naming) => naming,
+                None => match refs.pop_front() {
+                    None => return true,
+                    Some(target) => {
+                        *left -= 1;
+                        if !choosing.refs.insert(target) {
+                            continue;
+                        }
+                        Naming::of(target)
+                    }
+                },
+            };
+            self.go_on_naming(caller, (choosing, naming), &mut named, (sieve, left));
+        }
+        false
+    }
+
+    /// The jobs that a reference stands for: of a live array as many as are left to look at.
+    fn go_on_naming(
+        &self,
+        caller: &Caller,
+        (choosing, mut naming): (&mut Choosing, Naming),
+        named: &mut Named<'_>,
+        (sieve, left): (&Sieve<'_>, &mut usize),
+    ) {
+        let target = naming.target;
+        let group = self.groups.get(&target.job);
+        let Some(group) = group.filter(|_| target.task.is_none()) else {
+            for id in named.ids(target) {
+                *left = left.saturating_sub(1);
+                self.look_at_named(caller, (choosing, &mut naming), sieve, id);
+            }
+            // An array of which all have ended meanwhile was gone through before.
+            return self.end_naming(choosing, naming);
+        };
+        for at in naming.next..group.fates.len() {
+            if *left == 0 {
+                naming.next = at;
+                choosing.naming = Some(naming);
+                return;
+            }
+            *left -= 1;
+            self.look_at_named(caller, (choosing, &mut naming), sieve, group.id_at(at));
+        }
+        if let Some(tally) = choosing.tallies.get_mut(&target.job) {
+            tally.whole = true;
+        }
+        self.end_naming(choosing, naming);
+    }
+
+    fn look_at_named(
+        &self,
+        caller: &Caller,
+        (choosing, naming): (&mut Choosing, &mut Naming),
+        sieve: &Sieve<'_>,
+        id: JobId,
+    ) {
+        let Some(job) = self.jobs.get(&id) else {
+            if self.ended.contains_key(&id) {
+                naming.known = true;
+                naming.last = Some((id, Untouchable::Ended));
+                naming.ended.push(id);
+            }
+            return;
+        };
+        (naming.known, naming.live) = (true, true);
+        let touched = self.may_touch(caller, &job.submitted);
+        if !touched {
+            naming.last = Some((id, Untouchable::Foreign));
+        }
+        let meant = touched && sieve.passes(job);
+        naming.any |= meant;
+        let group = job.member.and(self.groups.get(&job.submitted.base));
+        choosing.choose(group, job, meant);
+    }
+
+    /// What was named and cannot be touched is refused.
+    fn end_naming(&self, choosing: &mut Choosing, naming: Naming) {
+        if choosing.with_ended && naming.known && !naming.live {
+            let ended = naming.ended.into_iter();
+            let seen = &mut choosing.seen;
+            choosing.ended.extend(ended.filter(|id| seen.insert(*id)));
+            return;
+        }
+        if naming.any {
+            return;
+        }
+        let refusal = match (naming.known, naming.last) {
+            (false, _) => crate::request::no_job(naming.target),
+            (true, Some(last)) => self.untouched(last),
+            (true, None) => return, // it is not one that is meant
+        };
+        choosing.refused.push(naming.target.to_string(), refusal);
     }
 
     fn untouched(&self, (id, why): (JobId, Untouchable)) -> Refusal {

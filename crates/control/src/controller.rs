@@ -158,6 +158,8 @@ pub struct Controller {
     pub(crate) started_at: Time,
     /// What passes is measured on them.
     pub(crate) clocks: Clocks,
+    /// Looks at jobs since the start, for whatever reason: a measure of work.
+    pub(crate) looks: u64,
     pub(crate) out: Batch,
     /// An [`Effect::TellDurable`] is under way.
     told: bool,
@@ -236,6 +238,7 @@ impl Controller {
             witness: None,
             started_at: now,
             clocks: Clocks::new(at),
+            looks: 0,
             out: Batch::default(),
             last_tick: now - TICK,
             ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
@@ -359,6 +362,12 @@ impl Controller {
     pub fn notice_figures(&self, now: Time) -> (Option<Share>, Span) {
         let (figures, policy) = (&self.reservations.figures, &self.config.reservations.notice);
         (figures.share(now, policy), figures.mean_wait(now, policy))
+    }
+
+    /// How often it has looked at a job since the start, for requests, lists and because of what
+    /// has happened to others: a measure of the work of a turn.
+    pub const fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// Number of jobs that wait or run.

@@ -1,4 +1,5 @@
-//! One request that concerns many jobs, in pieces.
+//! One request that concerns many jobs, in pieces: first they are looked for, then something is
+//! done to each.
 //!
 //! Between two pieces others have their turn, and the next is decided only when the last is
 //! durable: nobody waits for longer than one piece takes to decide and to write. The answer
@@ -10,18 +11,21 @@
 //!
 //! A large piece is cheaper for each job, a small one keeps others waiting less.
 
-use crate::chosen::Chosen;
+use crate::chosen::{Choosing, Tally};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::Job;
 use crate::record::HeldBy;
 use crate::steer::Recipients;
-use cosy_model::api::{JobChange, Reply};
+use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Jobs in one piece.
 pub(crate) const PIECE: usize = 500;
+/// Jobs that are looked at in one piece, to find those that are meant.
+const LOOKS: usize = 10_000;
 /// Requests in pieces at once; what comes beyond is told to come later.
 const UNDER_WAY: usize = 64;
 /// The same of one user who is no administrator.
@@ -37,7 +41,7 @@ pub(crate) enum Work {
         as_user: bool,
     },
     Release,
-    Change(Box<JobChange>),
+    Change(Arc<JobChange>),
     /// Before the other jobs of its user.
     Top,
     /// Held afterwards.
@@ -88,17 +92,21 @@ impl Work {
 pub(crate) struct BulkRequest {
     /// Where the answer goes: more than one when it was asked again with the same key.
     pub clients: Vec<ClientId>,
+    /// Those that came later have higher ones.
+    number: u64,
     pub caller: Caller,
     pub key: Option<[u8; 16]>,
     pub work: Work,
     /// The jobs were named: what cannot be done is told of each.
     pub named: bool,
+    /// While they are looked for.
+    choosing: Option<Choosing>,
     /// The next ones are at the end.
     left: Vec<JobId>,
     /// The submissions that the jobs belong to.
     bases: BTreeSet<JobId>,
-    /// Those of them of which all jobs without a row of their own are meant.
-    covered: BTreeSet<JobId>,
+    /// Arrays among them.
+    tallies: BTreeMap<JobId, Tally>,
     begun: bool,
     /// Arrays whose tasks without rows have been changed as one: each has yet to be looked at.
     pub whole: BTreeSet<JobId>,
@@ -115,6 +123,29 @@ pub(crate) struct BulkRequest {
 }
 
 impl BulkRequest {
+    fn new(choosing: Choosing, caller: &Caller, work: Work) -> Self {
+        Self {
+            clients: Vec::new(),
+            number: 0,
+            caller: caller.clone(),
+            key: None,
+            work,
+            named: false,
+            choosing: Some(choosing),
+            left: Vec::new(),
+            bases: BTreeSet::new(),
+            tallies: BTreeMap::new(),
+            begun: false,
+            whole: BTreeSet::new(),
+            made: BTreeMap::new(),
+            rewritten: BTreeMap::new(),
+            tops: BTreeMap::new(),
+            told: BTreeMap::new(),
+            changed: 0,
+            refused: Refusals::default(),
+        }
+    }
+
     fn answer(&mut self) -> Reply {
         Reply::Done {
             changed: self.changed,
@@ -126,73 +157,82 @@ impl BulkRequest {
         &self.bases
     }
 
-    /// Both change how waiting jobs of the same submission stand.
+    /// Both change how waiting jobs of the same submission stand, or may, as far as is known: what
+    /// one user asks for comes in the order in which it was asked.
     fn clashes(&self, other: &Self) -> bool {
         let steers = self.work.steers() && other.work.steers();
-        steers && !self.bases.is_disjoint(&other.bases)
+        let untold = self.choosing.is_some() || other.choosing.is_some();
+        let may = untold && self.caller.user.uid == other.caller.user.uid;
+        steers && (may || !self.bases.is_disjoint(&other.bases))
+    }
+
+    /// Of two that clash what has begun comes first, else what came first.
+    fn comes_before(&self, other: &Self) -> bool {
+        match (self.begun, other.begun) {
+            (true, false) => true,
+            (false, true) => false,
+            (true, true) | (false, false) => self.number < other.number,
+        }
     }
 }
 
 impl Controller {
-    /// Does something to each chosen job: at once, or in pieces, when the answer comes later.
+    /// Does something to each job that a filter names: at once, or in pieces, when the answer
+    /// comes later.
     pub(crate) fn each_in_pieces(
         &mut self,
         now: Time,
         (client, key): (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        (chosen, named): (Chosen, bool),
+        filter: JobFilter,
         work: Work,
     ) -> Result<Option<Reply>, Refusal> {
-        let mut bulk = self.bulk_request(chosen, caller, work);
-        (bulk.clients, bulk.key, bulk.named) = (vec![client], key, named);
-        let waits = self.bulk.iter().any(|other| other.clashes(&bulk));
-        if bulk.left.len() <= PIECE && !waits {
-            bulk.left.reverse();
+        let with_ended = matches!(work, Work::Requeue(_));
+        let choosing = Choosing::new(filter, with_ended, JobId(self.next_job))?;
+        let mut bulk = BulkRequest::new(choosing, caller, work);
+        (bulk.clients, bulk.key) = (vec![client], key);
+        let chosen = self.look_for_jobs(&mut bulk);
+        let waits = || self.bulk.iter().any(|other| other.clashes(&bulk));
+        if chosen && bulk.left.len() <= PIECE && !waits() {
             self.do_piece(now, &mut bulk);
             return Ok(Some(bulk.answer()));
         }
         self.may_be_under_way(caller)?;
-        match bulk.work.ends() {
-            true => self.order_of_ends(&mut bulk.left),
-            false => bulk.left.reverse(),
-        }
+        let last = self.bulk.iter().map(|other| other.number).max();
+        bulk.number = last.map_or(0, |last| last + 1);
         self.bulk.push_back(bulk);
-        if self.bulk.len() == 1 {
+        if chosen && self.bulk.len() == 1 {
             self.next_piece(now);
         }
         Ok(None)
     }
 
-    fn bulk_request(&self, chosen: Chosen, caller: &Caller, work: Work) -> BulkRequest {
-        let mut plain: BTreeMap<JobId, u32> = BTreeMap::new();
-        for id in &chosen.ids {
-            let job = self.jobs.get(id);
-            let base = job.map_or_else(|| self.base_of(*id), |job| job.submitted.base);
-            let counts = job.is_some_and(|job| !job.has_row);
-            *plain.entry(base).or_default() += u32::from(counts);
-        }
-        let covers = |(base, plain): &(&JobId, &u32)| {
-            let group = self.groups.get(base);
-            group.is_some_and(|g| g.indices.is_some() && g.plain > 0 && g.plain == **plain)
+    /// Looks at some jobs whether they are meant; true when all have been looked at.
+    fn look_for_jobs(&mut self, bulk: &mut BulkRequest) -> bool {
+        let Some(mut choosing) = bulk.choosing.take() else {
+            return true;
         };
-        BulkRequest {
-            clients: Vec::new(),
-            caller: caller.clone(),
-            key: None,
-            work,
-            named: false,
-            covered: plain.iter().filter(covers).map(|(base, _)| *base).collect(),
-            bases: plain.into_keys().collect(),
-            left: chosen.ids,
-            begun: false,
-            whole: BTreeSet::new(),
-            made: BTreeMap::new(),
-            rewritten: BTreeMap::new(),
-            tops: BTreeMap::new(),
-            told: BTreeMap::new(),
-            changed: 0,
-            refused: chosen.refused,
+        let mut left = LOOKS;
+        let done = self.choose(&bulk.caller, &mut choosing, &mut left);
+        self.looks += (LOOKS - left) as u64;
+        if !done {
+            bulk.choosing = Some(choosing);
+            return false;
         }
+        bulk.named = choosing.is_named();
+        let (ids, ended) = (choosing.ids, choosing.ended);
+        bulk.left = match bulk.work.ends() {
+            true => order_of_ends(ids, choosing.running),
+            false => ended
+                .into_iter()
+                .rev()
+                .chain(ids.into_iter().rev())
+                .collect(),
+        };
+        bulk.bases = choosing.bases;
+        bulk.tallies = choosing.tallies;
+        bulk.refused = choosing.refused;
+        true
     }
 
     fn may_be_under_way(&self, caller: &Caller) -> Result<(), Refusal> {
@@ -215,44 +255,40 @@ impl Controller {
         ))
     }
 
-    /// Waiting jobs come before running ones and late ones before early ones, so that none
-    /// starts because another of them has ended. The first to end comes last in the list.
-    fn order_of_ends(&self, ids: &mut [JobId]) {
-        let waits = |id: &JobId| self.jobs.get(id).is_some_and(|job| job.is_waiting());
-        ids.sort_by_cached_key(|id| (waits(id), *id));
-    }
-
     /// The next piece of the request whose turn it is.
     pub(crate) fn next_piece(&mut self, now: Time) {
-        let waits = |at: usize| {
-            let before = self.bulk.iter().take(at);
-            before
-                .into_iter()
-                .any(|other| other.clashes(&self.bulk[at]))
+        let waits = |bulk: &BulkRequest| {
+            let mut others = self.bulk.iter();
+            others.any(|other| other.clashes(bulk) && other.comes_before(bulk))
         };
-        let next = (0..self.bulk.len()).find(|at| !waits(*at));
+        // Who only looks for jobs need not wait: what is done to them comes in its turn.
+        let may_go_on = |bulk: &BulkRequest| bulk.choosing.is_some() || !waits(bulk);
+        let next = self.bulk.iter().position(may_go_on);
         let Some(mut bulk) = next.and_then(|at| self.bulk.remove(at)) else {
             return;
         };
+        if bulk.choosing.is_some() {
+            self.look_for_jobs(&mut bulk);
+            return self.bulk.push_back(bulk);
+        }
         self.do_piece(now, &mut bulk);
         if bulk.left.is_empty() {
             self.done(now, bulk);
         } else {
-            // Behind all others but those that have to wait for it.
-            let at = self.bulk.iter().position(|other| other.clashes(&bulk));
-            self.bulk.insert(at.unwrap_or(self.bulk.len()), bulk);
+            self.bulk.push_back(bulk);
         }
     }
 
     fn do_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
         if !std::mem::replace(&mut bulk.begun, true) {
             self.change_throttles(now, bulk);
-            for base in bulk.covered.clone() {
+            for base in self.covered_by(bulk) {
                 self.steer_whole(now, bulk, base);
             }
         }
         for _ in 0..PIECE {
             let Some(id) = bulk.left.pop() else { break };
+            self.looks += 1;
             match self.do_one(now, bulk, id) {
                 Ok(()) => bulk.changed += 1,
                 Err(_) if bulk.work.ends() && !bulk.named => {}
@@ -260,6 +296,16 @@ impl Controller {
             }
         }
         self.tell_of_piece(now, bulk);
+    }
+
+    /// The arrays of which all tasks without a row of their own are meant.
+    fn covered_by(&self, bulk: &mut BulkRequest) -> Vec<JobId> {
+        let tallies = std::mem::take(&mut bulk.tallies).into_iter();
+        let covered = tallies.filter(|(base, tally)| {
+            let group = self.groups.get(base);
+            group.is_some_and(|group| tally.covers(group.plain))
+        });
+        covered.map(|(base, _)| base).collect()
     }
 
     fn do_one(&mut self, now: Time, bulk: &mut BulkRequest, id: JobId) -> Result<(), Refusal> {
@@ -356,4 +402,15 @@ impl Controller {
         let waiting = self.jobs.get(&id).filter(|job| job.is_waiting());
         waiting.ok_or_else(|| crate::steer::runs_already(&self.name_of(id)))
     }
+}
+
+/// Waiting jobs come before running ones and late ones before early ones, so that none
+/// starts because another of them has ended. The first to end comes last in the list.
+fn order_of_ends(mut ids: Vec<JobId>, mut running: Vec<JobId>) -> Vec<JobId> {
+    ids.sort_unstable();
+    running.sort_unstable();
+    let mut next = running.iter().peekable();
+    ids.retain(|id| next.next_if_eq(&id).is_none());
+    running.append(&mut ids);
+    running
 }

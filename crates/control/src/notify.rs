@@ -18,7 +18,7 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
         text: &str,
     ) -> Result<Option<Reply>, Refusal> {
         if text.is_empty() || text.len() > limits::COMMENT_BYTES {
@@ -28,8 +28,7 @@ impl Controller {
             )));
         }
         let text = text.replace(char::is_control, "?");
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Notify(text))
+        self.each_in_pieces(now, client, caller, filter, Work::Notify(text))
     }
 
     pub(crate) fn notify_job(&mut self, id: JobId, text: &str) -> Result<(), Refusal> {

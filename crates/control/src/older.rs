@@ -261,6 +261,12 @@ impl Controller {
     /// Nodes on which an attempt goes on that the store does not know.
     fn nodes_with_unknown(&self, job: JobId) -> Vec<(NodeId, AttemptKey)> {
         let mut found = Vec::new();
+        // Only those that the store may know too little of: nobody looks at all nodes for the
+        // others, which may be a hundred thousand.
+        let submitted = self.jobs.get(&job);
+        if submitted.is_some_and(|job| !self.lost_ids.concerns(job)) {
+            return found;
+        }
         for (at, node) in self.nodes.iter().enumerate() {
             let of = node.strays.iter().filter(|key| key.job == job);
             found.extend(of.map(|key| (NodeId(at as u32), *key)));

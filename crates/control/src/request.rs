@@ -216,16 +216,14 @@ impl Controller {
                 steps_only,
             } => {
                 let whom = Recipients::new(script_only, steps_only)?;
-                return self.cancel(now, (client, key), caller, &filter, signal, whom);
+                return self.cancel(now, (client, key), caller, filter, signal, whom);
             }
             Request::Hold { filter, as_user } => {
-                let chosen = (self.choose(caller, &filter)?, !filter.ids.is_empty());
                 let work = Work::Hold { as_user };
-                return self.each_in_pieces(now, (client, key), caller, chosen, work);
+                return self.each_in_pieces(now, (client, key), caller, filter, work);
             }
             Request::Release { filter } => {
-                let chosen = (self.choose(caller, &filter)?, !filter.ids.is_empty());
-                return self.each_in_pieces(now, (client, key), caller, chosen, Work::Release);
+                return self.each_in_pieces(now, (client, key), caller, filter, Work::Release);
             }
             Request::Requeue {
                 filter,
@@ -233,20 +231,20 @@ impl Controller {
                 special,
             } => {
                 let held = HeldBy::after_requeue(hold, special);
-                return self.requeue(now, (client, key), caller, &filter, held);
+                return self.requeue(now, (client, key), caller, filter, held);
             }
             Request::Notify { filter, text } => {
-                return self.notify(now, (client, key), caller, &filter, &text);
+                return self.notify(now, (client, key), caller, filter, &text);
             }
             Request::Suspend { filter } => {
-                return self.suspend(now, (client, key), caller, &filter);
+                return self.suspend(now, (client, key), caller, filter);
             }
             Request::Resume { filter } => {
-                return self.resume(now, (client, key), caller, &filter);
+                return self.resume(now, (client, key), caller, filter);
             }
-            Request::Top { filter } => return self.top(now, (client, key), caller, &filter),
+            Request::Top { filter } => return self.top(now, (client, key), caller, filter),
             Request::Change { filter, change } => {
-                return self.change(now, (client, key), caller, &filter, change, facts);
+                return self.change(now, (client, key), caller, filter, change, facts);
             }
             Request::Jobs {
                 filter,

@@ -43,7 +43,7 @@ impl Controller {
         now: Time,
         (client, key): (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
         signal: Option<i32>,
         whom: Recipients,
     ) -> Result<Option<Reply>, Refusal> {
@@ -56,8 +56,7 @@ impl Controller {
             Some(signal) => Work::Signal(signal, whom),
             None => Work::Cancel,
         };
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, (client, key), caller, chosen, work)
+        self.each_in_pieces(now, (client, key), caller, filter, work)
     }
 
     pub(crate) fn signal_job(
@@ -268,7 +267,7 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
         change: Box<JobChange>,
         facts: &Facts,
     ) -> Result<Option<Reply>, Refusal> {
@@ -284,8 +283,7 @@ impl Controller {
             self.learn_facts(dependencies, facts);
         }
         crate::change::check(&change)?;
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Change(change))
+        self.each_in_pieces(now, client, caller, filter, Work::Change(change.into()))
     }
 
     /// `at_once` belongs to the array as a whole.

@@ -24,11 +24,10 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
     ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "suspend jobs")?;
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Suspend)
+        self.each_in_pieces(now, client, caller, filter, Work::Suspend)
     }
 
     pub(crate) fn resume(
@@ -36,11 +35,10 @@ impl Controller {
         now: Time,
         client: (ClientId, Option<[u8; 16]>),
         caller: &Caller,
-        filter: &JobFilter,
+        filter: JobFilter,
     ) -> Result<Option<Reply>, Refusal> {
         self.require_admin(caller, "resume jobs")?;
-        let chosen = (self.choose(caller, filter)?, !filter.ids.is_empty());
-        self.each_in_pieces(now, client, caller, chosen, Work::Resume)
+        self.each_in_pieces(now, client, caller, filter, Work::Resume)
     }
 
     pub(crate) fn suspend_job(&mut self, now: Time, id: JobId, who: &str) -> Result<(), Refusal> {

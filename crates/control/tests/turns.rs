@@ -1,0 +1,144 @@
+//! No request of one user makes a turn that others have to wait for: whatever is asked of an
+//! array of 100,000 tasks, a turn has a piece of it. Work is counted, not timed.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+mod world;
+
+use cosy_control::*;
+use cosy_model::api::{JobChange, JobFilter, Reply, Request};
+use cosy_model::*;
+use world::*;
+
+const JOBS: u64 = 100_000;
+/// Looks at jobs in one turn. A piece of a request, of a list and of the line of those that are
+/// looked at again may come together.
+const LOOKS: u64 = 13_000;
+const CLIENT: ClientId = ClientId(901);
+
+/// One core, which job 1 has, and an array of so many waiting tasks as job 2.
+fn world() -> World {
+    let mut config = config(1, 1);
+    config.policy.max_jobs_per_user = 3 * JOBS as u32;
+    let mut world = World::new(config);
+    world.submit(spec("other"));
+    world.unchecked = true;
+    world
+        .try_submit(spec("a"), Some(&format!("1-{JOBS}")))
+        .unwrap();
+    world.deliver_all();
+    world
+}
+
+fn ask(world: &mut World, request: Request) {
+    let asked = Event::Asked {
+        client: CLIENT,
+        caller: Box::new(Caller::known(user(1000, "u1000"))),
+        key: None,
+        request,
+        facts: Facts::default(),
+    };
+    world.controller.handle(world.now, asked);
+}
+
+/// Ends turns until there is no more to do and the answer is there: that, the turns, and the most
+/// looks in one of them.
+fn turns(world: &mut World, request: Request) -> (Reply, usize, u64) {
+    let (mut answer, mut turns, mut most) = (None, 0, 0);
+    let mut before = world.controller.looks();
+    ask(world, request);
+    loop {
+        let batch = world.controller.settle(world.now);
+        turns += 1;
+        let looks = world.controller.looks();
+        most = most.max(looks - before);
+        before = looks;
+        let mut goes_on = world.controller.is_listing();
+        let mut durable = false;
+        let mut plans = Vec::new();
+        for effect in batch.effects {
+            match effect {
+                Effect::Reply {
+                    client: CLIENT,
+                    reply,
+                } => answer = Some(reply),
+                Effect::TellDurable => durable = true,
+                Effect::Plan { plan, .. } => plans.push(plan),
+                _ => {}
+            }
+        }
+        for plan in plans {
+            let predictions = Vec::new();
+            world
+                .controller
+                .handle(world.now, Event::Planned { plan, predictions });
+            goes_on = true;
+        }
+        if durable {
+            world.controller.handle(world.now, Event::BecameDurable);
+        }
+        if !durable && !goes_on {
+            return (answer.unwrap(), turns, most);
+        }
+    }
+}
+
+fn array() -> JobFilter {
+    ids(&[2])
+}
+
+fn mine() -> JobFilter {
+    JobFilter {
+        users: vec!["1000".into()],
+        ..JobFilter::default()
+    }
+}
+
+fn change(filter: JobFilter, change: JobChange) -> Request {
+    Request::Change {
+        filter,
+        change: Box::new(change),
+    }
+}
+
+#[test]
+fn what_is_done_to_a_large_array_is_done_in_pieces() {
+    let mut world = world();
+    let cancel = |filter, signal| Request::Cancel {
+        filter,
+        signal,
+        script_only: false,
+        steps_only: false,
+    };
+    let avoid = JobChange {
+        avoid: Some(vec!["n1".into(); 1000]),
+        ..JobChange::default()
+    };
+    let limit = JobChange {
+        time_limit: Some(Span::from_secs(50)),
+        ..JobChange::default()
+    };
+    let hold = |filter| Request::Hold {
+        filter,
+        as_user: true,
+    };
+    let all = [
+        ("hold", hold(array())),
+        ("release", Request::Release { filter: array() }),
+        ("hold all of a user", hold(mine())),
+        ("release all of a user", Request::Release { filter: mine() }),
+        ("limit", change(array(), limit)),
+        ("nodes", change(array(), avoid)),
+        ("signal", cancel(array(), Some(10))),
+        ("cancel", cancel(array(), None)),
+    ];
+    for (what, request) in all {
+        let (reply, turns, most) = turns(&mut world, request);
+        assert!(matches!(reply, Reply::Done { .. }), "{what}: {reply:?}");
+        assert!(
+            most <= LOOKS,
+            "{what}: {most} looks in one of {turns} turns"
+        );
+        assert!(turns > 20, "{what}: {turns} turns");
+    }
+}
