@@ -1,7 +1,7 @@
 //! Job arrays: ids of tasks, and how many run at once.
 
 use crate::controller::Controller;
-use crate::job::Job;
+use crate::job::{Fate, Job};
 use crate::reviews::{Again, REFILL};
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, Time};
@@ -40,6 +40,31 @@ impl Controller {
             return ended_array;
         }
         Some(target.job).into_iter().filter(known).collect()
+    }
+
+    /// The first live job that a reference stands for.
+    pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
+        match self.groups.get(&target.job) {
+            Some(group) if target.task.is_none() => {
+                let live = |at: &usize| group.fates[*at] == Fate::Live;
+                let first = (0..group.fates.len()).find(live)?;
+                self.jobs.get(&group.id_at(first))
+            }
+            Some(_) | None => {
+                let ids = self.ids_of(target).into_iter();
+                ids.filter_map(|id| self.jobs.get(&id)).next()
+            }
+        }
+    }
+
+    /// The first job that a reference stands for and the planner has in its queue.
+    pub(crate) fn first_queued(&self, target: JobRef) -> Option<JobId> {
+        let waits = |id: &JobId| self.sched.is_waiting(*id);
+        match self.groups.get(&target.job) {
+            Some(group) if target.task.is_none() && group.queued == 0 => None,
+            Some(group) if target.task.is_none() => group.ids().find(waits),
+            Some(_) | None => self.ids_of(target).into_iter().find(waits),
+        }
     }
 
     /// The name that users have for a job.

@@ -74,10 +74,10 @@ pub(crate) struct Listing {
     fold: bool,
     by_bundle: bool,
     starts: Option<Starts>,
-    /// Order of the waiting jobs, as far as it is looked up.
-    order: Vec<OrderKey>,
+    /// Waiting jobs in their order, as far as it is looked up and places are not given yet.
+    order: BTreeSet<OrderKey>,
     /// Places in it, from 1, by job.
-    places: Vec<(JobId, i64)>,
+    places: BTreeMap<JobId, i64>,
     answering: Answering,
     stage: Stage,
     live: Vec<(JobId, JobId)>,
@@ -103,6 +103,8 @@ struct Ids {
 enum Stage {
     /// The order of waiting jobs is looked up; those after this one are next.
     Placing(JobId),
+    /// They are given places; this is the next one.
+    Ranking(i64),
     /// Names are looked up.
     Naming,
     /// Live jobs are looked at; those after this one, or at that place of the named, are next.
@@ -152,15 +154,19 @@ impl Listing {
         }
     }
 
-    /// Places of all waiting jobs. Those that are submitted one after the other mostly are in
-    /// order already.
-    fn place(&mut self) {
-        let mut order = std::mem::take(&mut self.order);
-        order.sort();
-        let places = order.iter().zip(1..).map(|(key, at)| (key.job, at));
-        self.places = places.collect();
-        self.places.sort();
-        self.stage = Stage::Naming;
+    /// Gives the next waiting jobs in line their places.
+    fn rank(&mut self, first: i64, left: &mut usize) {
+        let mut place = first;
+        while *left > 0 {
+            let Some(key) = self.order.pop_first() else {
+                self.stage = Stage::Naming;
+                return;
+            };
+            *left -= 1;
+            self.places.insert(key.job, place);
+            place += 1;
+        }
+        self.stage = Stage::Ranking(place);
     }
 
     /// All that is to become rows, in order; from the place on where this answer begins.
@@ -208,7 +214,7 @@ impl Controller {
         let mut listing = self.listing(asked);
         // Short lists are answered at once; one piece in a turn, whoever asks.
         let first = !std::mem::replace(&mut self.listed, true);
-        if first && self.list_some(now, &mut listing) {
+        if first && self.list_piece(now, &mut listing) {
             return Some(self.listed(now, listing));
         }
         self.listings.push_back(listing);
@@ -223,7 +229,7 @@ impl Controller {
         let Some(mut listing) = self.listings.pop_front() else {
             return;
         };
-        if self.list_some(now, &mut listing) {
+        if self.list_piece(now, &mut listing) {
             let client = listing.client;
             let reply = self.listed(now, listing);
             self.reply(client, reply);
@@ -244,8 +250,8 @@ impl Controller {
             fold: asked.fold,
             by_bundle: asked.fields.contains(&JobField::Bundle),
             starts: asked.starts,
-            order: Vec::new(),
-            places: Vec::new(),
+            order: BTreeSet::new(),
+            places: BTreeMap::new(),
             answering: asked.answering,
             stage: match asked.fields.contains(&JobField::Place) {
                 true => Stage::Placing(JobId(0)),
@@ -261,18 +267,25 @@ impl Controller {
     }
 
     /// One piece; true when it was the last.
-    fn list_some(&self, now: Time, listing: &mut Listing) -> bool {
-        let mut left = PIECE_JOBS;
+    fn list_piece(&mut self, now: Time, listing: &mut Listing) -> bool {
+        let (before, mut left) = (listing.rows.len(), PIECE_JOBS);
+        let done = self.list_some(now, listing, &mut left);
+        self.looks += (PIECE_JOBS - left + listing.rows.len() - before) as u64;
+        done
+    }
+
+    fn list_some(&self, now: Time, listing: &mut Listing, left: &mut usize) -> bool {
         let filter = std::mem::take(&mut listing.filter);
         let sieve = &self.sieve(&filter);
         let mut done = false;
-        while left > 0 {
+        while *left > 0 {
             match listing.stage {
-                Stage::Placing(after) => self.look_at_order(listing, after, &mut left),
-                Stage::Naming => self.look_up(listing, &mut left),
-                Stage::Live(at, after) => self.look_at_live(listing, sieve, (at, after), &mut left),
+                Stage::Placing(after) => self.look_at_order(listing, after, left),
+                Stage::Ranking(place) => listing.rank(place, left),
+                Stage::Naming => self.look_up(listing, left),
+                Stage::Live(at, after) => self.look_at_live(listing, sieve, (at, after), left),
                 Stage::Ended(at, after) => {
-                    self.look_at_ended(listing, sieve, (at, after), &mut left);
+                    self.look_at_ended(listing, sieve, (at, after), left);
                 }
                 Stage::Rows => {
                     done = self.make_rows(now, listing, sieve);
@@ -288,7 +301,8 @@ impl Controller {
         let range = (Bound::Excluded(after), Bound::Unbounded);
         let mut piece = self.jobs.range(range).take(*left).peekable();
         if piece.peek().is_none() {
-            return listing.place();
+            listing.stage = Stage::Ranking(1);
+            return;
         }
         let mut last = after;
         for (id, job) in piece {
@@ -551,12 +565,14 @@ impl Controller {
             Answering::Job(_) if full => Reply::Refused(too_long(rows)),
             Answering::Job(job) if rows == 0 => Reply::Refused(no_job(job)),
             Answering::Job(job) => {
-                let ids = self.ids_of(job).into_iter();
-                let first = ids.filter_map(|id| self.jobs.get(&id)).next();
+                let first = self.first_of(job);
                 let first = first.filter(|j| self.is_told_all(&listing.caller, j.submitted.uid));
                 let none = Starts::new();
                 let starts = listing.starts.as_ref().unwrap_or(&none);
-                let lines = first.map_or_else(Vec::new, |job| self.lines(now, job, starts));
+                let lines = first.map_or_else(Vec::new, |job| {
+                    let place = listing.places.get(&job.id).copied();
+                    self.lines(now, job, (starts, place))
+                });
                 Reply::Explained { table, lines }
             }
         }

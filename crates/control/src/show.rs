@@ -1,5 +1,6 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
+use crate::chosen::Named;
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -21,15 +22,14 @@ pub(crate) struct Around<'a> {
     /// Predicted starts.
     pub starts: &'a Starts,
     /// Places in the order of the queue, by job.
-    pub places: &'a [(JobId, i64)],
+    pub places: &'a BTreeMap<JobId, i64>,
     /// Jobs of several parts have a row for each.
     pub by_bundle: bool,
 }
 
 impl Around<'_> {
     fn place(&self, job: JobId) -> Option<i64> {
-        let at = self.places.binary_search_by_key(&job, |(id, _)| *id).ok()?;
-        Some(self.places[at].1)
+        self.places.get(&job).copied()
     }
 }
 
@@ -409,16 +409,11 @@ impl Controller {
         caller: &Caller,
         target: JobRef,
     ) -> Result<Option<Reply>, Refusal> {
-        let ids = self.ids_of(target);
-        let visible = ids.iter().any(|id| {
-            let job = self.jobs.get(id).map(|j| &j.submitted);
-            let job = job.or_else(|| self.ended.get(id).map(|e| &e.submitted));
-            job.is_some_and(|s| self.may_see(caller, s))
-        });
-        if !visible {
+        let submitted = Named::new(self).submitted(target);
+        if !submitted.is_some_and(|job| self.may_see(caller, job)) {
             return Err(no_job(target));
         }
-        let waiting = ids.iter().copied().find(|id| self.sched.is_waiting(*id));
+        let waiting = self.first_queued(target);
         let Some(waiting) = waiting.filter(|_| self.may_plan()) else {
             let starts = self.last_plan.starts.clone();
             return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));
@@ -460,8 +455,13 @@ impl Controller {
         self.list(now, asked)
     }
 
-    /// Sentences about a job that has not ended.
-    pub(crate) fn lines(&self, now: Time, job: &Job, starts: &Starts) -> Vec<String> {
+    /// Sentences about a job that has not ended. `place`: its place among all that wait, from 1.
+    pub(crate) fn lines(
+        &self,
+        now: Time,
+        job: &Job,
+        (starts, place): (&Starts, Option<i64>),
+    ) -> Vec<String> {
         let mut first = Vec::new();
         if job.spec().attended {
             first.push("it is interactive: it ends when its command goes".to_owned());
@@ -478,10 +478,7 @@ impl Controller {
             .clone()
             .unwrap_or_else(|| self.planner_reason(now, job));
         let queue = &job.submitted.queue;
-        let before = self
-            .sched
-            .waiting_in_order()
-            .position(|w| w.key.job == job.id);
+        let before = place.map(|place| place - 1);
         let line = match reason {
             WaitReason::Fresh => "it is looked at in the next pass".to_owned(),
             WaitReason::Resources => format!(

@@ -6,7 +6,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobChange, JobFilter, Reply, Request};
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::*;
 use world::*;
 
@@ -135,6 +135,32 @@ fn what_is_done_to_a_large_array_is_done_in_pieces() {
     for (what, request) in all {
         let (reply, turns, most) = turns(&mut world, request);
         assert!(matches!(reply, Reply::Done { .. }), "{what}: {reply:?}");
+        assert!(
+            most <= LOOKS,
+            "{what}: {most} looks in one of {turns} turns"
+        );
+        assert!(turns > 20, "{what}: {turns} turns");
+    }
+}
+
+#[test]
+fn a_large_array_is_listed_and_explained_in_pieces() {
+    let mut world = world();
+    let explain = Request::Explain {
+        job: JobRef {
+            job: JobId(2),
+            task: None,
+        },
+    };
+    let list = Request::Jobs {
+        filter: array(),
+        fields: vec![JobField::Id, JobField::Place],
+        fold_arrays: true,
+    };
+    for (what, request) in [("explain", explain), ("list", list)] {
+        let (reply, turns, most) = turns(&mut world, request);
+        let answered = matches!(reply, Reply::Explained { .. } | Reply::Jobs(_));
+        assert!(answered, "{what}: {reply:?}");
         assert!(
             most <= LOOKS,
             "{what}: {most} looks in one of {turns} turns"
