@@ -15,6 +15,9 @@ use cosy_model::{
 use cosy_sched::{OrderKey, WaitingJob};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Jobs whose begin time has come are put into the line so many at a time.
+const BEGINS: usize = 2000;
+
 /// How a dependency stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Met {
@@ -94,6 +97,7 @@ impl Controller {
 
     /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
     pub(crate) fn review(&mut self, now: Time, id: JobId) {
+        self.looks += 1;
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
@@ -699,6 +703,7 @@ impl Controller {
         let mut due = Vec::new();
         while let Some(&(begin, id)) = self.begins.first()
             && begin <= now
+            && due.len() < BEGINS
         {
             self.begins.pop_first();
             due.extend(self.jobs.get(&id).map(|job| (begin, job.rank(), id)));

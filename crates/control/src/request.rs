@@ -538,12 +538,12 @@ impl Controller {
             .filter(|j| j.needs_user && j.submitted.uid == uid)
             .map(|j| j.id)
             .collect();
-        for id in waiting {
-            if let Some(job) = self.jobs.get_mut(&id) {
+        for id in &waiting {
+            if let Some(job) = self.jobs.get_mut(id) {
                 job.needs_user = false;
             }
-            self.review(now, id);
         }
+        self.review_many(now, &waiting);
     }
 
     /// Looks users up again before their jobs need it, and those that failed.

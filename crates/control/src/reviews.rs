@@ -21,6 +21,9 @@ const STEPS_OF_END: usize = 4;
 /// Tasks of an array that become queued at once; further ones are put into the line.
 pub(crate) const REFILL: usize = 100;
 
+/// Of many jobs so many are looked at at once; the others are put into the line.
+pub(crate) const AT_ONCE: usize = 500;
+
 /// Who is to be looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Again {
@@ -32,6 +35,9 @@ pub(crate) enum Again {
     Changed(Waiter),
     /// Tasks of that array that wait for others of it to end.
     Throttled(JobId),
+    /// The jobs of a submission that ask for the same, from that place on, whatever they wait
+    /// for: of a new one nobody has looked at them yet.
+    Rest(Waiter, usize),
 }
 
 /// The line.
@@ -101,6 +107,7 @@ impl Controller {
                 Some(Again::Jobs(jobs) | Again::Changed(jobs)) => {
                     self.review_jobs(now, jobs, 0, steps);
                 }
+                Some(Again::Rest(jobs, from)) => self.review_jobs(now, jobs, from, steps),
                 Some(Again::Throttled(base)) => {
                     let looked = self.refill_array(now, base);
                     steps.take(1 + looked);
@@ -161,6 +168,20 @@ impl Controller {
         alike
             && !dependencies.is_empty()
             && self.dependencies_met(now, &body.submitted, None) == Met::NotYet
+    }
+
+    /// Looks at the first of some jobs at once, and has the others looked at, with all that
+    /// ask for the same.
+    pub(crate) fn review_many(&mut self, now: Time, ids: &[JobId]) {
+        let (first, rest) = ids.split_at(ids.len().min(AT_ONCE));
+        first.iter().for_each(|id| self.review(now, *id));
+        let mut last = None;
+        for id in rest {
+            let jobs = self.jobs.get(id).map(|job| Waiter::of(&job.submitted));
+            if let Some(jobs) = jobs.filter(|jobs| last.replace(*jobs) != Some(*jobs)) {
+                self.reviews.push(Again::Rest(jobs, 0));
+            }
+        }
     }
 
     /// Has all jobs of a submission looked at.

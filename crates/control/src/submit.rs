@@ -7,6 +7,7 @@ use crate::depend::Waiter;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{Numbering, OfFlow, Record, SubmissionRow};
+use crate::reviews::{AT_ONCE, Again};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
     Attempt, Dialect, JobId, JobSpec, OsText, QueueId, Refusal, RefusalCode, Time, limits,
@@ -174,8 +175,12 @@ impl Controller {
         let ids = group.ids();
         self.add_group(group);
         self.wait_for_others(Waiter::of(&submitted), &submitted);
-        for id in ids {
+        for id in ids.take(AT_ONCE) {
             self.review(now, id);
+        }
+        if tasks > AT_ONCE {
+            let rest = Again::Rest(Waiter::of(&submitted), AT_ONCE);
+            self.reviews.push(rest);
         }
         reply
     }

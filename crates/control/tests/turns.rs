@@ -6,7 +6,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::*;
 use world::*;
 
@@ -167,4 +167,24 @@ fn a_large_array_is_listed_and_explained_in_pieces() {
         );
         assert!(turns > 20, "{what}: {turns} turns");
     }
+}
+
+#[test]
+fn the_tasks_of_a_new_array_are_looked_at_in_pieces() {
+    let mut world = world();
+    let submission = Submission {
+        spec: spec("b"),
+        script: OsText::default(),
+        array: Some(ArraySpec {
+            ranges: vec![(1, JOBS as u32, 1)],
+            at_once: None,
+        }),
+    };
+    let (reply, turns, most) = turns(&mut world, Request::Submit(Box::new(submission)));
+    assert!(matches!(reply, Reply::Submitted { .. }), "{reply:?}");
+    assert!(most <= LOOKS, "{most} looks in one of {turns} turns");
+    // None was forgotten.
+    let reasons = world.jobs(&[JobField::Id, JobField::Reason]);
+    let fresh = (0..reasons.rows).filter(|row| reasons.text(*row, JobField::Reason) == "fresh");
+    assert_eq!((reasons.rows as u64, fresh.count()), (2 * JOBS + 1, 0));
 }

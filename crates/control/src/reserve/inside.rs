@@ -362,7 +362,7 @@ impl Controller {
             .filter(|job| job.is_waiting() && job.spec().reservation == Some(id))
             .map(|job| job.id)
             .collect();
-        waiting.into_iter().for_each(|job| self.review(now, job));
+        self.review_many(now, &waiting);
     }
 
     /// Whether a user may run jobs in a reservation.
