@@ -8,6 +8,7 @@ use crate::config::ClusterConfig;
 use crate::depend::{Awaited, Waiter};
 use crate::elsewhere::Undecided;
 use crate::event::{Batch, ClientId, Effect, Event, LinkId};
+use crate::features::Choosers;
 use crate::flow::{FlowPlans, Flows};
 use crate::interactive::Allocating;
 use crate::job::{Group, Job};
@@ -131,8 +132,8 @@ pub struct Controller {
     pub(crate) licenses_used: cosy_model::Counted,
     /// Running jobs with mail at shares of their limits.
     pub(crate) mailing: BTreeSet<JobId>,
-    /// Jobs that wait and have a choice between groups of nodes.
-    pub(crate) choosers: BTreeSet<JobId>,
+    /// Jobs that have a choice between groups of nodes.
+    pub(crate) choosers: Choosers,
     /// Queues that are one for the planner.
     pub(crate) joint: crate::bundles::Joint,
     /// Jobs that wait and may go to one of several queues.
@@ -222,7 +223,7 @@ impl Controller {
             allocating: Vec::new(),
             licenses_used: cosy_model::Counted::default(),
             mailing: BTreeSet::new(),
-            choosers: BTreeSet::new(),
+            choosers: Choosers::default(),
             joint: Vec::new(),
             undecided: Undecided::default(),
             unlicensed: Unlicensed::default(),

@@ -8,13 +8,47 @@
 
 use crate::controller::Controller;
 use crate::depend::Waiter;
-use crate::job::{Job, Phase, Submitted};
+use crate::job::Submitted;
 use crate::nodes::Node;
+use crate::reviews::AT_ONCE;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
 use cosy_sched::{AtLeast, NodeMask};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
+
+/// So many that ask for different things look for a better place in one turn.
+const CHOICES: usize = 200;
+
+/// Jobs with a choice between groups of nodes, those that ask for the same as one.
+#[derive(Debug, Default)]
+pub(crate) struct Choosers {
+    all: BTreeSet<Waiter>,
+    /// The last that have looked.
+    last: Option<Waiter>,
+}
+
+impl Choosers {
+    pub fn insert(&mut self, jobs: Waiter) {
+        self.all.insert(jobs);
+    }
+
+    pub fn remove(&mut self, jobs: Waiter) {
+        self.all.remove(&jobs);
+    }
+
+    /// Those whose turn it is.
+    fn next(&mut self) -> Vec<Waiter> {
+        let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = self.all.range((from, Bound::Unbounded));
+        let before = self.last.map(|last| self.all.range(..=last));
+        let all = after.chain(before.into_iter().flatten());
+        let next: Vec<Waiter> = all.take(CHOICES).copied().collect();
+        self.last = next.last().copied();
+        next
+    }
+}
 
 impl Controller {
     /// Takes nodes out of `allowed` that lack features.
@@ -110,19 +144,15 @@ impl Controller {
     /// Waiting jobs with a choice between groups of nodes look where they stand best now. What
     /// asks for the same stands in the same place.
     pub(crate) fn choose_again(&mut self, now: Time) {
-        let mut choosing: BTreeMap<Waiter, bool> = BTreeMap::new();
-        for id in self.choosers.clone() {
-            let waits =
-                |job: &&Job| job.is_waiting() && !job.spec().request.same_features.is_empty();
-            let Some(job) = self.jobs.get(&id).filter(waits) else {
-                self.choosers.remove(&id);
-                continue;
-            };
-            let queued = choosing.entry(Waiter::of(&job.submitted)).or_default();
-            *queued |= matches!(job.phase, Phase::Waiting(None));
-        }
-        for (jobs, _) in choosing.into_iter().filter(|(_, queued)| *queued) {
-            self.choose_for(now, jobs);
+        for jobs in self.choosers.next() {
+            match self.groups.get(&jobs.base) {
+                Some(group) if !group.bodies.contains_key(&jobs.body) => {
+                    self.choosers.remove(jobs);
+                }
+                None => self.choosers.remove(jobs),
+                Some(group) if group.queued > 0 => self.choose_for(now, jobs),
+                Some(_) => {}
+            }
         }
     }
 
@@ -134,6 +164,10 @@ impl Controller {
         let new = self.placed_again(&body.submitted);
         if crate::job::same_nodes(&body.submitted.place, &new.place) {
             return;
+        }
+        if body.jobs as usize > AT_ONCE {
+            let names = new.spec.request.same_features.into_iter().flatten();
+            return self.changes.concern_features(names);
         }
         for id in self.place_body(jobs, &Arc::new(new)) {
             if self.planner_of(id).dequeue(id) {

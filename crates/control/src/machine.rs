@@ -61,6 +61,11 @@ impl Changes {
         self.features.extend(old.symmetric_difference(new).cloned());
     }
 
+    /// Who asks for these is to be placed anew.
+    pub fn concern_features(&mut self, names: impl Iterator<Item = String>) {
+        self.features.extend(names);
+    }
+
     /// All jobs have been placed anew.
     pub fn all_placed(&mut self, now: Time, jobs: usize) {
         self.features.clear();

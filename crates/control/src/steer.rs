@@ -2,6 +2,7 @@
 
 use crate::check::{Judged, Outcome};
 use crate::controller::Controller;
+use crate::depend::Waiter;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Phase, Submitted};
 use crate::many::{BulkRequest, Work};
@@ -451,7 +452,7 @@ impl Controller {
             self.begins.insert((begin, id));
         }
         if !new.spec.request.same_features.is_empty() {
-            self.choosers.insert(id);
+            self.choosers.insert(Waiter::of(new));
         }
         if !new.spec.queues.is_empty() {
             self.undecided.insert(id);

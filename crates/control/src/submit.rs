@@ -214,7 +214,7 @@ impl Controller {
             );
         }
         if !submitted.spec.request.same_features.is_empty() {
-            self.choosers.extend(group.ids());
+            self.choosers.insert(Waiter::of(&submitted));
         }
         if !submitted.spec.queues.is_empty() {
             group.ids().for_each(|id| self.undecided.insert(id));
