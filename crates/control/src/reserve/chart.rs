@@ -48,10 +48,8 @@ impl Controller {
         starts: &BTreeMap<JobId, Prediction>,
     ) -> Reply {
         let mut bars = self.running_bars(now, caller);
-        let mut planned = self.planned_bars(caller, starts);
-        planned.sort_by(|a, b| (a.start, &a.label).cmp(&(b.start, &b.label)));
+        let planned = self.planned_bars(caller, starts, most as usize);
         let waiting = self.sched.waiting_count();
-        planned.truncate(most as usize);
         let beyond = waiting.saturating_sub(planned.len()) as u32;
         bars.extend(planned);
         let live = self.reservations.live();
@@ -89,10 +87,20 @@ impl Controller {
         self.jobs.values().filter_map(bar).collect()
     }
 
-    fn planned_bars(&self, caller: &Caller, starts: &BTreeMap<JobId, Prediction>) -> Vec<PlanBar> {
-        let bar = |prediction: &Prediction| {
-            let job = self.jobs.get(&prediction.job).filter(|j| j.is_waiting())?;
-            let start = prediction.start?;
+    /// Of the first `most` to start.
+    fn planned_bars(
+        &self,
+        caller: &Caller,
+        starts: &BTreeMap<JobId, Prediction>,
+        most: usize,
+    ) -> Vec<PlanBar> {
+        let waits = |id: &JobId| self.jobs.get(id).is_some_and(|job| job.is_waiting());
+        let planned = starts.values().filter(|p| waits(&p.job));
+        let mut order: Vec<_> = planned.filter_map(|p| Some((p.start?, p.job))).collect();
+        order.sort_unstable();
+        order.truncate(most);
+        let bar = |(start, id): (Time, JobId)| {
+            let (job, prediction) = (self.jobs.get(&id)?, starts.get(&id)?);
             Some(PlanBar {
                 kind: BarKind::Planned,
                 label: self.label(caller, job.id),
@@ -101,7 +109,7 @@ impl Controller {
                 nodes: prediction.nodes.iter().map(|n| n.0).collect(),
             })
         };
-        starts.values().filter_map(bar).collect()
+        order.into_iter().filter_map(bar).collect()
     }
 }
 
