@@ -97,10 +97,10 @@ impl Controller {
 
     /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
     pub(crate) fn review(&mut self, now: Time, id: JobId) {
-        self.looks += 1;
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
+        self.looks += 1 + job.spec().dependencies.len() as u64;
         if !job.is_waiting() {
             return;
         }

@@ -16,13 +16,14 @@ use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::Job;
 use crate::record::HeldBy;
+use crate::reviews::weight;
 use crate::steer::Recipients;
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Jobs in one piece.
+/// Jobs in one piece, those with many dependencies counted as more.
 pub(crate) const PIECE: usize = 500;
 /// Jobs that are looked at in one piece, to find those that are meant.
 const LOOKS: usize = 10_000;
@@ -193,7 +194,7 @@ impl Controller {
         (bulk.clients, bulk.key) = (vec![client], key);
         let chosen = self.look_for_jobs(&mut bulk);
         let waits = || self.bulk.iter().any(|other| other.clashes(&bulk));
-        if chosen && bulk.left.len() <= PIECE && !waits() {
+        if chosen && self.is_one_piece(&bulk.left) && !waits() {
             self.do_piece(now, &mut bulk);
             return Ok(Some(bulk.answer()));
         }
@@ -279,6 +280,16 @@ impl Controller {
         }
     }
 
+    fn is_one_piece(&self, ids: &[JobId]) -> bool {
+        // None is less than one.
+        ids.len() <= PIECE && ids.iter().map(|id| self.weight(*id)).sum::<usize>() <= PIECE
+    }
+
+    fn weight(&self, id: JobId) -> usize {
+        let job = self.jobs.get(&id);
+        job.map_or(1, |job| weight(job.spec()))
+    }
+
     fn do_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
         if !std::mem::replace(&mut bulk.begun, true) {
             self.change_throttles(now, bulk);
@@ -286,8 +297,11 @@ impl Controller {
                 self.steer_whole(now, bulk, base);
             }
         }
-        for _ in 0..PIECE {
-            let Some(id) = bulk.left.pop() else { break };
+        let mut work = 0;
+        while work < PIECE
+            && let Some(id) = bulk.left.pop()
+        {
+            work += self.weight(id);
             self.looks += 1;
             match self.do_one(now, bulk, id) {
                 Ok(()) => bulk.changed += 1,

@@ -11,7 +11,7 @@ use crate::aside::Object;
 use crate::controller::Controller;
 use crate::depend::{Met, Waiter, waits_by_task};
 use crate::job::Fate;
-use cosy_model::{JobId, Span, Time, Uid};
+use cosy_model::{JobId, JobSpec, Span, Time, Uid};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Work of one turn, in looks at a job or at one of its dependencies.
@@ -23,6 +23,11 @@ pub(crate) const REFILL: usize = 100;
 
 /// Of many jobs so many are looked at at once; the others are put into the line.
 pub(crate) const AT_ONCE: usize = 500;
+
+/// As how many jobs one counts that is looked at: each of its dependencies is looked up.
+pub(crate) const fn weight(spec: &JobSpec) -> usize {
+    1 + spec.dependencies.len() / 4
+}
 
 /// Who is to be looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -173,7 +178,13 @@ impl Controller {
     /// Looks at the first of some jobs at once, and has the others looked at, with all that
     /// ask for the same.
     pub(crate) fn review_many(&mut self, now: Time, ids: &[JobId]) {
-        let (first, rest) = ids.split_at(ids.len().min(AT_ONCE));
+        let mut work = 0;
+        let fits = |id: &JobId| {
+            let job = self.jobs.get(id);
+            work += job.map_or(1, |job| weight(job.spec()));
+            work <= AT_ONCE
+        };
+        let (first, rest) = ids.split_at(ids.iter().copied().take_while(fits).count());
         first.iter().for_each(|id| self.review(now, *id));
         let mut last = None;
         for id in rest {

@@ -7,7 +7,7 @@ use crate::depend::Waiter;
 use crate::event::{Caller, Facts};
 use crate::job::{Group, Job, Member, Phase, Place, Submitted};
 use crate::record::{Numbering, OfFlow, Record, SubmissionRow};
-use crate::reviews::{AT_ONCE, Again};
+use crate::reviews::{AT_ONCE, Again, weight};
 use cosy_model::api::{Reply, Submission};
 use cosy_model::{
     Attempt, Dialect, JobId, JobSpec, OsText, QueueId, Refusal, RefusalCode, Time, limits,
@@ -175,11 +175,12 @@ impl Controller {
         let ids = group.ids();
         self.add_group(group);
         self.wait_for_others(Waiter::of(&submitted), &submitted);
-        for id in ids.take(AT_ONCE) {
+        let at_once = (AT_ONCE / weight(&submitted.spec)).max(1);
+        for id in ids.take(at_once) {
             self.review(now, id);
         }
-        if tasks > AT_ONCE {
-            let rest = Again::Rest(Waiter::of(&submitted), AT_ONCE);
+        if tasks > at_once {
+            let rest = Again::Rest(Waiter::of(&submitted), at_once);
             self.reviews.push(rest);
         }
         reply

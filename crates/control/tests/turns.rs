@@ -188,3 +188,80 @@ fn the_tasks_of_a_new_array_are_looked_at_in_pieces() {
     let fresh = (0..reasons.rows).filter(|row| reasons.text(*row, JobField::Reason) == "fresh");
     assert_eq!((reasons.rows as u64, fresh.count()), (2 * JOBS + 1, 0));
 }
+
+/// Each dependency of each task is looked up whenever the task is looked at.
+#[test]
+fn tasks_with_many_dependencies_are_looked_at_fewer_at_a_time() {
+    let mut world = world();
+    let dependency = |task: u32| Dependency {
+        kind: DependencyKind::AfterAny,
+        job: JobId(2),
+        task: Some(task),
+        delay: Span::ZERO,
+    };
+    let mut after = spec("after");
+    after.dependencies = (1..=limits::DEPENDENCIES as u32).map(dependency).collect();
+    let submission = Submission {
+        spec: after,
+        script: OsText::default(),
+        array: Some(ArraySpec {
+            ranges: vec![(1, 200, 1)],
+            at_once: None,
+        }),
+    };
+    let array = JobId(JOBS + 2);
+    let submit = Request::Submit(Box::new(submission));
+    let (reply, _, most) = turns(&mut world, submit);
+    let submitted = matches!(&reply, Reply::Submitted { job, .. } if *job == array);
+    assert!(submitted, "{reply:?}");
+    assert!(most <= LOOKS, "submit: {most} looks");
+    let hold = Request::Hold {
+        filter: ids(&[array.0]),
+        as_user: true,
+    };
+    for request in [
+        hold,
+        Request::Release {
+            filter: ids(&[array.0]),
+        },
+    ] {
+        let (reply, turns, most) = turns(&mut world, request);
+        assert!(
+            matches!(reply, Reply::Done { changed: 200, .. }),
+            "{reply:?}"
+        );
+        assert!(most <= LOOKS, "{most} looks in one of {turns} turns");
+    }
+}
+
+/// Two requests of one user that concern the same are carried out as they were asked, also while
+/// it is still looked for what the first concerns.
+#[test]
+fn what_one_user_asks_is_done_in_the_order_of_asking() {
+    let mut world = world();
+    let hold = Request::Hold {
+        filter: mine(),
+        as_user: true,
+    };
+    ask(&mut world, hold);
+    let late = Submission {
+        spec: spec("late"),
+        script: OsText::default(),
+        array: None,
+    };
+    ask(&mut world, Request::Submit(Box::new(late)));
+    let filter = JobFilter {
+        ids: vec![JobRef {
+            job: JobId(2),
+            task: Some(JOBS as u32),
+        }],
+        ..JobFilter::default()
+    };
+    let (reply, ..) = turns(&mut world, Request::Release { filter });
+    assert!(matches!(reply, Reply::Done { changed: 1, .. }), "{reply:?}");
+    let table = world.jobs(&[JobField::Id, JobField::Reason]);
+    let held = |row: &usize| table.text(*row, JobField::Reason) == "held_by_user";
+    // All but the one that was let go, the running one, and the one that came after the request.
+    let held = (0..table.rows).filter(held).count();
+    assert_eq!((table.rows as u64, held as u64), (JOBS + 2, JOBS - 1));
+}
