@@ -102,7 +102,7 @@ pub struct Controller {
     /// Requests that concern many jobs, the one whose turn is next first.
     pub(crate) bulk: VecDeque<BulkRequest>,
     /// Lists that are being made, the one whose turn it is first.
-    pub(crate) listings: VecDeque<crate::listing::Listing>,
+    pub(crate) listings: VecDeque<crate::listing::List>,
     /// This turn has had its piece of a list.
     pub(crate) listed: bool,
     pub(crate) plans: BTreeMap<u64, PendingPlan>,

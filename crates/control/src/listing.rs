@@ -1,4 +1,4 @@
-//! Lists of jobs, in pieces.
+//! Lists of jobs, in pieces; those of workflows stand in the same line.
 //!
 //! A list of 100,000 jobs with many columns takes far longer than others should wait. So it is
 //! made in pieces, one in each turn, and answered with the last: first the jobs that are meant
@@ -13,6 +13,7 @@ use crate::bundles::rows_by_bundle;
 use crate::chosen::{Named, Sieve};
 use crate::controller::{Controller, Ended};
 use crate::event::{Caller, ClientId};
+use crate::flow::FlowList;
 use crate::job::Job;
 use crate::request::no_job;
 use crate::show::{Around, Row, Starts, index_ranges};
@@ -61,8 +62,27 @@ pub(crate) struct Asked {
 
 /// A list under way.
 #[derive(Debug)]
+pub(crate) enum List {
+    /// Of jobs.
+    Jobs(Box<Listing>),
+    /// Of workflows.
+    Flows(FlowList),
+}
+
+impl List {
+    /// Who asked for it.
+    pub const fn client(&self) -> ClientId {
+        match self {
+            Self::Jobs(list) => list.client,
+            Self::Flows(list) => list.client,
+        }
+    }
+}
+
+/// A list of jobs under way.
+#[derive(Debug)]
 pub(crate) struct Listing {
-    pub client: ClientId,
+    client: ClientId,
     caller: Box<Caller>,
     /// Jobs that are named and not looked up yet.
     refs: VecDeque<JobRef>,
@@ -207,18 +227,38 @@ impl Controller {
 
     /// Begins a list, with its first piece; `None` when it is answered later.
     pub(crate) fn list(&mut self, now: Time, asked: Asked) -> Option<Reply> {
+        let list = List::Jobs(Box::new(self.listing(asked)));
+        self.begin_list(now, list)
+    }
+
+    /// The same of any list.
+    pub(crate) fn begin_list(&mut self, now: Time, list: List) -> Option<Reply> {
         if self.listings.len() >= LISTINGS {
             let why = format!("{LISTINGS} lists are being made already: try again in a moment");
             return Some(Reply::Refused(Refusal::new(RefusalCode::TooMany, why)));
         }
-        let mut listing = self.listing(asked);
         // Short lists are answered at once; one piece in a turn, whoever asks.
-        let first = !std::mem::replace(&mut self.listed, true);
-        if first && self.list_piece(now, &mut listing) {
-            return Some(self.listed(now, listing));
+        match std::mem::replace(&mut self.listed, true) {
+            true => self.listings.push_back(list),
+            false => return self.go_on_listing(now, list),
         }
-        self.listings.push_back(listing);
         None
+    }
+
+    /// A piece more; the answer with the last, else the list goes behind all others.
+    fn go_on_listing(&mut self, now: Time, mut list: List) -> Option<Reply> {
+        let done = match &mut list {
+            List::Jobs(list) => self.list_piece(now, list),
+            List::Flows(list) => self.list_flows_piece(list),
+        };
+        match list {
+            List::Jobs(list) if done => Some(self.listed(now, *list)),
+            List::Flows(list) if done => Some(list.answer()),
+            List::Jobs(_) | List::Flows(_) => {
+                self.listings.push_back(list);
+                None
+            }
+        }
     }
 
     /// One piece of the list whose turn it is, unless this turn has had one.
@@ -226,15 +266,12 @@ impl Controller {
         if std::mem::take(&mut self.listed) {
             return;
         }
-        let Some(mut listing) = self.listings.pop_front() else {
+        let Some(list) = self.listings.pop_front() else {
             return;
         };
-        if self.list_piece(now, &mut listing) {
-            let client = listing.client;
-            let reply = self.listed(now, listing);
+        let client = list.client();
+        if let Some(reply) = self.go_on_listing(now, list) {
             self.reply(client, reply);
-        } else {
-            self.listings.push_back(listing);
         }
     }
 

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
+mod flows;
 mod world;
 
 use cosy_control::*;
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request, Submission};
+use cosy_model::workflow::FlowFilter;
 use cosy_model::*;
 use world::*;
 
@@ -264,4 +266,44 @@ fn what_one_user_asks_is_done_in_the_order_of_asking() {
     // All but the one that was let go, the running one, and the one that came after the request.
     let held = (0..table.rows).filter(held).count();
     assert_eq!((table.rows as u64, held as u64), (JOBS + 2, JOBS - 1));
+}
+
+/// Workflows of thousands of tasks are told in pieces, each of them whole, named ones once.
+#[test]
+fn large_workflows_are_listed_in_pieces() {
+    let mut world = World::new(config(1, 1));
+    world.unchecked = true;
+    let flow = |tasks: usize| {
+        let mut flow = flows::graph("a", &[]);
+        let task = |n: usize| {
+            let mut task = flow.tasks[0].clone();
+            task.name = format!("t{n}");
+            task
+        };
+        flow.tasks = (0..tasks).map(task).collect();
+        flow
+    };
+    let ids: Vec<FlowId> = [5_000, 1, 4_000]
+        .map(|tasks| flows::submit(&mut world, flow(tasks)).unwrap().id)
+        .into();
+    let ids = ids.repeat(1_000);
+    let filter = FlowFilter {
+        ids,
+        tasks: true,
+        ..FlowFilter::default()
+    };
+    let (reply, turns, most) = turns(&mut world, Request::Flows { filter });
+    let Reply::Flows(told) = reply else {
+        panic!("{reply:?}");
+    };
+    let names = told.iter().map(|flow| {
+        let names: Vec<String> = (0..flow.tasks.len()).map(|n| format!("t{n}")).collect();
+        assert!(flow.tasks.iter().map(|t| &t.name).eq(&names));
+        names.len()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), [5_000, 1, 4_000]);
+    assert!(
+        turns > 4 && most <= 2_100,
+        "{most} tasks in one of {turns} turns"
+    );
 }

@@ -28,6 +28,7 @@ mod shown;
 mod submit;
 
 pub(crate) use plan::FlowPlans;
+pub(crate) use show::FlowList;
 
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -187,7 +188,7 @@ impl Controller {
             }
             Request::ConfirmFlow { id } => self.confirm_flow(now, caller, id).map(Some),
             Request::CancelFlow { ids } => self.cancel_flows(now, caller, &ids).map(Some),
-            Request::Flows { filter } => self.list_flows(caller, &filter).map(Some),
+            Request::Flows { filter } => self.list_flows(now, client, caller, &filter),
             _ => Err(Refusal::invalid("this is no request about workflows")),
         }
     }

@@ -2,37 +2,129 @@
 
 use super::{Flow, no_flow};
 use crate::controller::Controller;
-use crate::event::Caller;
+use crate::event::{Caller, ClientId};
 use crate::job::Job;
+use crate::listing::List;
 use crate::record::FlowTaskRow;
 use cosy_model::api::Reply;
 use cosy_model::workflow::{FlowFilter, FlowInfo, FlowState, FlowTaskInfo, FlowTaskState};
-use cosy_model::{FlowId, Refusal, Span, Su, Time, limits};
+use cosy_model::{FlowId, Refusal, RefusalCode, Span, Su, Time, limits};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Tasks that one piece of a list tells, or looks at eight times as many.
+const PIECE_TASKS: usize = 2_000;
+/// What an answer has of a task beside its texts, in bytes.
+const TASK_BYTES: usize = 64;
+
+/// A list of workflows under way: those of a user may have 200,000 tasks.
+#[derive(Debug)]
+pub(crate) struct FlowList {
+    pub client: ClientId,
+    with_tasks: bool,
+    /// Those that are not told yet.
+    left: VecDeque<FlowId>,
+    /// The last of which some tasks are told.
+    under_way: Option<FlowInfo>,
+    told: Vec<FlowInfo>,
+    /// About as much as the answer has so far.
+    bytes: usize,
+}
+
+impl FlowList {
+    const fn is_full(&self) -> bool {
+        self.bytes > limits::REPLY_BYTES
+    }
+
+    pub fn answer(self) -> Reply {
+        if !self.is_full() {
+            return Reply::Flows(self.told);
+        }
+        let why = "an answer has no room for all tasks of these workflows: name fewer of them";
+        Reply::Refused(Refusal::new(RefusalCode::TooMany, why))
+    }
+}
 
 impl Controller {
     pub(crate) fn list_flows(
-        &self,
+        &mut self,
+        now: Time,
+        client: ClientId,
         caller: &Caller,
         filter: &FlowFilter,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Option<Reply>, Refusal> {
         if filter.ids.len() > limits::IDS_IN_REQUEST || filter.users.len() > limits::SHARING {
             return Err(Refusal::invalid("too many ids or users in one request"));
         }
-        if let Some(missing) = filter.ids.iter().find(|id| !self.sees_flow(caller, **id)) {
+        let ids: BTreeSet<FlowId> = filter.ids.iter().copied().collect();
+        if let Some(missing) = ids.iter().find(|id| !self.sees_flow(caller, **id)) {
             return Err(no_flow(*missing));
         }
         let passes = |flow: &&Flow| {
             let row = &flow.row;
-            let by_id = filter.ids.is_empty() || filter.ids.contains(&row.id);
             let by_user = filter.users.is_empty()
                 || filter.users.contains(&row.user)
                 || filter.users.contains(&row.uid.to_string());
-            let by_state = row.is_live() || filter.ended || !filter.ids.is_empty();
-            by_id && by_user && by_state && self.sees_flow(caller, row.id)
+            let by_state = row.is_live() || filter.ended || !ids.is_empty();
+            by_user && by_state && self.sees_flow(caller, row.id)
         };
-        let found = self.flows.all.values().filter(passes);
-        let infos = found.map(|flow| self.flow_info(flow, filter.tasks));
-        Ok(Reply::Flows(infos.collect()))
+        let found: VecDeque<FlowId> = match ids.is_empty() {
+            true => self
+                .flows
+                .all
+                .values()
+                .filter(passes)
+                .map(|f| f.row.id)
+                .collect(),
+            false => {
+                let named = ids.iter().filter_map(|id| self.flows.get(*id));
+                named.filter(passes).map(|f| f.row.id).collect()
+            }
+        };
+        let list = FlowList {
+            client,
+            with_tasks: filter.tasks,
+            left: found,
+            under_way: None,
+            told: Vec::new(),
+            bytes: 0,
+        };
+        Ok(self.begin_list(now, List::Flows(list)))
+    }
+
+    /// Some workflows or tasks more; true when those were the last, or the answer is full.
+    pub(crate) fn list_flows_piece(&mut self, list: &mut FlowList) -> bool {
+        let mut room = PIECE_TASKS;
+        while room > 0 && !list.is_full() {
+            let Some(flow) = list.left.front().and_then(|id| self.flows.get(*id)) else {
+                list.under_way = None; // it is forgotten meanwhile
+                match list.left.pop_front() {
+                    Some(_) => continue,
+                    None => return true,
+                }
+            };
+            let mut info = list.under_way.take().unwrap_or_else(|| {
+                room = room.saturating_sub(1 + flow.tasks.len() / 8);
+                self.flow_info(flow, false)
+            });
+            if list.with_tasks {
+                let next = flow.tasks.iter().skip(info.tasks.len()).take(room.max(1));
+                for task in next {
+                    room = room.saturating_sub(1);
+                    self.looks += 1;
+                    let task = self.task_info(flow, task);
+                    list.bytes += bytes_of(&task);
+                    info.tasks.push(task);
+                }
+            }
+            if list.with_tasks && info.tasks.len() < flow.tasks.len() {
+                list.under_way = Some(info);
+                continue;
+            }
+            list.bytes += TASK_BYTES + info.name.len() + info.note.len();
+            list.told.push(info);
+            list.left.pop_front();
+        }
+        list.is_full()
     }
 
     /// As for what jobs run: a workflow tells names and files.
@@ -111,4 +203,9 @@ impl Controller {
             note: task.note.clone(),
         }
     }
+}
+
+fn bytes_of(task: &FlowTaskInfo) -> usize {
+    let parents: usize = task.parents.iter().map(|name| name.len() + 1).sum();
+    TASK_BYTES + task.name.len() + task.nodes.len() + task.note.len() + parents
 }

@@ -5,18 +5,20 @@ use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Pick, ReservationFilter, ReservationInfo};
-use cosy_model::{JobId, NodeShare, Span};
+use cosy_model::{JobId, NodeShare, ReservationId, Span};
+use std::collections::BTreeSet;
 
 impl Controller {
     pub(crate) fn list_reservations(&self, caller: &Caller, filter: &ReservationFilter) -> Reply {
+        let ids: BTreeSet<ReservationId> = filter.ids.iter().copied().collect();
         let passes = |r: &&Reservation| {
             let row = &r.row;
-            let by_id = filter.ids.is_empty() || filter.ids.contains(&row.id);
+            let by_id = ids.is_empty() || ids.contains(&row.id);
             let by_user = filter.users.is_empty()
                 || filter.users.contains(&row.user)
                 || filter.users.contains(&row.uid.to_string());
             let by_state = match filter.states.is_empty() {
-                true => r.is_live() || filter.ended || !filter.ids.is_empty(),
+                true => r.is_live() || filter.ended || !ids.is_empty(),
                 false => filter.states.contains(&row.state),
             };
             by_id && by_user && by_state
