@@ -66,7 +66,7 @@ pub(crate) enum List {
     /// Of jobs.
     Jobs(Box<Listing>),
     /// Of workflows.
-    Flows(FlowList),
+    Flows(Box<FlowList>),
 }
 
 impl List {

@@ -88,7 +88,7 @@ impl Controller {
             told: Vec::new(),
             bytes: 0,
         };
-        Ok(self.begin_list(now, List::Flows(list)))
+        Ok(self.begin_list(now, List::Flows(Box::new(list))))
     }
 
     /// Some workflows or tasks more; true when those were the last, or the answer is full.
