@@ -135,6 +135,14 @@ pub struct Caller {
     told: bool,
 }
 
+/// A question as this process asks it: [`cluster::AS_USER_VARIABLE`] counts.
+pub fn question(request: Request, key: Option<RequestKey>) -> Ask {
+    Ask {
+        as_user: cluster::as_user(),
+        ..Ask::new(request, key)
+    }
+}
+
 enum Trouble {
     Connect(io::Error),
     Lost(String),
@@ -181,7 +189,7 @@ impl Caller {
             ""
         };
         let frame =
-            frame::encode(&Ask::new(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
+            frame::encode(&question(request, key), FRAME_BYTES).map_err(CallError::TooLarge)?;
         let mut lost: Option<Instant> = None;
         let mut absent: Option<Instant> = None;
         loop {

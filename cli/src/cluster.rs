@@ -21,6 +21,9 @@ use std::time::Duration;
 
 /// Names the socket of the cluster to speak to.
 pub const SOCKET_VARIABLE: &str = "COSY_SOCKET";
+/// Set to anything but nothing and `0`: what is asked has no administrator's rights, so that an
+/// administrator sees what users see. `cosy dev --as-user` sets it.
+pub const AS_USER_VARIABLE: &str = "COSY_AS_USER";
 /// The controller's socket on its own host.
 pub const CONTROLLER_SOCKET: &str = "/run/cosy/cosyd.sock";
 /// The node daemon's socket on other hosts.
@@ -29,6 +32,11 @@ pub const NODE_SOCKET: &str = "/run/noded/noded.sock";
 pub const OLD_NODE_SOCKET: &str = "/run/cosy/noded.sock";
 /// Longest path that fits into a socket address, in bytes.
 pub const ADDRESS_BYTES: usize = 107;
+
+/// Whether [`AS_USER_VARIABLE`] is set.
+pub fn as_user() -> bool {
+    std::env::var_os(AS_USER_VARIABLE).is_some_and(|v| !v.is_empty() && v != "0")
+}
 
 /// The socket of the cluster that this command belongs to.
 pub fn find() -> PathBuf {

@@ -230,6 +230,7 @@ mod tests {
                 gid: cosy_model::Gid(100),
                 resolved: true,
                 via: None,
+                as_user: false,
             }),
             key: None,
             request,

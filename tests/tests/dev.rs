@@ -197,3 +197,44 @@ fn a_controller_started_again_by_hand() {
     assert_eq!(output.out.trim(), "completed", "{output:?}");
     dev.nothing_is_left();
 }
+
+/// With `--as-user` commands have no administrator's rights, and the rules hold: of two nodes that
+/// are alike a user may book one.
+#[test]
+fn as_an_ordinary_user() {
+    let dev = Dev::new();
+    let script = "cadm node drain n1; echo drain $?\n\
+        COSY_AS_USER= cadm node drain n1; echo admin $?\n\
+        COSY_AS_USER= cadm node resume n1\n\
+        cresv book -N 2 --exclusive -t 1h --at now+10m; echo two $?\n\
+        cresv book -N 1 --exclusive -t 1h --at now+10m; echo one $?";
+    let options = ["-N", "2", "-c", "4", "--as-user", "-q"];
+    let output = run::run(&mut dev.command(&options, &["sh", "-c", script])).expect(0);
+    for told in ["drain 1", "admin 0", "two 1", "one 0"] {
+        assert!(output.out.lines().any(|l| l == told), "{told}: {output:?}");
+    }
+    assert!(output.err.contains("COSY_AS_USER"), "{output:?}");
+    assert!(output.err.contains("which is one whole node"), "{output:?}");
+    dev.nothing_is_left();
+}
+
+/// The first commands of the user's guide are taken by the cluster that it opens, however small
+/// this machine is.
+#[test]
+fn the_guides_first_commands() {
+    let guide = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/user-guide.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let opens = guide.split("`cosy dev ").nth(1).unwrap();
+    let options: Vec<&str> = opens.split('`').next().unwrap().split(' ').collect();
+    let block = guide.split("```sh\n").nth(1).unwrap();
+    let block = block.split("```").next().unwrap();
+    assert!(
+        block.lines().count() >= 3 && block.contains("csub"),
+        "{block}"
+    );
+    let dev = Dev::new();
+    fs::write(dev.above.path().join("job.sh"), "#!/bin/sh\ntrue\n").unwrap();
+    let options: Vec<&str> = options.into_iter().chain(["-q"]).collect();
+    run::run(&mut dev.command(&options, &["sh", "-e", "-c", block])).expect(0);
+    dev.nothing_is_left();
+}

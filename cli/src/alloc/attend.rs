@@ -11,7 +11,7 @@ use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::Entry;
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
-use cosy_proto::client::{Answer, Ask};
+use cosy_proto::client::Answer;
 use cosy_proto::frame::{self, Decoder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
@@ -175,7 +175,13 @@ impl Attendant {
         let asked = stream
             .set_nonblocking(false)
             .map_err(Into::into)
-            .and_then(|()| frame::write(&mut stream, &Ask::new(request, None), FRAME_BYTES))
+            .and_then(|()| {
+                frame::write(
+                    &mut stream,
+                    &crate::call::question(request, None),
+                    FRAME_BYTES,
+                )
+            })
             .and_then(|()| Ok(stream.set_nonblocking(true)?));
         match asked {
             Ok(()) => {

@@ -225,6 +225,7 @@ mod tests {
         Plan {
             dir: "/d".into(),
             keep: false,
+            as_user: false,
             whole: true,
             programs: Programs {
                 cosy: "/p/cosy".into(),

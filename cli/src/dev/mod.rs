@@ -90,6 +90,10 @@ pub fn command() -> Command {
             .value_parser(clap::value_parser!(PathBuf)),
         )
         .arg(arg::flag("keep", "Leave the directory"))
+        .arg(arg::flag(
+            "as-user",
+            "Commands ask as an ordinary user, whom quotas and rules bind",
+        ))
         .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
         .arg(
             Arg::new("command")
@@ -105,6 +109,9 @@ const AFTER: &str = "\
 Nodes are called n1, n2 ..., virtual ones v1, v2 ...; the queue is 'main'. COMMAND finds the
 commands in its PATH, and the directory of the cluster in COSY_DEV_DIR. When COMMAND ends,
 or this program is killed, everything that was started is ended and removed.
+You are the administrator of this cluster, for whom no quotas and no rules of reservations hold.
+With --as-user the commands ask as an ordinary user (COSY_AS_USER=1); one that is to ask as
+administrator all the same: COSY_AS_USER= cadm ...
 Exit codes: that of COMMAND (128 and the signal when a signal ended it), 125 no cluster
 could be started, 126 COMMAND cannot be executed, 127 there is no such COMMAND.";
 
@@ -237,6 +244,15 @@ fn follow(
                 let dir = place.dir().display();
                 let text = format!("the cluster is ready in {dir}; leave the shell to stop it");
                 output::complain(context.program(), &text);
+                let you = match request.as_user {
+                    true => {
+                        "its commands ask as an ordinary user; as administrator: COSY_AS_USER= cadm ..."
+                    }
+                    false => {
+                        "you are its administrator, for whom no quotas and rules hold; to see them: --as-user"
+                    }
+                };
+                output::complain(context.program(), you);
             }
             Report::Ready => {}
             Report::Ended(code) => outcome = Some(Ok(code)),

@@ -27,6 +27,8 @@ pub struct Request {
     pub config: toml::Table,
     /// `--keep`.
     pub keep: bool,
+    /// `--as-user`.
+    pub as_user: bool,
     /// COMMAND; empty for a shell.
     pub command: Vec<OsString>,
 }
@@ -56,6 +58,7 @@ impl Request {
                 .get_one("config")
                 .map_or_else(|| Ok(toml::Table::new()), read_config)?,
             keep: m.get_flag("keep"),
+            as_user: m.get_flag("as-user"),
             command: crate::arg::list(m, "command"),
         })
     }
@@ -135,6 +138,8 @@ pub struct Plan {
     pub dir: PathBuf,
     /// Leave it in the end.
     pub keep: bool,
+    /// COMMAND asks as an ordinary user.
+    pub as_user: bool,
     /// The directory itself is to be removed too.
     pub whole: bool,
     /// Programs.
@@ -174,6 +179,7 @@ impl Plan {
         Ok(Self {
             dir: place.dir().to_owned(),
             keep: request.keep,
+            as_user: request.as_user,
             whole: place.whole(),
             programs,
             nodes,

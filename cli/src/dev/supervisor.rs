@@ -292,7 +292,11 @@ impl Supervisor {
             path.push(":");
             path.push(rest);
         }
-        let child = Command::new(&argv[0])
+        let mut child = Command::new(&argv[0]);
+        if self.plan.as_user {
+            child.env(crate::cluster::AS_USER_VARIABLE, "1");
+        }
+        let child = child
             .args(&argv[1..])
             .env("PATH", path)
             .env(crate::cluster::SOCKET_VARIABLE, self.plan.socket())

@@ -28,8 +28,11 @@ pub(crate) fn level(queue: &QueueSpec, user: &User) -> AccessLevel {
 
 /// True for root, the controller's own user, and those the configuration names.
 /// Requests that a compute node passes on never have an administrator's rights, nor those
-/// of a login host whose `relay` says so.
+/// of a login host whose `relay` says so, nor what is asked as an ordinary user.
 pub fn is_admin(config: &ClusterConfig, caller: &Caller) -> bool {
+    if caller.as_user {
+        return false;
+    }
     if let Some(via) = &caller.via
         && !node(config, &via.node).is_some_and(|n| n.login && n.relay != Relay::Users)
     {
@@ -86,12 +89,14 @@ impl Controller {
         if self.is_admin(caller) {
             return Ok(());
         }
+        let name = &caller.user.name;
+        let why = match caller.as_user {
+            true => format!("{name} asks as an ordinary user here (COSY_AS_USER)"),
+            false => format!("{name} is none"),
+        };
         Err(Refusal::new(
             RefusalCode::Forbidden,
-            format!(
-                "only administrators may {what}; {} is none",
-                caller.user.name
-            ),
+            format!("only administrators may {what}; {why}"),
         ))
     }
 

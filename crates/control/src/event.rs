@@ -31,6 +31,8 @@ pub struct Caller {
     pub resolved: bool,
     /// The node whose daemon passed the request on.
     pub via: Option<Via>,
+    /// Asks as an ordinary user would, whoever it is.
+    pub as_user: bool,
 }
 
 impl Caller {
@@ -41,6 +43,7 @@ impl Caller {
             user,
             resolved: true,
             via: None,
+            as_user: false,
         }
     }
 

@@ -178,6 +178,7 @@ fn a_task_that_starts_meanwhile_keeps_what_it_started_with() {
         resolved: true,
         gid: Gid(1000),
         via: None,
+        as_user: false,
     };
     let asked = Event::Asked {
         client: ClientId(900),
@@ -241,6 +242,7 @@ fn requests_for_one_array_come_one_after_the_other() {
             resolved: true,
             gid: Gid(1000),
             via: None,
+            as_user: false,
         };
         let asked = Event::Asked {
             client,
@@ -273,6 +275,7 @@ fn no_user_has_all_places_of_long_requests() {
             resolved: true,
             gid: Gid(1000),
             via: None,
+            as_user: false,
         };
         let asked = Event::Asked {
             client: ClientId(client),

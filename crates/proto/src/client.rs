@@ -20,6 +20,10 @@ pub struct Ask {
     /// Key of a request that changes something.
     #[serde(default)]
     pub key: Option<RequestKey>,
+    /// Asked without an administrator's rights, as an ordinary user would. It can only take
+    /// rights away.
+    #[serde(default)]
+    pub as_user: bool,
     /// The request.
     pub request: Request,
 }
@@ -30,6 +34,7 @@ impl Ask {
         Self {
             version: crate::PROTOCOL,
             key,
+            as_user: false,
             request,
         }
     }
