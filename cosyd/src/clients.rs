@@ -17,10 +17,10 @@ use crate::reads;
 use crate::store::bookings::LedgerQuery;
 use crate::store::{Store, StoreError};
 use cosy_control::{
-    Caller, ClusterConfig, Event, Facts, LookupFailure, OldJob, TokenSeed, Via, is_admin,
+    Caller, ClusterConfig, Event, Eyes, Facts, LookupFailure, OldJob, TokenSeed, Via, is_admin,
     may_come_from,
 };
-use cosy_model::api::{JobRef, Reply, Request};
+use cosy_model::api::{JobFilter, JobRef, Reply, Request};
 use cosy_model::{Dependency, DependencyKind, Gid, Refusal, RefusalCode, Uid, User, limits};
 use cosy_proto::client::{self, Answer, Ask};
 use cosy_proto::frame::{self, Body, Decoder};
@@ -186,7 +186,7 @@ pub struct Encoded {
     pub share: Option<Share>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -346,7 +346,8 @@ impl Desk {
 
     /// Answers a question, also one that a node's daemon has passed on: as a frame, which is
     /// counted until it is taken.
-    pub async fn answer_whole(&self, talk: &Conversation, caller: Caller, ask: Ask) -> Encoded {
+    pub async fn answer_whole(&self, talk: &Conversation, mut caller: Caller, ask: Ask) -> Encoded {
+        caller.as_user |= ask.as_user;
         let who = Who {
             uid: caller.user.uid,
             trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), &caller),
@@ -591,9 +592,12 @@ impl Desk {
             ));
         }
         let kind = request.kind();
-        let asking = caller.clone();
+        let (asking, cluster) = (caller.clone(), self.cluster.clone());
         let query = move |store: &Store| match request {
-            Request::History { filter, fields } => reads::history(store, &filter, &fields, only),
+            Request::History { filter, fields } => {
+                let eyes = Eyes::of(&lock(&cluster), &asking, &filter);
+                reads::history(store, &filter, &fields, eyes)
+            }
             Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
             Request::Steps { jobs } => Ok(match store.steps(&jobs, only)? {
                 Some(steps) => Reply::Steps(steps),
@@ -602,7 +606,11 @@ impl Desk {
                     "these jobs have more steps than one answer holds: name fewer jobs",
                 )),
             }),
-            Request::Events { after, most } => store.events(after, most).map(Reply::Events),
+            Request::Events {
+                after,
+                most,
+                latest,
+            } => store.events(after, most, latest).map(Reply::Events),
             Request::Ledger {
                 account,
                 reservation,
@@ -629,9 +637,8 @@ impl Desk {
 
     /// A job that the controller no longer has in memory.
     async fn explain_old(&self, caller: Caller, job: JobRef) -> Reply {
-        let admin = is_admin(&lock(&self.cluster), &caller);
-        let only = (!admin).then_some(caller.user.uid);
-        let query = move |store: &Store| reads::explain(store, job, only);
+        let eyes = Eyes::of(&lock(&self.cluster), &caller, &JobFilter::default());
+        let query = move |store: &Store| reads::explain(store, job, eyes);
         let read = self.read(&self.pools.history, &caller, "explain", query);
         read.await.unwrap_or_else(Reply::Refused)
     }
@@ -649,6 +656,7 @@ impl Desk {
                 gid,
                 resolved: true,
                 via,
+                as_user: false,
             },
             Err(_) => Caller {
                 user: User {
@@ -660,6 +668,7 @@ impl Desk {
                 gid,
                 resolved: false,
                 via,
+                as_user: false,
             },
         }
     }

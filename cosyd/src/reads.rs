@@ -3,9 +3,9 @@
 
 use crate::store::history::{Reading, Wants, most_ids};
 use crate::store::{Store, StoreError};
-use cosy_control::HistoryRows;
+use cosy_control::{Eyes, HistoryRows};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Table};
-use cosy_model::{Refusal, RefusalCode, Uid, limits};
+use cosy_model::{Refusal, RefusalCode, limits};
 
 /// Room in an answer for what is around the rows, in bytes.
 const AROUND_ROWS: usize = 64 << 10;
@@ -20,12 +20,12 @@ pub fn history(
     store: &Store,
     filter: &JobFilter,
     fields: &[JobField],
-    only: Option<Uid>,
+    eyes: Eyes,
 ) -> Result<Reply, StoreError> {
-    let mut rows = HistoryRows::new(fields);
+    let mut rows = HistoryRows::new(fields, eyes);
     let reading = Reading {
         filter,
-        only,
+        only: eyes.only(),
         most_ids: most_ids(filter),
     };
     let wanted = filter.most.map_or(usize::MAX, |n| n as usize);
@@ -63,12 +63,12 @@ pub fn history(
 ///
 /// # Errors
 /// [`StoreError`].
-pub fn explain(store: &Store, job: JobRef, only: Option<Uid>) -> Result<Reply, StoreError> {
+pub fn explain(store: &Store, job: JobRef, eyes: Eyes) -> Result<Reply, StoreError> {
     let filter = JobFilter {
         ids: vec![job],
         ..JobFilter::default()
     };
-    Ok(match history(store, &filter, JobField::ALL, only)? {
+    Ok(match history(store, &filter, JobField::ALL, eyes)? {
         Reply::Jobs(table) if table.rows > 0 => Reply::Explained {
             table,
             lines: Vec::new(),

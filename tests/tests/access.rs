@@ -680,3 +680,37 @@ fn the_socket_is_for_everyone_and_the_state_for_nobody() {
         c.cosyd.log()
     );
 }
+
+/// With `visibility = "all"` history tells of ended jobs of others what the list of ended jobs
+/// tells: whose, and how they stand; not what their users have written, nor how they came out.
+#[test]
+fn everybody_is_told_the_same_of_ended_jobs_by_list_and_history() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let c = cluster();
+    let file = c.dir().join("cosy.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let changed = text.replacen("[policy]\n", "[policy]\nvisibility = \"all\"\n", 1);
+    fs::write(&file, changed).unwrap();
+    c.run(&["cadm", "reload"]).expect(0);
+    let words = [
+        "csub", "--wait", "-Q", "-J", "secret", "--", "sh", "-c", "exit 3",
+    ];
+    as_user(&c, ANN, &words).expect(3);
+    let format = ["--no-header", "--format", "id,user,state,exit_code,name"];
+    for list in [
+        &["cstat", "-A", "-E"][..],
+        &["chist", "-A"],
+        &["chist", "1"],
+    ] {
+        let out = as_user(&c, BOB, &[list, &format].concat()).expect(0).out;
+        let words: Vec<&str> = out.split_whitespace().collect();
+        assert_eq!(words, ["1", "ann", "failed"], "{list:?}");
+        let own = as_user(&c, ANN, &[list, &format].concat()).expect(0).out;
+        assert!(own.contains("secret"), "{own}");
+    }
+    // What is not told cannot be asked for.
+    let named = as_user(&c, BOB, &["chist", "-A", "-n", "secret", "--no-header"]);
+    assert_eq!(named.expect(0).out, "");
+}

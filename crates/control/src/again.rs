@@ -113,8 +113,7 @@ impl Controller {
         let ended = self.ended.get(&id).ok_or_else(unknown)?;
         let target = self.ended_job(id, ended).job;
         if !self.may_touch(caller, &ended.submitted) {
-            let why = format!("job {target} belongs to somebody else");
-            return Err(Refusal::new(RefusalCode::Forbidden, why));
+            return Err(self.not_theirs(caller, ended.submitted.uid, target));
         }
         may_run_again(&ended.submitted, &target.to_string())?;
         let alone = ended.row.index.is_none();

@@ -80,7 +80,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return self.attend_ended(caller, id, facts).map(Some);
         };
-        owns(caller, job)?;
+        self.owns(caller, job)?;
         let runs = job.run().is_some_and(|run| run.after.is_none());
         let attending = self.attending.get_mut(&id).filter(|_| started && runs);
         if let Some(text) = attending.and_then(|attending| attending.notes.pop_front()) {
@@ -98,13 +98,11 @@ impl Controller {
     }
 
     fn attend_ended(&self, caller: &Caller, id: JobId, facts: &Facts) -> Result<Reply, Refusal> {
-        let name = JobRef {
-            job: id,
-            task: None,
-        };
+        let name = whole(id);
         if let Some(ended) = self.ended.get(&id) {
-            if ended.submitted.uid != caller.user.uid {
-                return Err(not_own(id));
+            let owner = ended.submitted.uid;
+            if owner != caller.user.uid {
+                return Err(self.not_theirs(caller, owner, name));
             }
             return Ok(Reply::Ended(vec![self.ended_job(id, ended)]));
         }
@@ -257,26 +255,25 @@ impl Controller {
     }
 }
 
-/// The caller's own allocation, or why not.
-pub(crate) fn owns(caller: &Caller, job: &Job) -> Result<(), Refusal> {
-    if job.submitted.uid != caller.user.uid {
-        return Err(not_own(job.id));
+impl Controller {
+    /// The caller's own allocation, or why not.
+    pub(crate) fn owns(&self, caller: &Caller, job: &Job) -> Result<(), Refusal> {
+        if job.submitted.uid != caller.user.uid {
+            return Err(self.not_theirs(caller, job.submitted.uid, whole(job.id)));
+        }
+        if job.submitted.is_held() {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            RefusalCode::WrongState,
+            format!(
+                "job {} runs a program of its own: it ends with that, or with 'ccancel {}'",
+                job.id, job.id
+            ),
+        ))
     }
-    if job.submitted.is_held() {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        RefusalCode::WrongState,
-        format!(
-            "job {} runs a program of its own: it ends with that, or with 'ccancel {}'",
-            job.id, job.id
-        ),
-    ))
 }
 
-fn not_own(id: JobId) -> Refusal {
-    Refusal::new(
-        RefusalCode::Forbidden,
-        format!("job {id} belongs to somebody else"),
-    )
+const fn whole(job: JobId) -> JobRef {
+    JobRef { job, task: None }
 }

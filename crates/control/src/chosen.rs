@@ -122,8 +122,8 @@ impl<'a> Named<'a> {
 enum Untouchable {
     /// It has ended.
     Ended,
-    /// It belongs to somebody else.
-    Foreign,
+    /// It belongs to that user.
+    Foreign(Uid),
 }
 
 /// Of an array of which tasks are meant.
@@ -378,7 +378,7 @@ impl Controller {
                 self.look_at_named(caller, (choosing, &mut naming), sieve, id);
             }
             // An array of which all have ended meanwhile was gone through before.
-            return self.end_naming(choosing, naming);
+            return self.end_naming(caller, choosing, naming);
         };
         for at in naming.next..group.fates.len() {
             if *left == 0 {
@@ -392,7 +392,7 @@ impl Controller {
         if let Some(tally) = choosing.tallies.get_mut(&target.job) {
             tally.whole = true;
         }
-        self.end_naming(choosing, naming);
+        self.end_naming(caller, choosing, naming);
     }
 
     fn look_at_named(
@@ -403,7 +403,9 @@ impl Controller {
         id: JobId,
     ) {
         let Some(job) = self.jobs.get(&id) else {
-            if self.ended.contains_key(&id) {
+            // One that is hidden is not there.
+            let ended = self.ended.get(&id);
+            if ended.is_some_and(|ended| self.may_see(caller, &ended.submitted)) {
                 naming.known = true;
                 naming.last = Some((id, Untouchable::Ended));
                 naming.ended.push(id);
@@ -413,7 +415,7 @@ impl Controller {
         (naming.known, naming.live) = (true, true);
         let touched = self.may_touch(caller, &job.submitted);
         if !touched {
-            naming.last = Some((id, Untouchable::Foreign));
+            naming.last = Some((id, Untouchable::Foreign(job.submitted.uid)));
         }
         let meant = touched && sieve.passes(job);
         naming.any |= meant;
@@ -422,7 +424,7 @@ impl Controller {
     }
 
     /// What was named and cannot be touched is refused.
-    fn end_naming(&self, choosing: &mut Choosing, naming: Naming) {
+    fn end_naming(&self, caller: &Caller, choosing: &mut Choosing, naming: Naming) {
         if choosing.with_ended && naming.known && !naming.live {
             let ended = naming.ended.into_iter();
             let seen = &mut choosing.seen;
@@ -434,23 +436,20 @@ impl Controller {
         }
         let refusal = match (naming.known, naming.last) {
             (false, _) => crate::request::no_job(naming.target),
-            (true, Some(last)) => self.untouched(last),
+            (true, Some((id, why))) => self.untouched(caller, naming.target, id, why),
             (true, None) => return, // it is not one that is meant
         };
         choosing.refused.push(naming.target.to_string(), refusal);
     }
 
-    fn untouched(&self, (id, why): (JobId, Untouchable)) -> Refusal {
-        let name = self.name_of(id);
+    fn untouched(&self, caller: &Caller, target: JobRef, id: JobId, why: Untouchable) -> Refusal {
         match why {
             Untouchable::Ended => {
+                let name = self.name_of(id);
                 let why = format!("job {name} has already ended");
                 Refusal::new(RefusalCode::WrongState, why).about(About::Ended)
             }
-            Untouchable::Foreign => {
-                let why = format!("job {name} belongs to somebody else");
-                Refusal::new(RefusalCode::Forbidden, why)
-            }
+            Untouchable::Foreign(owner) => self.not_theirs(caller, owner, target),
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::job::Submitted;
 use crate::record::{JobRow, SubmissionRow};
 use crate::restore::of_row;
 use crate::show::history_cell;
-use crate::table::{Rows, text};
+use crate::table::{Cell, Rows, text};
+use crate::visible::{Eyes, is_told_to_others};
 use cosy_model::JobId;
 use cosy_model::api::{Cursor, JobField, Table};
 
@@ -16,16 +17,18 @@ use cosy_model::api::{Cursor, JobField, Table};
 pub struct HistoryRows {
     rows: Rows,
     by_bundle: bool,
+    eyes: Eyes,
     /// By submission and number of the body.
     last: Option<((JobId, u32), Submitted)>,
 }
 
 impl HistoryRows {
-    /// No row yet.
-    pub fn new(fields: &[JobField]) -> Self {
+    /// No row yet, for who sees so much.
+    pub fn new(fields: &[JobField], eyes: Eyes) -> Self {
         Self {
             rows: Rows::new(fields, 0),
             by_bundle: fields.contains(&JobField::Bundle),
+            eyes,
             last: None,
         }
     }
@@ -44,11 +47,17 @@ impl HistoryRows {
     }
 
     fn push_as(&mut self, row: &JobRow, submitted: &Submitted) {
+        let whole = self.eyes.see_all_of(submitted.uid);
+        let told = |field| whole || is_told_to_others(field, true);
         if submitted.spec.bundles.is_empty() || !self.by_bundle {
-            return self.rows.push(|field| history_cell(row, submitted, field));
+            return self.rows.push(|field| match told(field) {
+                true => history_cell(row, submitted, field),
+                false => Cell::None,
+            });
         }
         for (row, submitted) in rows_by_bundle(row, submitted).iter().rev() {
             self.rows.push(|field| match field {
+                field if !told(field) => Cell::None,
                 JobField::Ref => text(format!("{}+{}", row.base, row.id.0 - row.base.0)),
                 field => history_cell(row, submitted, field),
             });

@@ -1,7 +1,7 @@
 //! Interactive jobs: allocations that a command asks for and stays with, and how many of
 //! one user run at once (COSY paper, section 3.1 "Batch and interactive support").
 
-use crate::attend::{Awaits, owns};
+use crate::attend::Awaits;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase, Submitted};
@@ -95,10 +95,11 @@ impl Controller {
     pub(crate) fn entry(&self, caller: &Caller, id: JobId) -> Result<Reply, Refusal> {
         let job = self.jobs.get(&id).ok_or_else(|| gone(id))?;
         if !self.may_touch(caller, &job.submitted) {
-            return Err(Refusal::new(
-                RefusalCode::Forbidden,
-                format!("job {id} belongs to somebody else"),
-            ));
+            let name = JobRef {
+                job: id,
+                task: None,
+            };
+            return Err(self.not_theirs(caller, job.submitted.uid, name));
         }
         let entry = self.entry_of(job).ok_or_else(|| {
             Refusal::new(
@@ -122,7 +123,7 @@ impl Controller {
         signal: i32,
     ) -> Result<Reply, Refusal> {
         let job = self.jobs.get(&id).ok_or_else(|| gone(id))?;
-        owns(caller, job)?;
+        self.owns(caller, job)?;
         if !(0..=64).contains(&signal) {
             return Err(Refusal::invalid(format!("there is no signal {signal}")));
         }

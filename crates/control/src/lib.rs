@@ -96,3 +96,4 @@ pub use record::{
 };
 pub use record::{StepBatch, StepUse};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};
+pub use visible::Eyes;

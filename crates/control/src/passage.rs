@@ -2,8 +2,9 @@
 //! other hosts.
 
 use crate::controller::Controller;
-use crate::event::{Effect, LinkId};
+use crate::event::{Caller, Effect, LinkId};
 use crate::job::{Part, PartStep, Run};
+use cosy_model::api::JobRef;
 use cosy_model::node::NodeOrder;
 use cosy_model::step::{JobPart, Passage, Peer};
 use cosy_model::{JobId, NodeId, Refusal, RefusalCode, Time, Uid, User, limits};
@@ -102,8 +103,15 @@ impl Controller {
         let unknown = || Refusal::new(RefusalCode::NotFound, format!("there is no job {id}"));
         let owner = self.jobs.get(&id).ok_or_else(unknown)?.submitted.uid;
         if owner != asked.uid && !self.is_admin_there(link, &user) {
-            let why = format!("job {id} belongs to somebody else");
-            return Err(Refusal::new(RefusalCode::Forbidden, why).into());
+            let asks = Caller {
+                as_user: true,
+                ..Caller::known(user)
+            };
+            let job = JobRef {
+                job: id,
+                task: None,
+            };
+            return Err(self.not_theirs(&asks, owner, job).into());
         }
         let owner = self.user_now(now, owner)?;
         Ok(self.passage_to(asked, &owner)?)

@@ -10,12 +10,14 @@
 //! What is not told cannot be asked for either: conditions on such fields fit no job of
 //! others.
 
-use crate::config::Visibility;
+use crate::access::is_admin;
+use crate::config::{ClusterConfig, Visibility};
 use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::Submitted;
-use cosy_model::Uid;
-use cosy_model::api::{JobField, JobFilter};
+use crate::request::no_job;
+use cosy_model::api::{JobField, JobFilter, JobRef};
+use cosy_model::{Refusal, RefusalCode, Uid};
 
 impl Controller {
     /// Whether a user is told of a job at all.
@@ -38,10 +40,62 @@ impl Controller {
             || self.is_admin(caller)
     }
 
+    /// Why a user cannot touch a job of another. Where the job is not told of at all, every
+    /// request says what it says of one that never was.
+    pub(crate) fn not_theirs(&self, caller: &Caller, owner: Uid, job: JobRef) -> Refusal {
+        match self.may_see_of(caller, owner) {
+            true => Refusal::new(
+                RefusalCode::Forbidden,
+                format!("job {job} belongs to somebody else"),
+            ),
+            false => no_job(job),
+        }
+    }
+
     /// Whether a list tells a user of a job; `private`: it is asked for by what others are not
     /// told ([`asks_private`]).
     pub(crate) fn may_find(&self, caller: &Caller, private: bool, job: &Submitted) -> bool {
         self.may_see(caller, job) && (!private || self.is_told_all(caller, job.uid))
+    }
+}
+
+/// Of whose jobs that the store has a user is told how much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Eyes {
+    /// Of all everything.
+    All,
+    /// Of those of that user everything, of others nothing.
+    Own(Uid),
+    /// Of those of that user everything, of others states, sizes and times.
+    InPart(Uid),
+}
+
+impl Eyes {
+    /// Those of who asks the store for jobs.
+    pub fn of(config: &ClusterConfig, caller: &Caller, filter: &JobFilter) -> Self {
+        let uid = caller.user.uid;
+        match config.policy.visibility {
+            _ if is_admin(config, caller) => Self::All,
+            Visibility::Everything => Self::All,
+            Visibility::States if !asks_private(filter) => Self::InPart(uid),
+            Visibility::States | Visibility::Own => Self::Own(uid),
+        }
+    }
+
+    /// Whose jobs alone are looked for.
+    pub const fn only(self) -> Option<Uid> {
+        match self {
+            Self::Own(uid) => Some(uid),
+            Self::All | Self::InPart(_) => None,
+        }
+    }
+
+    /// Whether everything is told of a job of that user.
+    pub(crate) fn see_all_of(self, owner: Uid) -> bool {
+        match self {
+            Self::All => true,
+            Self::Own(uid) | Self::InPart(uid) => uid == owner,
+        }
     }
 }
 

@@ -317,7 +317,7 @@ fn messages_reach_who_stays_and_scripts() {
     let Some(Reply::Done { refused, .. }) = world.replies.remove(&stranger) else {
         panic!("no answer")
     };
-    assert_eq!(refused[0].1.code, RefusalCode::Forbidden);
+    assert_eq!(refused[0].1.code, RefusalCode::NotFound, "others see none");
     let mut held = spec("held");
     held.hold = true;
     let held = world.submit(held);
@@ -488,15 +488,15 @@ fn who_may_do_what() {
     let entry = |job| Request::Entry { job };
     let (forbidden, wrong) = (Some(RefusalCode::Forbidden), Some(RefusalCode::WrongState));
     let gone = Some(RefusalCode::NotFound);
-    check(1001, attend(own), forbidden);
+    check(1001, attend(own), gone);
     check(0, attend(own), forbidden);
     check(1000, attend(own), None);
     check(1000, attend(batch), wrong);
     check(1000, attend(JobId(99)), gone);
-    check(1001, finish(own, 0), forbidden);
+    check(1001, finish(own, 0), gone);
     check(1000, finish(batch, 0), wrong);
     check(1000, finish(own, 65), Some(RefusalCode::Invalid));
-    check(1001, entry(own), forbidden);
+    check(1001, entry(own), gone);
     check(0, entry(own), None);
     check(1000, entry(batch), None);
     check(1000, entry(JobId(99)), gone);
@@ -761,7 +761,7 @@ fn who_gets_a_passage() {
     check(3, 1000, 1, Ok("10.0.0.1:7818"));
     check(1, 1000, 1, Ok("10.0.0.1:7818"));
     check(2, 1000, 1, Err(forbidden)); // no job there, no login host
-    check(3, 1001, 1, Err(forbidden)); // somebody else's
+    check(3, 1001, 1, Err(RefusalCode::NotFound)); // somebody else's
     check(3, 0, 1, Ok("10.0.0.1:7818"));
     check(1, 0, 1, Err(forbidden));
     check(3, 1000, 9, Err(RefusalCode::NotFound));

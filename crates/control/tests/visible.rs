@@ -280,3 +280,81 @@ fn triggers_of_others_are_told_only_with_everything() {
         assert_eq!(his.len(), want, "{visibility:?}");
     }
 }
+
+/// Whatever is asked of a job that is not told of: there is no such job. Where it is told of, it
+/// belongs to somebody else.
+#[test]
+fn every_request_says_the_same_of_a_job_that_is_hidden() {
+    for (visibility, want) in [
+        (Visibility::Own, RefusalCode::NotFound),
+        (Visibility::States, RefusalCode::Forbidden),
+        (Visibility::Everything, RefusalCode::Forbidden),
+    ] {
+        let mut world = world_with(visibility);
+        let first = world.submit(told_much());
+        let second = world.submit(told_much());
+        world.deliver_all();
+        let filter = |id| JobFilter {
+            ids: vec![JobRef {
+                job: JobId(id),
+                task: None,
+            }],
+            ..JobFilter::default()
+        };
+        let all = |id| {
+            let job = JobId(id);
+            [
+                Request::Cancel {
+                    filter: filter(id),
+                    signal: None,
+                    script_only: false,
+                    steps_only: false,
+                },
+                Request::Hold {
+                    filter: filter(id),
+                    as_user: false,
+                },
+                Request::Release { filter: filter(id) },
+                Request::Requeue {
+                    filter: filter(id),
+                    hold: false,
+                    special: false,
+                },
+                Request::Change {
+                    filter: filter(id),
+                    change: Box::new(api::JobChange {
+                        comment: Some("x".into()),
+                        ..api::JobChange::default()
+                    }),
+                },
+                Request::Entry { job },
+                Request::Attend {
+                    job,
+                    started: false,
+                },
+                Request::Finish {
+                    job,
+                    exit_code: 0,
+                    signal: 0,
+                },
+            ]
+        };
+        let code = |reply: Reply| match reply {
+            Reply::Refused(refusal) => refusal.code,
+            Reply::Done { refused, .. } => refused[0].1.code,
+            other => panic!("{other:?}"),
+        };
+        for request in [all(first), all(second)].concat() {
+            let told = code(world.ask_as(bob(), None, request.clone()));
+            assert_eq!(told, want, "{visibility:?} {request:?}");
+        }
+        // Moments after their end it is no other answer than of a job that never was.
+        world.pass(40);
+        if visibility == Visibility::Own {
+            for request in [all(first), all(77)].concat() {
+                let told = code(world.ask_as(bob(), None, request.clone()));
+                assert_eq!(told, RefusalCode::NotFound, "{request:?}");
+            }
+        }
+    }
+}
