@@ -303,8 +303,9 @@ impl Steps {
             (*step, subject)
         };
         let steps: Vec<(StepId, Subject)> = job.running.iter().map(step).collect();
-        tokio::task::spawn_blocking(move || {
-            connection.finish(StepAnswer::Usage(usage::of_job(&script, &steps)));
+        tokio::spawn(async move {
+            let used = usage::in_turn(move || usage::of_job(&script, &steps)).await;
+            connection.finish(StepAnswer::Usage(used.unwrap_or_default()));
         });
     }
 

@@ -10,6 +10,7 @@ use crate::shepherd::all_processes;
 use crate::sweep::{self, MARK};
 use cosy_model::step::{JobUse, LiveUse};
 use cosy_model::{StepId, Uid};
+use tokio::sync::Semaphore;
 
 /// Microseconds of a tick in `/proc/PID/stat`: `USER_HZ` is 100 wherever this program runs.
 const TICK_US: u64 = 10_000;
@@ -25,14 +26,28 @@ pub struct Subject {
     pub groups: Vec<Group>,
 }
 
+/// Looks through `/proc` that go on at once, whoever asks: each reads something of every process
+/// of the machine. Further ones wait for their turn.
+const LOOKS: usize = 2;
+
+static TURNS: Semaphore = Semaphore::const_new(LOOKS);
+
+/// What such a look finds, on a thread of its own when it is its turn; `None` when it failed.
+pub async fn in_turn<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let _turn = TURNS.acquire().await.ok()?;
+    tokio::task::spawn_blocking(look).await.ok()
+}
+
 /// What script and steps use.
 pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
     let subjects = std::iter::once(script).chain(steps.iter().map(|(_, subject)| subject));
     let mut parts: Vec<Part<'_>> = subjects.map(Part::new).collect();
     for pid in all_processes() {
-        if let Some(mark) = sweep::mark_of(pid)
+        // An environment may be long: those of others are not read.
+        if sweep::user_of(pid) == Some(script.uid.0)
+            && let Some(mark) = sweep::mark_of(pid)
             && let Some(part) = parts.iter_mut().find(|part| part.mark == mark)
-            && sweep::user_of(pid) == Some(part.subject.uid.0)
+            && part.subject.uid == script.uid
         {
             part.add(pid);
         }
@@ -111,6 +126,28 @@ fn resident(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However many ask, so many look at once.
+    #[tokio::test]
+    async fn looks_take_turns() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (now, most) = (now.clone(), most.clone());
+            all.spawn(in_turn(move || {
+                let here = now.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(here, Ordering::SeqCst);
+                let pids = all_processes().count();
+                now.fetch_sub(1, Ordering::SeqCst);
+                pids
+            }));
+        }
+        let found = all.join_all().await;
+        assert!(found.iter().all(|pids| pids.is_some_and(|n| n > 0)));
+        assert!((1..=LOOKS).contains(&most.load(Ordering::SeqCst)));
+    }
 
     #[test]
     fn times_of_a_process() {
