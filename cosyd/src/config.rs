@@ -10,6 +10,7 @@ mod reservations_tests;
 mod values;
 
 use cosy_control::{ClusterConfig, PolicyConfig, ReservationPolicy, Visibility};
+use cosy_model::near::nearest;
 use cosy_model::{
     AccessLevel, Amounts, Counted, JobId, MiB, NodeSpec, QueueSpec, QueueState, Relay, Span, Uid,
     expand, limits,
@@ -40,6 +41,41 @@ pub struct DaemonConfig {
     pub mail_command: Option<Vec<String>>,
     /// Most connections of one user to the local socket.
     pub connections_per_user: u64,
+}
+
+impl DaemonConfig {
+    /// Keys whose values differ in another configuration. All of them take effect with a
+    /// restart only.
+    pub fn changed(&self, new: &Self) -> Vec<&'static str> {
+        let Self {
+            state_dir,
+            socket,
+            listen,
+            key,
+            log,
+            lookup_command,
+            mail_command,
+            connections_per_user,
+        } = self;
+        let each = [
+            ("[controller] state_dir", *state_dir != new.state_dir),
+            ("[controller] socket", *socket != new.socket),
+            ("[controller] listen", *listen != new.listen),
+            ("[controller] key", *key != new.key),
+            ("[controller] log", *log != new.log),
+            (
+                "[controller] connections_per_user",
+                *connections_per_user != new.connections_per_user,
+            ),
+            (
+                "[users] lookup_command",
+                *lookup_command != new.lookup_command,
+            ),
+            ("[policy] mail_command", *mail_command != new.mail_command),
+        ];
+        let changed = each.into_iter().filter(|(_, changed)| *changed);
+        changed.map(|(key, _)| key).collect()
+    }
 }
 
 /// Everything in the file.
@@ -354,10 +390,14 @@ fn understood<T: DeserializeOwned>(check: &mut Check<'_>) -> Option<T> {
             Err(e) => e,
         };
         let at = e.span().map_or(0, |s| s.start);
-        check.fault(at, e.message());
-        let start = text.get(..at)?.rfind('\n').map_or(0, |n| n + 1);
-        let end = text.get(at..)?.find('\n').map_or(text.len(), |n| at + n);
-        let line = text.get(start..end)?.trim_start();
+        let start = text
+            .get(..at)
+            .and_then(|t| t.rfind('\n'))
+            .map_or(0, |n| n + 1);
+        let end = text.get(at..).and_then(|t| t.find('\n'));
+        let end = end.map_or(text.len(), |n| at + n);
+        let line = text.get(start..end).unwrap_or_default().trim();
+        check.fault(at, with_hint(e.message(), line));
         if line.starts_with('[') || !line.contains('=') {
             return None;
         }
@@ -366,6 +406,26 @@ fn understood<T: DeserializeOwned>(check: &mut Check<'_>) -> Option<T> {
         toml::from_str::<toml::Table>(&text).ok()?;
     }
     None
+}
+
+/// Tables of which there can be several.
+const SEVERAL: [&str; 3] = ["node", "node_set", "queue"];
+
+/// What is wrong with a line, and what may have been meant.
+fn with_hint(message: &str, line: &str) -> String {
+    let table = line.strip_prefix('[').and_then(|l| l.split(']').next());
+    if let Some(table) = table.filter(|table| SEVERAL.contains(table)) {
+        return format!("write [[{table}]] instead of [{table}]: there can be several");
+    }
+    // "unknown field `coors`, expected one of `names`, `cores`"
+    let mut names = message.split('`').skip(1).step_by(2);
+    let unknown = names
+        .next()
+        .filter(|_| message.starts_with("unknown field"));
+    match unknown.and_then(|unknown| nearest(unknown, names)) {
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => message.to_owned(),
+    }
 }
 
 fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
@@ -937,6 +997,13 @@ name = "night"
         };
         check("max_time = \"1h\"", "max_time = \"soon\"", "x:19: 'soon'");
         check("cores = 8", "coors = 8", "x:10: unknown field");
+        check("cores = 8", "coors = 8", "did you mean `cores`?");
+        check("[[queue]]", "[queue]", "write [[queue]] instead of [queue]");
+        check(
+            "[[node]]",
+            "[node]",
+            "x:8: write [[node]] instead of [node]",
+        );
         check(
             "name = \"lab\"",
             "first_job_id = 0",

@@ -34,6 +34,10 @@ const MAILBOX: usize = 4096;
 const FILES: u64 = 65_536;
 /// A predecessor that is on its way out is waited for.
 const LOCK_TIME: Duration = Duration::from_secs(3);
+/// Between two tries to start on a disk that is full.
+const ROOM_PAUSE: Duration = Duration::from_secs(2);
+/// With less than so many bytes free, a disk is full.
+const ROOM_BYTES: u64 = 1 << 20;
 /// Threads of the event loop's own for what may block; whatever does has threads of its own.
 const BLOCKING_THREADS: usize = 2;
 
@@ -106,7 +110,7 @@ pub fn run(options: &Options, config: Config) -> anyhow::Result<()> {
         .thread_keep_alive(Duration::from_secs(5))
         .build()
         .context("no event loop")?;
-    let local = runtime.block_on(start(options, config))?;
+    let local = runtime.block_on(start_with_room(options, config))?;
     runtime.block_on(stay(options, &local))?;
     runtime.block_on(async { local.core.send(Input::Stop).await })?;
     local.engine.join();
@@ -138,6 +142,38 @@ struct Running {
     _lock: Flock<File>,
 }
 
+/// Starts; where that fails on a disk that is full it is tried again until there is room: who
+/// gives up stays away, as service managers start nothing for ever.
+async fn start_with_room(options: &Options, config: Config) -> anyhow::Result<Running> {
+    let dir = config.daemon.state_dir.clone();
+    loop {
+        let error = match start(options, config.clone()).await {
+            Ok(running) => return Ok(running),
+            Err(error) => error,
+        };
+        if !is_full(&dir) {
+            return Err(error);
+        }
+        let secs = ROOM_PAUSE.as_secs();
+        tracing::error!(
+            "cannot start: {error:#}; the disk of {} is full: it is tried again in {secs} s",
+            dir.display()
+        );
+        let usec = u32::try_from(4 * ROOM_PAUSE.as_micros()).unwrap_or(u32::MAX);
+        let _ = sd_notify::notify(&[
+            sd_notify::NotifyState::Status("waits for room on its disk"),
+            sd_notify::NotifyState::ExtendTimeoutUsec(usec),
+        ]);
+        tokio::time::sleep(ROOM_PAUSE).await;
+    }
+}
+
+/// Whether next to nothing can be written there.
+fn is_full(dir: &Path) -> bool {
+    let free = nix::sys::statvfs::statvfs(dir);
+    free.is_ok_and(|s| s.blocks_available().saturating_mul(s.fragment_size()) < ROOM_BYTES)
+}
+
 async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
     let Config { daemon, cluster } = config;
     make_dir(&daemon.state_dir, 0o700)?;
@@ -156,7 +192,6 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         cluster.queues.len(),
         controller.live_jobs()
     );
-    let name = cluster.name.clone();
     let cluster = Arc::new(Mutex::new(cluster));
     let hub = Arc::new(Hub::default());
     let inputs = mpsc::channel(MAILBOX);
@@ -173,6 +208,10 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         resolver: outside::start_resolver()?,
         post: outside::start_post()?,
     };
+    // Whatever may fail for want of room comes before the engine, which has the store.
+    let listener = listen_for_nodes(&daemon).await?;
+    write_address(&daemon.state_dir, &listener)?;
+    let socket = listen_local(&daemon.socket)?;
     let meter = Arc::new(Meter::default());
     let engine = engine::start(Parts {
         store,
@@ -200,18 +239,15 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         pools: Pools::start()?,
         meter,
     });
-    let listener = listen_for_nodes(&daemon).await?;
-    write_address(&daemon.state_dir, &listener)?;
     let board = Arc::new(Switchboard {
         core: core.clone(),
         hub: hub.clone(),
         desk: desk.clone(),
-        cluster: name,
+        cluster: cluster.clone(),
         key: key.public(),
     });
     let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
     tokio::spawn(links::serve(listener, acceptor, board));
-    let socket = listen_local(&daemon.socket)?;
     tokio::spawn(clients::serve(socket, desk));
     tokio::spawn(ticks(core.clone(), wake));
     Ok(Running {
@@ -251,8 +287,8 @@ async fn stay(options: &Options, running: &Running) -> anyhow::Result<()> {
 async fn reload(options: &Options, running: &Running) {
     match config::read(&options.config) {
         Ok(config) => {
-            if config.daemon != running.daemon {
-                tracing::warn!("[controller], [users] and mail_command change only with a restart");
+            for key in running.daemon.changed(&config.daemon) {
+                tracing::warn!("{key} has changed: it takes effect when cosyd is restarted");
             }
             if let Ok(mut cluster) = running.cluster.lock() {
                 *cluster = config.cluster.clone();
@@ -270,7 +306,10 @@ async fn reload(options: &Options, running: &Running) {
 fn tell_ready(options: &Options) -> anyhow::Result<()> {
     if let Some(fd) = options.ready_fd {
         let mut pipe = File::from(adopt(fd)?);
-        pipe.write_all(b"ready\n")?;
+        // Nobody may be left to read it, and that is no reason not to serve.
+        if let Err(e) = pipe.write_all(b"ready\n") {
+            tracing::warn!("nobody reads that it is ready (file descriptor {fd}): {e}");
+        }
     }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     Ok(())

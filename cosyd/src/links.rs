@@ -5,11 +5,11 @@
 
 use crate::attendance::Conversation;
 use crate::budget::{Share, Who};
-use crate::clients::{self, Desk, Encoded};
+use crate::clients::{self, Desk, Encoded, lock};
 use crate::engine::Input;
 use crate::gate::{Full, Gate, Place};
 use crate::hub::{Backlog, Hub, ToLink};
-use cosy_control::{Event, LinkAnswer, LinkHello, LinkId, Via};
+use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
@@ -21,7 +21,7 @@ use cosy_proto::words::{self, Heard, Said};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,8 +54,8 @@ pub struct Switchboard {
     pub hub: Arc<Hub>,
     /// Answers requests that nodes pass on.
     pub desk: Arc<Desk>,
-    /// Name of the cluster.
-    pub cluster: String,
+    /// Has the cluster's name.
+    pub cluster: Arc<Mutex<ClusterConfig>>,
     /// The controller's own key.
     pub key: PublicKey,
 }
@@ -130,6 +130,22 @@ async fn greet(
     })
 }
 
+/// Who is at the other end, for the log.
+fn who_comes(hello: &LinkHello, address: IpAddr) -> String {
+    let address = address.to_canonical();
+    match hello {
+        LinkHello::Node { .. } => format!("the node daemon at {address}"),
+        LinkHello::Join { node, .. } => {
+            let node: String = node
+                .chars()
+                .take(60)
+                .map(|c| if c.is_control() { '?' } else { c })
+                .collect();
+            format!("a host at {address} that would be node '{node}'")
+        }
+    }
+}
+
 impl Switchboard {
     /// From the handshake to the end of the connection.
     async fn meet(
@@ -176,6 +192,8 @@ impl Switchboard {
                 "node speaks protocol version {version}, the controller {}",
                 cosy_proto::PROTOCOL
             );
+            let who = who_comes(&hello, greeted.address);
+            tracing::warn!("{who} was refused: {reason}");
             let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
             return;
         }
@@ -187,6 +205,7 @@ impl Switchboard {
         let (link, mut orders, backlog) = self.hub.open_link(lacks);
         let peer = greeted.peer.clone();
         let address = Some(greeted.address.to_canonical());
+        let who = who_comes(&hello, greeted.address);
         let event = Event::LinkOpened {
             link,
             peer,
@@ -195,7 +214,7 @@ impl Switchboard {
         };
         if self.core.send(Input::Event(Box::new(event))).await.is_ok() {
             let ends = (reader, writer);
-            let key = (place, greeted.peer.as_str());
+            let key = (place, greeted.peer.as_str(), who.as_str());
             self.after_hello(link, key, ends, greeted.decoder, (&mut orders, &backlog))
                 .await;
         }
@@ -209,7 +228,7 @@ impl Switchboard {
     async fn after_hello(
         &self,
         link: LinkId,
-        (place, key): (&mut Place, &str),
+        (place, key, who): (&mut Place, &str, &str),
         (reader, mut writer): Ends,
         decoder: Decoder,
         (orders, backlog): (&mut mpsc::UnboundedReceiver<ToLink>, &Backlog),
@@ -221,10 +240,10 @@ impl Switchboard {
         let reply = match first {
             Some(ToLink::Answer(LinkAnswer::Welcome)) => HelloReply::welcome(),
             Some(ToLink::Answer(LinkAnswer::Joined)) => HelloReply::Joined {
-                cluster: self.cluster.clone(),
+                cluster: lock(&self.cluster).name.clone(),
             },
             Some(ToLink::Answer(LinkAnswer::Refused(reason))) => {
-                tracing::warn!("a node was refused: {reason}");
+                tracing::warn!("{who} was refused: {reason}");
                 HelloReply::Refused { reason }
             }
             Some(ToLink::Frame(..) | ToLink::Close) | None => return,

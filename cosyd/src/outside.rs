@@ -10,7 +10,7 @@ use crate::hub::Hub;
 use crate::pool::{Bounds, Pool};
 use cosy_control::{ClusterConfig, Effect, Event, LookupFailure};
 use cosy_model::api::Reply;
-use cosy_model::{JobId, Refusal, Time, Uid};
+use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use cosy_sched::workflow::live::{LiveError, LiveFlow};
@@ -212,11 +212,11 @@ impl Outside {
             }
             Effect::Reload { client } => {
                 let reply = match self.reload() {
-                    Ok(config) => {
+                    Ok((config, waiting)) => {
                         self.tell(Event::Reconfigured(Box::new(config)));
                         Reply::Done {
                             changed: 1,
-                            refused: Vec::new(),
+                            refused: waiting.into_iter().map(waits_for_restart).collect(),
                         }
                     }
                     Err(why) => Reply::Refused(Refusal::invalid(why)),
@@ -236,13 +236,14 @@ impl Outside {
         });
     }
 
-    fn reload(&self) -> Result<ClusterConfig, String> {
+    /// The configuration read again, and its keys that wait for a restart.
+    fn reload(&self) -> Result<(ClusterConfig, Vec<&'static str>), String> {
         let config = config::read(&self.config_file)
             .map_err(|f| format!("the configuration has faults; nothing was changed: {f}"))?;
         if let Ok(mut cluster) = self.cluster.lock() {
             *cluster = config.cluster.clone();
         }
-        Ok(config.cluster)
+        Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 
     /// No shell, no user text but as arguments of its own.
@@ -259,6 +260,12 @@ impl Outside {
             tracing::warn!("mail to {told} is not sent: {refusal}");
         }
     }
+}
+
+fn waits_for_restart(key: &str) -> (String, Refusal) {
+    let why = "it has changed and takes effect when cosyd is restarted";
+    let refusal = Refusal::new(RefusalCode::WrongState, why.to_owned());
+    (key.to_owned(), refusal)
 }
 
 fn ordinary(uid: Uid) -> Who {

@@ -493,7 +493,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn events(&self, after: u64, most: u32) -> Result<Vec<HistoryEvent>, StoreError> {
+    pub fn events(
+        &self,
+        after: u64,
+        most: u32,
+        latest: bool,
+    ) -> Result<Vec<HistoryEvent>, StoreError> {
         let event = |r: &rusqlite::Row<'_>| {
             Ok(HistoryEvent {
                 seq: r.get(0)?,
@@ -507,11 +512,23 @@ impl Store {
         let bytes = |e: &HistoryEvent| {
             EVENT_BYTES + e.what.len() + e.who.len() + e.object.len() + e.detail.len()
         };
-        self.sql(|c| {
-            let mut query = c.prepare_cached("SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")?;
+        let query = match latest {
+            true => {
+                "SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq DESC LIMIT ?2"
+            }
+            false => {
+                "SELECT seq, at, what, who, object, detail FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2"
+            }
+        };
+        let mut page = self.sql(|c| {
+            let mut query = c.prepare_cached(query)?;
             let rows = query.query_map(params![after, most.min(limits::EVENT_ROWS)], event)?;
             page_of(rows, bytes)
-        })
+        })?;
+        if latest {
+            page.reverse();
+        }
+        Ok(page)
     }
 
     fn number(&self, query: &str) -> Result<u64, StoreError> {

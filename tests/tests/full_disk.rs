@@ -179,6 +179,17 @@ fn file_system_is_full() {
     let row = c.until_end(running);
     assert_eq!((row.outcome(), row.attempt), ((JobState::Failed, 5), 1));
     restarts(&mut c, &known);
+    // A controller that finds its disk full at its start waits for room.
+    c.cosyd.kill();
+    fill_up(&small.0.join("ballast2"));
+    c.start_cosyd_only();
+    wait::until_true("it says that the disk is full", || {
+        c.cosyd.log().contains("is full: it is tried again")
+    });
+    assert!(c.cosyd.is_running());
+    fs::remove_file(small.0.join("ballast2")).unwrap();
+    c.cosyd.await_ready();
+    resumes(&c, &known);
     drop(c);
     drop(small);
 }

@@ -249,6 +249,41 @@ fn reload_adds_a_node_and_a_queue() {
     assert_eq!(c.until_end(job).outcome(), (JobState::Failed, 3));
 }
 
+/// What waits for a restart is said; the rest is taken over, the cluster's name too.
+#[test]
+fn reload_says_what_waits_for_a_restart() {
+    let c = Cluster::start(1, Options::default());
+    let file = c.dir().join("cosy.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let name = text.lines().find(|l| l.starts_with("name = ")).unwrap();
+    let changed = text.replacen(name, "name = \"renamed\"", 1).replacen(
+        "[controller]\n",
+        "[controller]\nconnections_per_user = 77\n",
+        1,
+    );
+    assert_ne!(text, changed);
+    fs::write(&file, &changed).unwrap();
+    let out = c.run(&["cadm", "reload"]).expect(0);
+    assert!(
+        out.err.contains("connections_per_user") && out.err.contains("restarted"),
+        "{out:?}"
+    );
+    assert_eq!(
+        out.err.lines().count(),
+        1,
+        "the name is taken over: {out:?}"
+    );
+    wait::until_true("the name is the new one", || {
+        c.run(&["cadm", "ping"]).out.contains("renamed")
+    });
+    c.cosyd.signal(Signal::SIGHUP);
+    wait::until_true("it is in the log too", || {
+        c.cosyd.log().contains("connections_per_user has changed")
+    });
+    fs::write(&file, &text).unwrap();
+    assert_eq!(c.run(&["cadm", "reload"]).expect(0).err, "");
+}
+
 #[test]
 fn check_names_every_fault_with_its_line() {
     let c = Cluster::prepare(1, Options::default());

@@ -119,7 +119,7 @@ fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
 }
 
 fn unknown(task: &str, parent: &Parent, places: &BTreeMap<&str, u32>) -> Mistake {
-    let near = crate::flow::near::nearest(&parent.name, places.keys().copied());
+    let near = cosy_model::near::nearest(&parent.name, places.keys().copied());
     let hint = near.map_or_else(String::new, |n| format!("; is '{n}' meant?"));
     let name = &parent.name;
     Mistake::new(

@@ -15,7 +15,6 @@ pub mod header;
 pub mod import;
 pub mod json;
 pub mod list;
-pub mod near;
 pub mod picture;
 pub mod places;
 pub mod plan;

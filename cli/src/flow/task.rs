@@ -4,8 +4,8 @@
 //! The keys of a request are options of `csub`, read by its own code; `#COSY` lines of a
 //! script count below them. What all tasks share is not in here.
 
+use crate::flow::amounts;
 use crate::flow::tree::{Entry, Mistake, Node, Value};
-use crate::flow::{amounts, near};
 use crate::submit::options::{self, Options};
 use crate::submit::{self, Target, script};
 use crate::words;
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         let options = self.known.iter().map(String::as_str);
         let aliases = ALIASES.iter().map(|(alias, _)| *alias);
         let names = options.chain(aliases).chain(OWN);
-        let near = near::nearest(&entry.key.replace('_', "-"), names);
+        let near = cosy_model::near::nearest(&entry.key.replace('_', "-"), names);
         let hint = match near {
             Some(name) => format!("is '{}' meant?", name.replace('-', "_")),
             None => "a task has the keys script, args, command, run, estimate, estimates, after, \

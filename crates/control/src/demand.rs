@@ -189,16 +189,7 @@ impl Controller {
         }
         tiers.extend(self.preferred(request, allowed));
         for set in &request.sets {
-            let nodes = self.config.sets.get(set).ok_or_else(|| {
-                let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();
-                Refusal::new(
-                    RefusalCode::NotFound,
-                    format!(
-                        "there is no node set '{set}'; the sets are: {}",
-                        sets.join(", ")
-                    ),
-                )
-            })?;
+            let nodes = self.config.sets.get(set).ok_or_else(|| self.no_set(set))?;
             tiers.push(self.mask(nodes)?);
         }
         Ok(tiers)

@@ -238,6 +238,9 @@ pub(crate) struct Link {
     pub lacks: Vec<&'static str>,
 }
 
+/// Why a node is drained that the configuration has no longer.
+pub(crate) const NOT_CONFIGURED: &str = "it is no longer in the configuration";
+
 impl Controller {
     /// The first node of a running job whose daemon does not know that order.
     pub(crate) fn lacking(&self, run: &Run, order: &str) -> Option<NodeId> {
@@ -479,6 +482,24 @@ impl Controller {
     }
 
     /// Takes a node out of service with a reason, as its own checks demand.
+    /// Takes back what the controller said of a node while the configuration did not have it.
+    pub(crate) fn configured_again(&mut self, now: Time, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        let NodeState::Drained { reason, by, .. } = &node.state else {
+            return;
+        };
+        if reason != NOT_CONFIGURED || by != "controller" {
+            return;
+        }
+        node.state = NodeState::Open;
+        node.idle_since = now;
+        let object = format!("node {}", node.spec.name);
+        self.save_node(id);
+        let why = "it is in the configuration again".to_owned();
+        self.happened(now, "resumed", "controller", object, why);
+        self.update_available(id);
+    }
+
     pub(crate) fn drain_by_itself(&mut self, now: Time, id: NodeId, reason: &str) {
         let node = &mut self.nodes[id.index()];
         if node.state == NodeState::Open {

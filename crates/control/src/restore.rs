@@ -7,7 +7,7 @@ use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::depend::Waiter;
 use crate::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
-use crate::nodes::Node;
+use crate::nodes::{NOT_CONFIGURED, Node};
 use crate::older::Lost;
 use crate::own_queues::FileQueues;
 use crate::queues::Queue;
@@ -102,6 +102,9 @@ impl Controller {
         it.load_steps(&loaded.steps);
         it.load_flows(now, loaded.flows, loaded.next_flow);
         it.load_triggers(now, loaded.triggers, loaded.next_trigger);
+        for at in 0..it.nodes.len() {
+            it.configured_again(now, NodeId(at as u32));
+        }
         it
     }
 
@@ -513,24 +516,28 @@ impl Controller {
                 self.nodes.push(Node::new(spec.clone(), NodeState::Open));
             }
         }
-        let gone: Vec<NodeId> = self
+        let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
+        let (there, gone): (Vec<_>, Vec<_>) = self
             .node_ids
             .iter()
-            .filter(|(name, _)| !config.nodes.iter().any(|n| n.name == **name))
-            .map(|(_, id)| *id)
-            .collect();
+            .partition(|(name, _)| named.contains(name.as_str()));
+        let ids = |of: Vec<(_, &NodeId)>| of.into_iter().map(|(_, id)| *id).collect();
+        let (there, gone): (Vec<NodeId>, Vec<NodeId>) = (ids(there), ids(gone));
         self.next_job = self.next_job.max(config.first_job.0);
-        let alone = self.alone();
+        let told = self.welcome(Vec::new(), Vec::new());
         self.config = config;
-        if alone != self.alone() {
+        if told != self.welcome(Vec::new(), Vec::new()) {
             self.tell_policy();
         }
         self.configure_accounts(now);
         self.watch_configuration();
         self.build_queues(&states);
         self.machine_changed(now);
+        for id in there {
+            self.configured_again(now, id);
+        }
         for id in gone {
-            self.drain_by_itself(now, id, "it is no longer in the configuration");
+            self.drain_by_itself(now, id, NOT_CONFIGURED);
         }
     }
 

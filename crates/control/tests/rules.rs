@@ -1445,3 +1445,55 @@ fn restored_is_as_saved() {
     world.crash();
     assert_eq!(world.jobs(&fields), before);
 }
+
+/// What was said of a node because the configuration did not have it is taken back when it is
+/// there again; what an administrator has said stays.
+#[test]
+fn a_node_that_is_configured_again_is_open() {
+    let mut world = World::new(config(3, 4));
+    let drain = Request::NodeControl {
+        nodes: vec!["n3".into()],
+        action: NodeAction::Drain {
+            reason: "new disk".into(),
+        },
+    };
+    world.ask_as(user(0, "root"), None, drain);
+    let states = |world: &mut World| {
+        let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+            panic!("no nodes")
+        };
+        let drained = |n: api::NodeInfo| n.state.contains("drain");
+        nodes.into_iter().map(drained).collect::<Vec<bool>>()
+    };
+    world.event(Event::Reconfigured(Box::new(config(1, 4))));
+    world.event(Event::Reconfigured(Box::new(config(3, 4))));
+    assert_eq!(states(&mut world), [false, false, true]);
+    // Also when it was put back while the controller was not there.
+    world.event(Event::Reconfigured(Box::new(config(1, 4))));
+    world.config = config(3, 4);
+    world.crash();
+    (0..3).for_each(|n| world.connect(n));
+    assert_eq!(states(&mut world), [false, false, true]);
+}
+
+/// Nodes are told a heartbeat that has changed: they would be lost by the new time-out.
+#[test]
+fn nodes_are_told_what_a_reload_changes_for_them() {
+    let mut world = World::new(config(2, 4));
+    let told = |world: &World| {
+        let heartbeat = |order: &NodeOrder| match order {
+            NodeOrder::Welcome { heartbeat, .. } => Some(*heartbeat),
+            _ => None,
+        };
+        let all = world
+            .orders
+            .iter()
+            .filter_map(|(_, order)| heartbeat(order));
+        all.collect::<Vec<Span>>()
+    };
+    world.deliver_all();
+    let mut changed = config(2, 4);
+    changed.policy.heartbeat = Span::from_secs(3);
+    world.event(Event::Reconfigured(Box::new(changed)));
+    assert_eq!(told(&world), [Span::from_secs(3); 2]);
+}

@@ -15,6 +15,7 @@ pub mod ids;
 pub mod job;
 pub mod limits;
 pub mod money;
+pub mod near;
 pub mod node;
 pub mod refusal;
 pub mod reservation;

@@ -129,15 +129,14 @@ impl Controller {
         Ok(names)
     }
 
-    fn no_set(&self, name: &str) -> Refusal {
+    pub(crate) fn no_set(&self, name: &str) -> Refusal {
         let sets: Vec<&str> = self.config.sets.keys().map(String::as_str).collect();
-        Refusal::new(
-            RefusalCode::NotFound,
-            format!(
-                "there is no node set '{name}'; the sets are: {}",
-                sets.join(", ")
-            ),
-        )
+        let there = match sets.is_empty() {
+            true => "none is configured here ([[node_set]])".to_owned(),
+            false => format!("the sets are: {}", sets.join(", ")),
+        };
+        let why = format!("there is no node set '{name}'; {there}");
+        Refusal::new(RefusalCode::NotFound, why)
     }
 
     /// What is to be planned, from `now` on.
