@@ -43,7 +43,14 @@ pub fn command() -> Command {
                     value("after", "NUMBER", "Events after this one")
                         .value_parser(clap::value_parser!(u64)),
                 )
-                .arg(value("most", "N", "At most so many").value_parser(number(1, 1_000_000)))
+                .arg(
+                    value(
+                        "most",
+                        "N",
+                        "The latest N only; with --after the first N behind it",
+                    )
+                    .value_parser(number(1, 1_000_000)),
+                )
                 .arg(json()),
         )
 }
@@ -144,7 +151,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ("account", m) => account::run(context, m.subcommand().ok_or_else(nothing)?),
         ("import-slurm", m) => import::run(context, m),
         ("queue", m) => queue(context, m.subcommand().ok_or_else(nothing)?),
-        ("reload", m) => done(context, Request::Reload, m),
+        ("reload", m) => reload(context, m),
         ("ping", m) => meter::ping(context, m.get_flag("json"), m.get_flag("verbose")),
         ("events", m) => events(context, m),
         _ => Err(nothing()),
@@ -163,6 +170,13 @@ fn done(context: &Context, request: Request, matches: &ArgMatches) -> anyhow::Re
         } if refused.is_empty() && !as_json => Ok(exit::OK),
         reply => change::report(context, reply, as_json),
     }
+}
+
+/// What waits for a restart is told; everything else was taken over.
+fn reload(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let reply = context.ask(Request::Reload)?;
+    change::report(context, reply, matches.get_flag("json"))?;
+    Ok(exit::OK)
 }
 
 fn node(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8> {
@@ -224,13 +238,17 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 fn events(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     let (follow, as_json) = (m.get_flag("follow"), m.get_flag("json"));
-    let mut after = m.get_one::<u64>("after").copied().unwrap_or(0);
-    let mut left = m.get_one::<u32>("most").copied().unwrap_or(u32::MAX);
+    let given = m.get_one::<u64>("after").copied();
+    let most = m.get_one::<u32>("most").copied();
+    let mut after = match (given, most) {
+        (Some(after), _) => after,
+        (None, None) => 0,
+        (None, Some(most)) => before_latest(context, most)?,
+    };
+    let mut left = most.unwrap_or(u32::MAX);
     while left > 0 {
         let most = left.min(PAGE);
-        let Reply::Events(page) = context.ask(Request::Events { after, most })? else {
-            return Err(crate::call::CallError::Unexpected.into());
-        };
+        let page = page(context, after, most, false)?;
         let Some(last) = page.iter().map(|e| e.seq).max().filter(|s| *s > after) else {
             if !follow {
                 break;
@@ -253,6 +271,30 @@ fn events(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
+fn page(
+    context: &Context,
+    after: u64,
+    most: u32,
+    latest: bool,
+) -> anyhow::Result<Vec<HistoryEvent>> {
+    let asked = Request::Events {
+        after,
+        most,
+        latest,
+    };
+    match context.ask(asked)? {
+        Reply::Events(page) => Ok(page),
+        _ => Err(crate::call::CallError::Unexpected.into()),
+    }
+}
+
+/// The number behind which there are so many events.
+fn before_latest(context: &Context, most: u32) -> anyhow::Result<u64> {
+    let last = page(context, 0, 1, true)?;
+    let last = last.last().map_or(0, |e| e.seq);
+    Ok(last.saturating_sub(most.into()))
+}
+
 fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
     let clean = |t: &str| t.replace(char::is_control, "?");
     let parts = [&e.object, &e.what, &e.detail].map(|t| clean(t));
@@ -260,7 +302,7 @@ fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
     format!(
         "{} {} {} ({})\n",
         e.seq,
-        when::short(e.at, now),
+        when::long(e.at, now),
         text.trim_end(),
         clean(&e.who)
     )

@@ -91,10 +91,16 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         jobs::list(&table, &shown, &now, stat::look(matches))
     });
     Ok(if named && table.rows == 0 {
+        none_of_these(context);
         exit::FAILED
     } else {
         exit::OK
     })
+}
+
+fn none_of_these(context: &Context) {
+    let text = "none of these is in history: 'cstat ID' shows a job that has not ended";
+    output::complain(context.program(), text);
 }
 
 fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyhow::Result<u8> {
@@ -106,6 +112,7 @@ fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyho
         steps::list(&rows, &when::now(), stat::look(matches))
     });
     Ok(if named && rows.is_empty() {
+        none_of_these(context);
         exit::FAILED
     } else {
         exit::OK

@@ -14,11 +14,12 @@ pub enum Shown {
     Field(JobField),
     /// A field under another title, cut to so many characters where needed.
     Titled(JobField, &'static str, Option<usize>),
-    /// When it started or is expected to start.
+    /// When it started, is expected to start (`~`), or may start at the earliest (`from`).
     Start,
     /// Where it runs, or why it does not.
     Where,
-    /// Where it ran, and which of these nodes was lost where that ended it.
+    /// Where it ran, and which of these nodes was lost, or why it could not be launched, where
+    /// that ended it.
     Nodes,
     /// Exit code or signal.
     Exit,
@@ -35,9 +36,9 @@ impl Shown {
                 let at = F::ALL.iter().position(|a| *a == f).unwrap_or(0);
                 &F::ALL[at..=at]
             }
-            Self::Start => &[F::Start, F::PredictedStart],
+            Self::Start => &[F::Start, F::PredictedStart, F::Begin],
             Self::Where | Self::Nodes => &[F::Nodes, F::Reason, F::State],
-            Self::Exit => &[F::ExitCode, F::Signal],
+            Self::Exit => &[F::ExitCode, F::Signal, F::State],
             Self::Cpu => &[F::UserCpu, F::SystemCpu],
         }
     }
@@ -181,6 +182,7 @@ fn start(table: &Table, row: usize, now: &Zoned) -> String {
     let time = |f| table.number(row, f).map(|n| when::short(Time(n), now));
     time(JobField::Start)
         .or_else(|| time(JobField::PredictedStart).map(|t| format!("~{t}")))
+        .or_else(|| time(JobField::Begin).map(|t| format!("from {t}")))
         .unwrap_or_default()
 }
 
@@ -197,18 +199,24 @@ fn place(table: &Table, row: usize) -> String {
 fn nodes(table: &Table, row: usize) -> String {
     let nodes = table.text(row, JobField::Nodes);
     let reason = table.text(row, JobField::Reason);
-    let lost = table.text(row, JobField::State) == JobState::NodeFailed.word();
-    match lost && !reason.is_empty() {
+    let state = table.text(row, JobField::State);
+    let why = [JobState::NodeFailed, JobState::LaunchFailed];
+    let told = why.iter().any(|s| s.word() == state);
+    match told && !reason.is_empty() {
         true => format!("{nodes} ({reason})"),
         false => nodes.to_owned(),
     }
 }
 
+/// Nothing for a job that was ended without an exit code of its own: a 0 would say that all
+/// went well.
 fn exit(table: &Table, row: usize) -> String {
+    let completed = table.text(row, JobField::State) == JobState::Completed.word();
+    let code = table.number(row, JobField::ExitCode);
     match table.number(row, JobField::Signal) {
         Some(signal) if signal != 0 => signals::name(signal),
-        _ => table
-            .number(row, JobField::ExitCode)
+        _ => code
+            .filter(|code| completed || *code != 0)
             .map_or_else(String::new, |n| n.to_string()),
     }
 }

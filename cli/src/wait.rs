@@ -2,6 +2,7 @@
 
 use crate::{Context, arg, exit, output, signals};
 use clap::{ArgMatches, Command};
+use cosy_model::JobState;
 use cosy_model::api::{EndedJob, Reply, Request};
 use serde_json::{Value as Json, json};
 
@@ -30,12 +31,48 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     if matches.get_flag("json") {
         output::print(&crate::stat::lines(&json!({ "jobs": json(&ended) })));
     } else if !matches.get_flag("quiet") {
-        output::print(&ended.iter().map(line).collect::<String>());
+        let lines = lines(&ended);
+        output::print(&lines.iter().map(|l| format!("{l}\n")).collect::<String>());
     }
     Ok(exit::of_jobs(&ended))
 }
 
-fn line(job: &EndedJob) -> String {
+/// Most lines about jobs that went wrong under `csub --wait`.
+const COMPLAINTS: usize = 10;
+
+/// What an exit code alone does not say of jobs that were waited for, on standard error.
+pub fn complain_of(context: &Context, ended: &[EndedJob]) {
+    let speaks = |job: &&EndedJob| match job.state {
+        JobState::Completed => false,
+        JobState::Failed => job.exit_code == 0 && job.signal == 0,
+        _ => true,
+    };
+    let wrong: Vec<EndedJob> = ended.iter().filter(speaks).cloned().collect();
+    let lines = lines(&wrong);
+    for line in lines.iter().take(COMPLAINTS) {
+        output::complain(context.program(), line);
+    }
+    if let Some(more) = lines.len().checked_sub(COMPLAINTS).filter(|n| *n > 0) {
+        output::complain(context.program(), &format!("and {more} others"));
+    }
+}
+
+/// One line for each job; tasks of an array that follow each other and ended alike share one.
+fn lines(ended: &[EndedJob]) -> Vec<String> {
+    let alike = |a: &EndedJob, b: &EndedJob| {
+        let one_array = a.job.job == b.job.job && a.job.task.is_some() && b.job.task.is_some();
+        one_array
+            && (a.state, a.exit_code, a.signal, &a.note)
+                == (b.state, b.exit_code, b.signal, &b.note)
+    };
+    ended.chunk_by(alike).map(line).collect()
+}
+
+/// Jobs that ended alike, at least one.
+fn line(alike: &[EndedJob]) -> String {
+    let Some(job) = alike.first() else {
+        return String::new();
+    };
     let how = match (job.signal, job.exit_code) {
         (0, 0) => String::new(),
         (0, code) => format!(" (exit code {code})"),
@@ -45,7 +82,25 @@ fn line(job: &EndedJob) -> String {
         true => String::new(),
         false => format!(": {}", job.note),
     };
-    format!("Job {} {}{how}{why}\n", job.job, job.state)
+    let (id, jobs) = match alike.len() {
+        1 => (job.job.to_string(), "Job"),
+        _ => {
+            let tasks: Vec<u32> = alike.iter().filter_map(|j| j.job.task).collect();
+            (format!("{}_[{}]", job.job.job, ranges(&tasks)), "Jobs")
+        }
+    };
+    format!("{jobs} {id} {}{how}{why}", job.state)
+}
+
+/// `1-3,7`.
+fn ranges(tasks: &[u32]) -> String {
+    let next = |a: &u32, b: &u32| a.checked_add(1) == Some(*b);
+    let runs = tasks.chunk_by(next).map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<String>>().join(",")
 }
 
 /// Ended jobs as JSON objects.
@@ -59,4 +114,45 @@ pub fn json(ended: &[EndedJob]) -> Vec<Json> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::JobId;
+    use cosy_model::api::JobRef;
+
+    #[test]
+    fn tasks_that_end_alike_share_a_line() {
+        let ended = |job, task, state, exit_code, note: &str| EndedJob {
+            job: JobRef {
+                job: JobId(job),
+                task,
+            },
+            state,
+            exit_code,
+            signal: 0,
+            note: note.to_owned(),
+        };
+        let (fine, failed) = (JobState::Completed, JobState::Failed);
+        let all = [
+            ended(7, Some(1), fine, 0, ""),
+            ended(7, Some(2), fine, 0, ""),
+            ended(7, Some(5), fine, 0, ""),
+            ended(7, Some(6), failed, 3, ""),
+            ended(8, None, JobState::LaunchFailed, 0, "no such file"),
+            ended(9, None, fine, 0, ""),
+            ended(10, None, fine, 0, ""),
+        ];
+        assert_eq!(
+            lines(&all),
+            [
+                "Jobs 7_[1-2,5] completed",
+                "Job 7_6 failed (exit code 3)",
+                "Job 8 launch_failed: no such file",
+                "Job 9 completed",
+                "Job 10 completed",
+            ]
+        );
+    }
 }

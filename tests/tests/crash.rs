@@ -247,7 +247,11 @@ fn all_events(cluster: &Cluster) -> BTreeMap<String, Vec<HistoryEvent>> {
     let mut all: BTreeMap<String, Vec<HistoryEvent>> = BTreeMap::new();
     let mut after = 0;
     loop {
-        let Reply::Events(events) = cluster.ask(Request::Events { after, most: 1000 }) else {
+        let Reply::Events(events) = cluster.ask(Request::Events {
+            after,
+            most: 1000,
+            latest: false,
+        }) else {
             panic!("no events");
         };
         let Some(last) = events.last() else {

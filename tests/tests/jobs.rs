@@ -525,6 +525,37 @@ fn begin_time_and_history() {
     assert_eq!(words, ["1", "completed", "0"]);
 }
 
+/// A program that is not there: said by who waits and in history, and no exit code that looks as
+/// if all had gone well.
+#[test]
+fn a_job_that_cannot_be_launched_says_why() {
+    let c = cluster(1);
+    let waited = c.run(&["csub", "--wait", "--", "no-such-command"]);
+    assert_ne!(waited.code, 0, "{waited:?}");
+    assert!(waited.err.contains("no-such-command"), "{waited:?}");
+    let quiet = c.run(&["csub", "--wait", "-Q", "--", "no-such-command"]);
+    assert_eq!(quiet.err, "", "{quiet:?}");
+    let listed = c.run(&["chist", "--no-header", "1"]).expect(0).out;
+    assert!(listed.contains("launch_failed"), "{listed}");
+    assert!(listed.contains("no-such-command:"), "{listed}");
+    let words: Vec<&str> = listed.split_whitespace().collect();
+    assert!(!words.contains(&"0"), "no exit code: {listed}");
+}
+
+#[test]
+fn lines_for_other_batch_systems_are_told() {
+    let c = cluster(1);
+    let script = c.work().join("job.sh");
+    fs::write(&script, "#!/bin/sh\n#SBATCH --nodes=4\ntrue\n").unwrap();
+    let out = c.run(&["csub", "--hold", "job.sh"]).expect(0);
+    assert!(
+        out.err.contains("line 2") && out.err.contains("#SBATCH"),
+        "{out:?}"
+    );
+    let out = c.run(&["csub", "--hold", "-Q", "job.sh"]).expect(0);
+    assert_eq!(out.err, "");
+}
+
 #[test]
 fn mail_command() {
     let options = Options {

@@ -5,7 +5,7 @@ use crate::broker::{self, run::Several};
 use crate::resv::json::Reserved;
 use crate::resv::{ask, list, words};
 use crate::when::{self, Lean};
-use crate::{Context, change, exit, output, reservations, stat};
+use crate::{Context, change, exit, output, reservations, stat, users};
 use anyhow::anyhow;
 use clap::ArgMatches;
 use cosy_model::api::{Reply, Request};
@@ -59,6 +59,7 @@ impl Form {
 pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::Result<u8> {
     let wanted = ask::wanted(context.args(), matches, false)?;
     super::tell(context, &wanted.notes);
+    super::tell(context, &unknown(&wanted.ask.sharing));
     if let Some(several) = Several::of(matches) {
         let job = wanted.job.as_deref();
         let program = context.program();
@@ -148,12 +149,16 @@ pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let Some(id) = super::ids(matches).first().copied() else {
         return Err(exit::usage("which reservation?"));
     };
+    let sharing = ask::sharing(matches).map_err(exit::usage)?;
+    let leave = matches.get_flag("remove");
+    if !leave {
+        super::tell(context, &unknown(&sharing));
+    }
     let Sharing {
         users,
         groups,
         accounts,
-    } = ask::sharing(matches).map_err(exit::usage)?;
-    let leave = matches.get_flag("remove");
+    } = sharing;
     let change = |names| match leave {
         true => NamesChange {
             remove: names,
@@ -171,6 +176,20 @@ pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     });
     let reply = context.ask(Request::ShareReservation { id, change })?;
     report(context, reply, &now, Form::of(matches), Deed::Shared)
+}
+
+/// A note for each name that this host knows no user or group by. The controller's host may
+/// know more, so that it is no refusal.
+fn unknown(sharing: &Sharing) -> Vec<String> {
+    let note = |kind: &str, name: &String| {
+        format!(
+            "there is no {kind} '{name}' on this host: it is shared with that name all the same"
+        )
+    };
+    let users = sharing.users.iter().filter(|user| !users::exists(user));
+    let groups = sharing.groups.iter().filter(|g| !users::group_exists(g));
+    let users = users.map(|user| note("user", user));
+    users.chain(groups.map(|g| note("group", g))).collect()
 }
 
 fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {

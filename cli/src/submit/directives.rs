@@ -6,6 +6,31 @@ use clap::Command;
 /// Starts a line of options.
 const MARK: &str = "#COSY";
 
+/// What starts the lines of other batch systems.
+const FOREIGN: [&str; 3] = ["#SBATCH", "#PBS", "#BSUB"];
+
+/// What there is to say of lines for another batch system, which mean nothing here.
+pub fn foreign(script: &str) -> Option<String> {
+    let mut head = script
+        .lines()
+        .enumerate()
+        .take_while(|(_, line)| line.is_empty() || line.starts_with('#'));
+    let (at, mark) = head.find_map(|(at, line)| {
+        let rest = |mark: &&&str| line.strip_prefix(**mark);
+        let mark = FOREIGN.iter().find(|mark| {
+            rest(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        });
+        mark.map(|mark| (at + 1, *mark))
+    })?;
+    let instead = match mark {
+        "#SBATCH" => "; sbatch reads them",
+        _ => "",
+    };
+    Some(format!(
+        "line {at} of the script begins with {mark}: such lines mean nothing to csub, which reads {MARK}{instead}"
+    ))
+}
+
 /// The lines with options: number (from 1) and what follows the mark. They end at the
 /// first line that is neither empty nor a comment.
 fn lines(script: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -57,6 +82,19 @@ mod tests {
         let script = "#!/bin/sh\n#COSY -N 2\n\n  # text\n#COSYNESS\n#COSY\n#COSY\t-t 5 # why\nls\n#COSY -N 9\n";
         let got: Vec<_> = lines(script).collect();
         assert_eq!(got, [(2, " -N 2"), (6, ""), (7, "\t-t 5 # why")]);
+    }
+
+    #[test]
+    fn lines_of_others() {
+        let check = |script: &str, want: Option<&str>| {
+            let got = foreign(script);
+            assert_eq!(got.is_some(), want.is_some(), "{got:?}");
+            assert!(got.unwrap_or_default().contains(want.unwrap_or_default()));
+        };
+        check("#!/bin/sh\n#COSY -N 1\n#SBATCH -N 2\nls\n", Some("line 3"));
+        check("#!/bin/sh\n#PBS -l x\n", Some("#PBS"));
+        check("#!/bin/sh\n#SBATCHING\nls\n#SBATCH -N 2\n", None);
+        check("", None);
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub enum Target {
 /// Bad input, a refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let (submission, options) = prepare(context.args(), matches)?;
+    if !options.quiet
+        && let Some(note) = directives::foreign(&String::from_utf8_lossy(&submission.script.0))
+    {
+        output::complain(context.program(), &note);
+    }
     let reply = context.ask(Request::Submit(Box::new(submission)))?;
     let Reply::Submitted { job, tasks, note } = reply else {
         return Err(crate::call::CallError::Unexpected.into());
@@ -77,6 +82,8 @@ fn wait(context: &Context, options: &Options, job: JobId, tasks: u32) -> anyhow:
         let ended = crate::wait::json(&ended);
         let whole = json!({ "job": job.0, "tasks": tasks, "ended": ended });
         output::print(&format!("{whole}\n"));
+    } else if !options.quiet {
+        crate::wait::complain_of(context, &ended);
     }
     Ok(exit::of_jobs(&ended))
 }

@@ -956,6 +956,9 @@ pub enum Request {
         after: u64,
         /// At most so many.
         most: u32,
+        /// The latest ones instead of the first.
+        #[serde(default)]
+        latest: bool,
     },
     /// What a reservation would cost and whom it would delay. Nothing is kept. Answer:
     /// [`Reply::Quote`].
