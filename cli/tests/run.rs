@@ -561,15 +561,23 @@ fn lists_and_ends_steps() {
         time_limit: None,
         memory: None,
     };
-    let daemon = serve(&bench, move |mut stream, ask| {
-        assert_eq!(ask, StepAsk::List { job: JobId(12) });
-        frame::write(&mut stream, &StepAnswer::Steps(vec![info]), FRAME_BYTES).unwrap();
+    let table = "STEP  NAME  TASKS  START    NODES\n12.3  name      4  (waits)  n[1-2]\n";
+    let check = |words: &[&str], fine: &dyn Fn(&str) -> bool| {
+        let info = info.clone();
+        let daemon = serve(&bench, move |mut stream, ask| {
+            assert_eq!(ask, StepAsk::List { job: JobId(12) });
+            frame::write(&mut stream, &StepAnswer::Steps(vec![info]), FRAME_BYTES).unwrap();
+        });
+        let got = run(&bench, words);
+        assert!(got.code == 0 && fine(&got.out), "{got:?}");
+        daemon.join().unwrap();
+        fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
+    };
+    check(&["--list"], &|out| out == table);
+    check(&["--list", "--json"], &|out| {
+        let told: serde_json::Value = serde_json::from_str(out).unwrap();
+        told["steps"][0]["id"] == "12.3" && told["steps"][0]["start"].is_null()
     });
-    let got = run(&bench, &["--list"]);
-    let want = "STEP  NAME  TASKS  START    NODES\n12.3  name      4  (waits)  n[1-2]\n";
-    assert_eq!((got.code, &*got.out), (0, want));
-    daemon.join().unwrap();
-    fs::remove_file(bench.path(stage::STEP_SOCKET)).unwrap();
     let daemon = serve(&bench, |mut stream, ask| {
         frame::write(&mut stream, &StepAnswer::Done, FRAME_BYTES).unwrap();
         ask

@@ -8,19 +8,23 @@ use crate::{Context, exit, output, when};
 use anyhow::anyhow;
 use cosy_model::JobId;
 use cosy_model::step::{StepAnswer, StepAsk, StepInfo};
+use serde_json::json;
 
 /// Shows the steps of `job`.
 ///
 /// # Errors
 /// No job, or no way there.
-pub fn list(context: &Context, job: Option<JobId>) -> anyhow::Result<u8> {
+pub fn list(context: &Context, job: Option<JobId>, as_json: bool) -> anyhow::Result<u8> {
     let Some(job) = job else {
         return Err(exit::usage("of which job? Name it with --job"));
     };
     let stream = way_to(context, job)?;
     match talk::ask(stream, &StepAsk::List { job }, None, &mut |_| ())? {
         Answered::Other(StepAnswer::Steps(steps)) => {
-            output::print(&table(&steps));
+            output::print(&match as_json {
+                true => json(&steps),
+                false => table(&steps),
+            });
             Ok(exit::OK)
         }
         Answered::Other(_) | Answered::Step(_) => Err(misfit()),
@@ -46,6 +50,20 @@ pub fn cancel(context: &Context, step: StepRef) -> anyhow::Result<u8> {
 
 fn misfit() -> anyhow::Error {
     anyhow!("the node daemon's answer does not fit the request")
+}
+
+fn json(steps: &[StepInfo]) -> String {
+    let object = |s: &StepInfo| {
+        json!({
+            "id": s.key.to_string(),
+            "name": s.name,
+            "tasks": s.tasks,
+            "start": s.start.and_then(when::rfc3339),
+            "nodes": s.nodes,
+        })
+    };
+    let steps: Vec<_> = steps.iter().map(object).collect();
+    crate::stat::lines(&json!({ "steps": steps }))
 }
 
 fn table(steps: &[StepInfo]) -> String {

@@ -59,7 +59,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     if options.list {
         let job = options.inside.or_else(place::job);
-        return list::list(context, job);
+        return list::list(context, job, matches.get_flag("json"));
     }
     match options.inside.or_else(place::job) {
         Some(job) => in_job(context, &options, job),

@@ -234,10 +234,11 @@ fn output_args() -> [Arg; 4] {
     ]
 }
 
-fn other_args() -> [Arg; 3] {
+fn other_args() -> [Arg; 4] {
     let whole = |arg: Arg| arg.conflicts_with("words");
     [
         whole(flag("list", "Show the steps of the job that run or wait")),
+        flag("json", "With --list: as JSON").requires("list"),
         whole(
             value("attach", "JOB.STEP", "Show the output of a running step")
                 .value_parser(parse_step),
