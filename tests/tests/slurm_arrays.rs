@@ -5,6 +5,7 @@
 use cosy_model::{JobId, JobState};
 use cosy_tests::people::{self, ANN};
 use cosy_tests::{Cluster, Options, system, wait};
+use std::fs;
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\ndefault_time = \"1h\"\n\
     default_memory_per_core = \"100M\"\n";
@@ -113,4 +114,40 @@ fn who_cancelled_is_told() {
             format!("CANCELLED by {who}\n")
         );
     }
+}
+
+#[test]
+fn requeued_tasks_have_lines_of_their_own() {
+    let c = cluster();
+    fs::write(c.work().join("sleep.sh"), "#!/bin/sh\nexec sleep 600\n").unwrap();
+    let id = submit(&c, &["-a", "1-6", "-o", "/dev/null", "sleep.sh"]);
+    let all = format!("squeue -h -j {id} -o %i|%t");
+    wait::until_true("four run", || {
+        let lines = out(&c, &all);
+        lines.matches("|R\n").count() == 4 && lines.contains(&format!("{id}_[5-6]|PD\n"))
+    });
+    out(&c, &format!("scontrol requeuehold {id}_1,{id}_2"));
+    wait::until_true("both wait again", || {
+        let lines = out(&c, &all);
+        let waits = |task: u32| lines.contains(&format!("{id}_{task}|PD\n"));
+        waits(1) && waits(2)
+    });
+}
+
+#[test]
+fn a_task_that_never_began_is_not_found() {
+    let c = cluster();
+    let id = submit(
+        &c,
+        &["-H", "-a", "1-9", "-o", "/dev/null", "--wrap", "true"],
+    );
+    out(&c, &format!("scancel {id}_7"));
+    let show = ["scontrol", "show", "job", &format!("{id}_7")];
+    wait::until_true("it has gone", || c.run(&show).code == 1);
+    let told = format!("Job {id}_7 not found\n");
+    assert_eq!(c.run(&show).out, told);
+    let others = format!("{id}_[1-6,8-9]\n");
+    assert_eq!(out(&c, &format!("squeue -h -j {id} -o %i")), others);
+    assert_eq!(out(&c, &format!("squeue -h -j {id}_7 -o %i")), "");
+    assert_eq!(out(&c, &format!("scancel {id}_7")), "");
 }

@@ -421,7 +421,9 @@ impl Controller {
             return;
         }
         let rank = job.rank();
-        let folds = listing.fold && job.is_waiting() && !job.own;
+        // What has run before is no longer like the others.
+        let alike = job.is_waiting() && !job.own && job.attempt.0 == 0;
+        let folds = listing.fold && alike;
         match job.member.filter(|_| folds) {
             Some(member) => {
                 let submitted = &job.submitted;

@@ -119,7 +119,9 @@ impl Session<'_> {
     fn records_of(&self, table: &Table, target: Option<&Target>) -> String {
         self.head(table.rows);
         let around = self.around(table);
-        let meant = |view: &JobView<'_>| target.is_none_or(|target| is_meant(view, target));
+        let meant = |view: &JobView<'_>| {
+            target.is_none_or(|target| is_meant(view, target) && !never_was(view, target))
+        };
         let views = (0..table.rows).map(|row| JobView::new(table, row, &around));
         let mut views: Vec<JobView<'_>> = views.filter(meant).collect();
         let order = |v: &JobView<'_>| {
@@ -286,6 +288,12 @@ fn is_meant(view: &JobView<'_>, target: &Target) -> bool {
         .iter()
         .filter_map(|id| i64::try_from(id.job.0).ok());
     ids.into_iter().any(|id| het.is_named(id, part))
+}
+
+/// A task that is named and was cancelled while it waited: to Slurm it never was a job.
+fn never_was(view: &JobView<'_>, target: &Target) -> bool {
+    let named = target.jobs.iter().any(|job| job.task.is_some());
+    named && view.our_state().is_end() && view.time(JobField::Start).is_none()
 }
 
 /// What is asked for of jobs whose steps are shown.
