@@ -359,6 +359,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default(),
         file: path.display().to_string(),
+        mails: file.policy.mail_command.is_some(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),
         nodes,
         sets,

@@ -122,3 +122,46 @@ fn features_that_are_preferred() {
                 Invalid preferred feature specification\n";
     assert_eq!((said.code, said.err.as_str()), (1, want));
 }
+
+#[test]
+fn features_that_too_few_nodes_have_are_refused() {
+    let c = cluster(3);
+    run(&c, "scontrol update nodename=n1 features=fa").expect(0);
+    run(&c, "scontrol update nodename=n2 features=fb").expect(0);
+    let submit = |options: &str| run(&c, &format!("sbatch -H -o /dev/null {options} --wrap true"));
+    for options in ["-C [fa|fb] -N2", "-C fa -N2", "-C fa|fb -N3", "-x n1 -N3"] {
+        let said = submit(options);
+        let want = "sbatch: error: Batch job submission failed: \
+                    Requested node configuration is not available\n";
+        assert_eq!((said.code, &*said.err), (1, want), "{options}");
+    }
+    for options in ["-C [fa|fb] -N1", "-C fa|fb -N2", "-N9"] {
+        submit(options).expect(0);
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let c = cluster(1);
+    let line = "sbatch -H -o /dev/null --qos=high --hint=nomultithread --hint=nomultithread \
+                --threads-per-core=1 -A lab --mail-type=END --wrap true";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let told = c.run(&words).expect(0).err;
+    let cores = "has no effect: tasks are given what their nodes count as cores, which may be \
+                 hardware threads";
+    let want = [
+        "sbatch: --qos=high is recorded and has no effect: there is one quality of service, normal"
+            .to_owned(),
+        format!("sbatch: --hint {cores}"),
+        format!("sbatch: --threads-per-core {cores}"),
+        "sbatch: no mail will be sent: the cluster has no mail_command".to_owned(),
+    ];
+    assert_eq!(told.lines().collect::<Vec<_>>(), want);
+    // Where there are accounts, one that is none.
+    run(&c, "sacctmgr -i add account physics").expect(0);
+    let told = run(&c, "sbatch -H -o /dev/null -A lab --wrap true")
+        .expect(0)
+        .err;
+    let want = "sbatch: there is no account 'lab'; the job is recorded with it all the same\n";
+    assert_eq!(told, want);
+}

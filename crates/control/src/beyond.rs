@@ -20,6 +20,10 @@ impl Controller {
             Err(refusal) => refusal,
         };
         let reason = reason(&refusal).filter(|_| spec.dialect == Dialect::Slurm);
+        // The queue has so many nodes: that they lack features or are avoided is not its limit.
+        let has = self.queues[queue.index()].nodes.count();
+        let enough = spec.request.nodes.is_some_and(|nodes| nodes <= has);
+        let reason = reason.filter(|_| refusal.code != RefusalCode::NeverFits || !enough);
         let reason = reason.ok_or(refusal)?;
         let least = self.least_nodes(&spec.request, queue);
         let queue = &self.queues[queue.index()].spec;

@@ -275,6 +275,8 @@ pub struct ClusterConfig {
     pub host: String,
     /// The file that it was read from, to be told.
     pub file: String,
+    /// There is a command that sends mail.
+    pub mails: bool,
     /// User names, and groups as `@group`, that may do everything.
     pub admins: Vec<String>,
     /// The user that the controller runs as: an administrator too.

@@ -150,7 +150,7 @@ impl Controller {
         let reply = Reply::Submitted {
             job: base,
             tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
-            note: self.note_for(caller, queue),
+            note: self.note_for(caller, queue, &row.spec),
         };
         let group = Group::of_row(&row, submitted.clone());
         self.record(Record::Submitted {
@@ -260,10 +260,37 @@ impl Controller {
     }
 
     /// What the user is told beside the number of the job.
-    fn note_for(&self, caller: &Caller, queue: QueueId) -> String {
-        let mut notes = vec![self.queue_note(queue), group_note(caller)];
+    fn note_for(&self, caller: &Caller, queue: QueueId, spec: &JobSpec) -> String {
+        let notes = [
+            self.queue_note(queue),
+            group_note(caller),
+            self.account_note(caller, spec),
+            self.mail_note(spec),
+        ];
+        let mut notes = Vec::from(notes);
         notes.retain(|note| !note.is_empty());
         notes.join("; ")
+    }
+
+    /// What jobs are charged to is a word; it is told where there are accounts and this is none
+    /// of the user's.
+    fn account_note(&self, caller: &Caller, spec: &JobSpec) -> String {
+        let Some(name) = &spec.account else {
+            return String::new();
+        };
+        match self.reservations.books.payer(&caller.user, Some(name)) {
+            Ok(_) => String::new(),
+            Err(why) => format!("{why}; the job is recorded with it all the same"),
+        }
+    }
+
+    fn mail_note(&self, spec: &JobSpec) -> String {
+        let mail = &spec.mail;
+        let asked = mail.begin || mail.end || mail.fail || mail.requeue;
+        match (asked || !mail.limit_shares.is_empty()) && !self.config.mails {
+            true => "no mail will be sent: the cluster has no mail_command".to_owned(),
+            false => String::new(),
+        }
     }
 
     fn queue_note(&self, queue: QueueId) -> String {

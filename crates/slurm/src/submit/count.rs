@@ -43,7 +43,7 @@ pub struct NodeCount {
     pub most: u32,
 }
 
-/// Reads `--nodes`: `2`, `2-4`, `1k`.
+/// Reads `--nodes`: `2`, `2-4`, `1k`, `-3` for at most three.
 ///
 /// # Errors
 /// `"x" is not a valid node count`; a range that runs backwards.
@@ -56,7 +56,16 @@ pub fn nodes(text: &str) -> Result<NodeCount, Fault> {
         node_number(part)
             .ok_or_else(|| Fault::value(format!("\"{}\" is not a valid node count", cut(part))))
     };
-    let (least, most) = (one(least)?, one(most)?);
+    if most.is_empty() && text.contains('-') {
+        let least = one(least)?;
+        return Err(Fault::value(format!(
+            "Maximum node count -1 is less than minimum node count {least}"
+        )));
+    }
+    let (least, most) = match least {
+        "" if !most.is_empty() => (1, one(most)?),
+        _ => (one(least)?, one(most)?),
+    };
     if most < least {
         return Err(Fault::value(format!(
             "Maximum node count {most} is less than minimum node count {least}"
@@ -134,11 +143,16 @@ mod tests {
         check("2-1", None);
         check("foo", None);
         check("2-", None);
-        check("-3", None);
+        check("-3", Some((1, 3)));
+        check("-", None);
         let text = |t: &str| nodes(t).unwrap_err().text(Program::Sbatch);
         assert_eq!(
             text("foo"),
             "sbatch: error: \"foo\" is not a valid node count\n"
+        );
+        assert_eq!(
+            text("3-"),
+            "sbatch: error: Maximum node count -1 is less than minimum node count 3\n"
         );
         assert_eq!(
             text("2-1"),

@@ -20,6 +20,10 @@ pub enum Status {
 }
 use Status::{Accepted, Done, Ignored, Refused};
 
+/// Why hints about threads mean nothing.
+const CORES_OF_NODES: &str =
+    "tasks are given what their nodes count as cores, which may be hardware threads";
+
 /// An option.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -1058,7 +1062,7 @@ pub static TABLE: [Entry; 150] = [
         "threads-per-core",
         Value,
         "=N",
-        Accepted("tasks are given whole cores"),
+        Ignored(CORES_OF_NODES),
         "threads of each core",
     ),
     both(
@@ -1091,7 +1095,7 @@ pub static TABLE: [Entry; 150] = [
         "hint",
         Value,
         "=KIND",
-        Accepted("tasks are given whole cores"),
+        Ignored(CORES_OF_NODES),
         "kind of program",
     ),
     long(

@@ -205,6 +205,9 @@ impl Wishes {
             return Ok(());
         };
         match entry.status {
+            Status::Done if found.name == "qos" && scene.program != Program::Srun => {
+                self.remark_on_qos(&found.text());
+            }
             Status::Done => {}
             Status::Accepted(_) => unused::check(found)?,
             Status::Ignored(why) => {
@@ -213,7 +216,12 @@ impl Wishes {
                     "mem-bind" => binding::check_memory(&found.text())?,
                     _ => unused::check(found)?,
                 }
-                self.remark(format!("--{} has no effect: {why}", found.name));
+                // What goes along into a job was told when that was submitted.
+                let told = scene.program == Program::Srun
+                    && matches!(found.name, "hint" | "threads-per-core");
+                if !told {
+                    self.remark(format!("--{} has no effect: {why}", found.name));
+                }
             }
             Status::Refused(why) => return Err(refused(found.name, why, scene)),
         }
@@ -227,6 +235,16 @@ impl Wishes {
              (AllowSpecResourcesUsage = No)"
         ));
         Ok(())
+    }
+
+    /// One that is only recorded.
+    fn remark_on_qos(&mut self, name: &str) {
+        if !matches!(name, "" | "normal") {
+            let name = super::count::cut(name);
+            self.remark(format!(
+                "--qos={name} is recorded and has no effect: there is one quality of service, normal"
+            ));
+        }
     }
 
     fn remark(&mut self, line: String) {
@@ -583,12 +601,16 @@ mod tests {
             Some(false)
         );
         assert!(read("--contiguous", false).unwrap().contiguous);
-        assert!(
-            read("--hint=nomultithread", false)
-                .unwrap()
-                .remarks
-                .is_empty()
+        let remarks = |line: &str| read(line, false).unwrap().remarks;
+        assert_eq!(
+            remarks("--hint=nomultithread --hint=nomultithread").len(),
+            1
         );
+        assert_eq!(
+            remarks("--qos=nosuch"),
+            ["--qos=nosuch is recorded and has no effect: there is one quality of service, normal"]
+        );
+        assert_eq!(remarks("--qos=normal"), [""; 0]);
         assert_eq!(
             read("--contiguous --contiguous", false)
                 .unwrap()
