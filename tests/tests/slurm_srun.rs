@@ -126,6 +126,47 @@ fn processes_of_tasks_are_told() {
 }
 
 #[test]
+fn at_most_so_many_nodes() {
+    let c = cluster(3);
+    check(&c, "srun -N-3 true", "");
+    let said = shell(&c, "srun -N3- true");
+    let want = "srun: error: Maximum node count -1 is less than minimum node count 3\n";
+    assert_eq!((said.code, &*said.err), (255, want));
+}
+
+#[test]
+fn copies_name_steps_and_tell_what_they_do() {
+    let c = cluster(2);
+    fs::write(c.work().join("f"), "hello\n").unwrap();
+    let line = "salloc -Q -N2 sh -c 'srun -Q sleep 600 & \
+        until sbcast -vf -j$SLURM_JOB_ID.0 f g 2>told; do sleep 0.1; done; \
+        sbcast -f -j $SLURM_JOB_ID.9 f g; echo $?; sbcast -f -j99999 f g; echo $?; \
+        timeout 2 sattach -vv $SLURM_JOB_ID.0 2>attached; echo $SLURM_JOB_ID; \
+        scancel $SLURM_JOB_ID.0; wait'";
+    let said = shell(&c, line);
+    let words: Vec<&str> = said.out.split_whitespace().collect();
+    let [first, second, job] = words[..] else {
+        panic!("{said:?}")
+    };
+    assert_eq!((first, second), ("255", "255"));
+    for want in [
+        format!("sbcast: error: Slurm job {job}.9 lookup error: Invalid job id specified\n"),
+        "sbcast: error: Slurm job 99999 lookup error: Invalid job id specified\n".to_owned(),
+    ] {
+        assert!(said.err.contains(&want), "{want} in {}", said.err);
+    }
+    let told = cosy_tests::shell::read(&c, "told");
+    assert!(told.contains("sbcast: source     = f\n"), "{told}");
+    assert!(told.contains("sbcast: node_list  = n[1-2]\n"), "{told}");
+    let attached = cosy_tests::shell::read(&c, "attached");
+    assert!(
+        attached.contains(&format!("sattach: job ID         : {job}\n")),
+        "{attached}"
+    );
+    assert_eq!(cosy_tests::shell::read(&c, "g"), "hello\n");
+}
+
+#[test]
 fn a_job_is_spread_over_many_nodes() {
     let c = cluster(3);
     check(

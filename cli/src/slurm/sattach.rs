@@ -1,7 +1,7 @@
 //! `sattach`: the output of a step that runs, from now on. Source: sattach(1), capture
 //! acct-sattach.
 
-use super::{error, read};
+use super::{error, read, say};
 use crate::run::intake::Intake;
 use crate::run::interrupt::Rule;
 use crate::run::session::{self, Manner, Means, Step};
@@ -55,6 +55,10 @@ pub fn run(context: &Context) -> u8 {
         );
         return exit::FAILED;
     };
+    let verbose = parsed.found.iter().filter(|f| f.name == "verbose").count();
+    if verbose > 0 {
+        tell(job, step, verbose);
+    }
     let only = match filters(&parsed.found) {
         Ok(only) => only,
         Err(mistake) => {
@@ -74,6 +78,21 @@ pub fn run(context: &Context) -> u8 {
             exit::FAILED
         }
     }
+}
+
+/// What was asked for.
+fn tell(job: JobId, step: StepId, verbose: usize) {
+    let uid = rustix::process::getuid().as_raw();
+    let gid = rustix::process::getgid().as_raw();
+    let line = |name: &str, value: &str| say(&format!("sattach: {name:<15}: {value}"));
+    say("sattach: defined options for program `sattach'");
+    say("sattach: --------------- ---------------------");
+    line("job ID", &job.to_string());
+    line("step ID", &step.0.to_string());
+    line("user", &format!("`{}'", crate::users::name(uid)));
+    line("uid", &uid.to_string());
+    line("gid", &gid.to_string());
+    line("verbose", &verbose.to_string());
 }
 
 /// `12.0`

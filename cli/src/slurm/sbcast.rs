@@ -1,11 +1,18 @@
 //! `sbcast`: copies a file to all nodes of a job, as `cbcast` does. Source: sbcast(1),
 //! capture acct-sbcast.
 
-use super::{error, read};
+use super::{error, read, say, steps};
 use crate::{Context, cast, exit};
+use cosy_model::JobId;
+use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_slurm::getopt::Parsed;
+use cosy_slurm::says;
 use cosy_slurm::table::Row;
+use cosy_slurm::targets::{self, Step};
 use std::ffi::OsString;
+
+/// Slurm's exit code where there is no such job.
+const NO_JOB: u8 = 255;
 
 const USAGE: &str = "sbcast [OPTIONS] SOURCE DEST";
 const OPTIONS: &[Row] = &[
@@ -54,7 +61,19 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
         error(context, text);
         return exit::FAILED;
     };
-    let args = arguments(parsed, &job);
+    let nodes = match nodes_of(context, &job) {
+        Ok(nodes) => nodes,
+        Err(named) => {
+            let why = says::NO_JOB;
+            error(context, &format!("Slurm job {named} lookup error: {why}"));
+            return NO_JOB;
+        }
+    };
+    if parsed.found.iter().any(|f| f.name == "verbose") {
+        tell(parsed, &job, &nodes);
+    }
+    let whole = job.split('.').next().unwrap_or_default();
+    let args = arguments(parsed, whole);
     let matches = match cast::command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(_) => {
@@ -69,6 +88,52 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
             exit::FAILED
         }
     }
+}
+
+/// The nodes of a job, or of one of its steps that runs.
+///
+/// # Errors
+/// There is none; with how it is named then.
+fn nodes_of(context: &Context, text: &str) -> Result<String, String> {
+    let target = targets::parse(text).ok_or("0")?;
+    let named = || target.text.clone();
+    let job = *target.jobs.first().ok_or_else(named)?;
+    let request = Request::Jobs {
+        filter: JobFilter {
+            ids: vec![job],
+            ..JobFilter::default()
+        },
+        fields: vec![JobField::Id, JobField::Nodes],
+        fold_arrays: false,
+    };
+    let table = crate::lists::fetch(context, request).map_err(|_| named())?;
+    let nodes = table.text(0, JobField::Nodes);
+    let id = table.number(0, JobField::Id).filter(|_| !nodes.is_empty());
+    let id = id.and_then(|id| u64::try_from(id).ok()).ok_or_else(named)?;
+    let Some(Step::Number(step)) = target.step else {
+        return Ok(nodes.to_owned());
+    };
+    let running = steps::running(context, JobId(id)).into_iter();
+    let mut running = running.filter(|s| s.key.step.0 == step);
+    running.next().map(|s| s.nodes).ok_or_else(named)
+}
+
+/// What is copied, from where to where.
+fn tell(parsed: &Parsed, job: &str, nodes: &str) {
+    let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
+    let verbose = parsed.found.iter().filter(|f| f.name == "verbose").count();
+    let word = |at: usize| parsed.words.get(at).map(|w| w.to_string_lossy());
+    let line = |name: &str, value: &str| say(&format!("sbcast: {name:<10} = {value}"));
+    let rule = || say("sbcast: -----------------------------");
+    rule();
+    line("force", &has("force").to_string());
+    line("preserve", &has("preserve").to_string());
+    line("verbose", &verbose.to_string());
+    line("source", &word(0).unwrap_or_default());
+    line("dest", &word(1).unwrap_or_default());
+    rule();
+    line("jobid", job);
+    line("node_list", nodes);
 }
 
 /// The same for `cbcast`.

@@ -42,7 +42,9 @@ impl Session<'_> {
                 exit::OK
             }
             Entity::Slurmd => {
-                say("slurm_load_slurmd_status: ask the node itself: noded writes to its log");
+                say(
+                    "scontrol: error: show slurmd: there is no slurmd here; what a node has and does, scontrol show node and the log of its noded tell",
+                );
                 exit::FAILED
             }
             Entity::Aliases
