@@ -7,6 +7,7 @@
 use cosy_model::{JobId, JobState};
 use cosy_tests::python::{Packages, with_or_skip};
 use cosy_tests::run::{finish, run, spawn};
+use cosy_tests::shell::{read, shell};
 use cosy_tests::{Cluster, Options, Output, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -300,4 +301,51 @@ fn check(c: &Cluster, centre: &Centre, job: JobId) {
 
 fn word(line: &str) -> &str {
     line.split(['|', ' ']).next().unwrap_or_default()
+}
+
+/// Command lines that adapters of other projects had to be written for elsewhere: waiting for the
+/// end, scripts on standard input, arguments of scripts, one run for all nodes, `--overcommit`.
+#[test]
+fn command_lines_of_other_projects() {
+    let c = cluster(2);
+    let check = |line: &str, code: i32, file: &str, want: &str| {
+        let said = shell(&c, line);
+        assert_eq!(said.code, code, "{line}: {}", said.err);
+        if !file.is_empty() {
+            assert_eq!(read(&c, file), want, "{line}");
+        }
+    };
+    let entry = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1\n\
+        printf '<%s>' \"$@\"; echo \" $SLURM_NNODES $SLURM_NTASKS\"\n";
+    fs::write(c.work().join("entry.sh"), entry).unwrap();
+    fs::create_dir(c.work().join("logs")).unwrap();
+    check("sbatch --wait --wrap 'exit 7'", 7, "", "");
+    check("sbatch -W -o ok.out --wrap 'echo ok'", 0, "ok.out", "ok\n");
+    // The script is the batch script's, its arguments are its own, and it runs once.
+    let line = "sbatch --wait -o a.out entry.sh -- --image 'reg/a:b' --flag 'two words' -N 5";
+    let want = "<--><--image><reg/a:b><--flag><two words><-N><5> 2 2\n";
+    check(line, 0, "a.out", want);
+    check("sbatch --wait -o b.out < entry.sh", 0, "b.out", "<> 2 2\n");
+    let line = "cat entry.sh | sbatch --wait -o c.out --nodes=1";
+    check(line, 0, "c.out", "<> 1 1\n");
+    let line = "sbatch --wait -o d.out <<'EOF'\n#!/bin/sh\necho $0 | grep -c script\nEOF";
+    check(line, 0, "", "");
+    // With srun it runs once for each task.
+    let line = "srun -N2 --ntasks-per-node=1 ./entry.sh --run x | sort > e.out";
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(c.work().join("entry.sh"), mode).unwrap();
+    check(line, 0, "e.out", "<--run><x> 2 2\n<--run><x> 2 2\n");
+    check(
+        "srun -N1 -n12 --overcommit hostname | wc -l > f.out",
+        0,
+        "f.out",
+        "12\n",
+    );
+    let line = "sbatch -W -O -N1 -n12 -o g.out --wrap 'srun --overcommit hostname | wc -l'";
+    check(line, 0, "g.out", "12\n");
+    let line = "sbatch --comment=0195-uuid --output=logs/slurm-%j.log --ntasks=1 -H --parsable \
+        entry.sh 0195-uuid";
+    let job = shell(&c, line).expect(0).out;
+    let listed = shell(&c, "squeue -h --format='%i %k'").expect(0).out;
+    assert_eq!(listed, format!("{} 0195-uuid\n", job.trim()));
 }
