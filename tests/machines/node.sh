@@ -145,6 +145,27 @@ limits() {
   check "a device that it did not ask for" sh -c "grep -xE '[01]' /home/ann/device | tr -d '\n' | grep -x 01"
 }
 
+set_clock() { date -s "@$(($(date +%s) + $1))" >/dev/null; } # SECONDS: forward, or back
+steps_of_clock() { cadm events 2>/dev/null | grep -c "clock.*set.* by"; }
+steps_are() { [ "$(steps_of_clock)" = "$1" ]; }
+
+clocks() {
+  local a b by steps=0
+  timedatectl set-ntp false 2>/dev/null
+  a=$(submit -c 1 --no-requeue -- /usr/local/bin/beat k)
+  check "clocks: a job runs" until_true 60 is "$a" running
+  for by in 3600 -7200 3600; do
+    set_clock $by; steps=$((steps + 1))
+    check "clock set by $by s: it is said" until_true 30 steps_are $steps
+    check "clock set by $by s: the program goes on" beats k
+    check "clock set by $by s: the node takes jobs" until_true 60 sh -c 'cstat nodes | grep -qE "idle|mixed"'
+    b=$(submit -c 1 -- /bin/sleep 2)
+    check "clock set by $by s: another begins and ends" until_true 90 has_ended "$b" completed
+    check "clock set by $by s: the first runs" is "$a" running
+  done
+  ccancel "$a"; until_true 60 has_ended "$a" cancelled
+}
+
 if [ "${VM_BOOT:-1}" = 1 ]; then
   systemctl --version | head -1; rm -f "$failed"
   install_all
@@ -153,6 +174,7 @@ if [ "${VM_BOOT:-1}" = 1 ]; then
   journalctl -u noded --no-pager -o cat | grep -i warn
   life_of_noded
   limits
+  clocks
   systemd-analyze security noded cosyd --no-pager 2>/dev/null | grep -i overall
   systemd-analyze security noded --no-pager | grep overall; systemd-analyze security cosyd --no-pager | grep overall
   a=$(submit -c 1 -- /usr/local/bin/beat r); b=$(submit -c 1 --no-requeue -- /usr/local/bin/beat n)
