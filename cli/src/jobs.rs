@@ -354,7 +354,7 @@ mod tests {
                     \u{20}     12  first   running  01:00:00   02:00:00  11:00:00   n[1-2]           1.50s\n\
                     13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";
         assert_eq!(text, want);
-        assert_eq!(fields_of(&[Shown::Start, Shown::Field(F::Start)]).len(), 2);
+        assert_eq!(fields_of(&[Shown::Start, Shown::Field(F::Start)]).len(), 3);
     }
 
     #[test]

@@ -414,8 +414,11 @@ const SEVERAL: [&str; 3] = ["node", "node_set", "queue"];
 
 /// What is wrong with a line, and what may have been meant.
 fn with_hint(message: &str, line: &str) -> String {
-    let table = line.strip_prefix('[').and_then(|l| l.split(']').next());
-    if let Some(table) = table.filter(|table| SEVERAL.contains(table)) {
+    // `[queue]` itself, or the first `[[queue]]` behind it, where it is there already.
+    let one = line.starts_with('[') && !line.starts_with("[[");
+    let again = line.starts_with("[[") && message.contains("duplicate key");
+    let table = line.trim_start_matches('[').split(']').next();
+    if let Some(table) = table.filter(|table| (one || again) && SEVERAL.contains(table)) {
         return format!("write [[{table}]] instead of [{table}]: there can be several");
     }
     // "unknown field `coors`, expected one of `names`, `cores`"
