@@ -171,8 +171,11 @@ impl Watch {
         if holders(world, row).iter().any(|job| is_suspended(job)) {
             return Ok(()); // it keeps its GPUs for as long as an administrator wants
         }
+        let others = holders(world, row);
+        if others.iter().any(|job| is_silent(world, job)) {
+            return Ok(()); // nobody knows how it is there until the node is lost or back
+        }
         if started != Some(row.start) && !over {
-            let others = holders(world, row);
             return Err(format!("its script has not started: {row:?} {others:?}"));
         }
         self.exact += 1;
@@ -255,6 +258,17 @@ fn holders<'a>(world: &'a World, row: &ReservationRow) -> Vec<&'a JobRow> {
         })
     };
     jobs.filter(holds).collect()
+}
+
+/// Whether a job has nodes that no link leads to. How long they have been silent is counted
+/// while the controller listens, and in these histories it listens for moments only.
+fn is_silent(world: &World, job: &JobRow) -> bool {
+    let parts = job.run.iter().flat_map(|run| &run.parts);
+    let mut held = parts.filter(|part| !part.released);
+    held.any(|part| {
+        let mut nodes = world.nodes.iter();
+        nodes.any(|node| node.name == part.node && node.link.is_none())
+    })
 }
 
 fn is_suspended(job: &JobRow) -> bool {
