@@ -61,11 +61,14 @@ impl Client {
     pub fn ask_with(&mut self, request: Request, key: Option<RequestKey>) -> io::Result<Reply> {
         let ask = Ask::new(request, key);
         let failed = |e: frame::FrameError| io::Error::other(e.to_string());
-        frame::write(&mut self.stream, &ask, usize::MAX >> 1).map_err(failed)?;
-        let answer: Option<Answer> = frame::read(&mut self.stream, ANSWER_BYTES).map_err(failed)?;
-        answer
-            .map(|a| a.reply)
-            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        // There may be a refusal to read also where writing failed.
+        let written = frame::write(&mut self.stream, &ask, usize::MAX >> 1);
+        let answer = frame::read::<Answer>(&mut self.stream, ANSWER_BYTES);
+        match (answer, written) {
+            (Ok(Some(answer)), _) => Ok(answer.reply),
+            (_, Err(e)) | (Err(e), Ok(())) => Err(failed(e)),
+            (Ok(None), Ok(())) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Submits; the id, or the refusal.

@@ -7,12 +7,12 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::node::{NodeOrder, NodeReport, NodeSelf};
 use cosy_model::{Gid, JobId, JobState, OsText, RefusalCode, Uid};
 use cosy_proto::client::{Answer, Ask};
-use cosy_proto::frame;
+use cosy_proto::frame::{self, Decoder};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_tests::cluster::only;
 use cosy_tests::{Cluster, Options, Output, run, script, system};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -313,7 +313,11 @@ fn relays() {
 }
 
 /// A node daemon's link, spoken by hand with that node's own key.
-struct Link(rustls::StreamOwned<rustls::ClientConnection, TcpStream>);
+struct Link {
+    stream: rustls::StreamOwned<rustls::ClientConnection, TcpStream>,
+    /// What has come: several frames may come in one piece.
+    decoder: Decoder,
+}
 
 impl Link {
     fn open(c: &Cluster, node: usize) -> Self {
@@ -322,9 +326,12 @@ impl Link {
         let tls = rustls::ClientConnection::new(config, cosy_proto::tls::server_name()).unwrap();
         let tcp = TcpStream::connect(c.address()).unwrap();
         tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut link = Self(rustls::StreamOwned::new(tls, tcp));
+        let mut link = Self {
+            stream: rustls::StreamOwned::new(tls, tcp),
+            decoder: Decoder::new(16 << 20),
+        };
         link.say(&Hello::node());
-        let reply: Option<HelloReply> = frame::read(&mut link.0, 1 << 20).unwrap();
+        let reply: Option<HelloReply> = link.next_message();
         assert!(
             matches!(reply, Some(HelloReply::Welcome { .. })),
             "{reply:?}"
@@ -334,8 +341,22 @@ impl Link {
 
     fn say<T: serde::Serialize>(&mut self, message: &T) {
         let bytes = frame::encode(message, 1 << 20).unwrap();
-        self.0.write_all(&bytes).unwrap();
-        self.0.flush().unwrap();
+        self.stream.write_all(&bytes).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    /// The next message; `None` when the link is cut.
+    fn next_message<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
+        loop {
+            if let Some(body) = self.decoder.next_frame().unwrap() {
+                return Some(frame::decode(body).unwrap());
+            }
+            let mut chunk = [0; 4096];
+            match self.stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(n) => self.decoder.push(&chunk[..n]),
+            }
+        }
     }
 
     fn register(&mut self, names: &[&str]) {
@@ -385,7 +406,7 @@ impl Link {
             frame: OsText(ask[frame::HEADER..].to_vec()),
         });
         loop {
-            let order: NodeOrder = frame::read(&mut self.0, 16 << 20).ok()??;
+            let order: NodeOrder = self.next_message()?;
             if let NodeOrder::RelayReply { frame: bytes, .. } = order {
                 let body = &bytes.0;
                 let whole: Result<Answer, _> = frame::decode(body);
