@@ -449,8 +449,13 @@ impl<'a> Slowly<'a> {
             let all = &self.case.pair.cluster.nodes;
             return nodes.iter().map(|n| i128::from(all[n.index()].cores)).sum();
         }
-        i128::from(demand.tasks) * i128::from(demand.per_task.cores)
-            + i128::from(nodes.count()) * i128::from(demand.per_node.cores)
+        let asked = |part: &Demand, nodes: u32| {
+            i128::from(part.tasks) * i128::from(part.per_task.cores)
+                + i128::from(nodes) * i128::from(part.per_node.cores)
+        };
+        let further = demand.more.iter();
+        let further = further.map(|part| asked(part, part.nodes.unwrap_or(1)));
+        asked(demand, nodes.count()) + further.sum::<i128>()
     }
 
     /// f in millionths, rounded up.
