@@ -27,7 +27,8 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 #[test]
 fn ends_of_tasks() {
-    let c = cluster(2);
+    // One node: on several the next step may be placed elsewhere while the last job is leaving.
+    let c = cluster(1);
     let failed = |how: &str| format!("srun: error: n1: task 0: {how}\n");
     check(&c, "srun echo hi", 0, "hi\n", "");
     check(
