@@ -338,10 +338,9 @@ impl Caller {
 
 /// The answer in a frame's body, or the other version that it is of.
 fn understand(body: &[u8]) -> Result<Result<Answer, u32>, FrameError> {
-    match (frame::decode(body), client::foreign(body)) {
-        (Ok(answer), _) => Ok(Ok(answer)),
-        (Err(_), Some(theirs)) => Ok(Err(theirs)),
-        (Err(e), None) => Err(e),
+    match frame::decode(body) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(e) => client::foreign(body).map(Err).ok_or(e),
     }
 }
 
