@@ -4,6 +4,7 @@ use crate::{Context, arg, exit, output, signals};
 use clap::{ArgMatches, Command};
 use cosy_model::JobState;
 use cosy_model::api::{EndedJob, Reply, Request};
+use cosy_model::hostlist;
 use serde_json::{Value as Json, json};
 
 /// The command line of `cosy wait`.
@@ -85,22 +86,15 @@ fn line(alike: &[EndedJob]) -> String {
     let (id, jobs) = match alike.len() {
         1 => (job.job.to_string(), "Job"),
         _ => {
-            let tasks: Vec<u32> = alike.iter().filter_map(|j| j.job.task).collect();
-            (format!("{}_[{}]", job.job.job, ranges(&tasks)), "Jobs")
+            let tasks = alike.iter().filter_map(|j| j.job.task.map(u64::from));
+            let tasks: Vec<u64> = tasks.collect();
+            (
+                format!("{}_[{}]", job.job.job, hostlist::ranges(&tasks, 1)),
+                "Jobs",
+            )
         }
     };
     format!("{jobs} {id} {}{how}{why}", job.state)
-}
-
-/// `1-3,7`.
-fn ranges(tasks: &[u32]) -> String {
-    let next = |a: &u32, b: &u32| a.checked_add(1) == Some(*b);
-    let runs = tasks.chunk_by(next).map(|run| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        [one] => one.to_string(),
-        [] => String::new(),
-    });
-    runs.collect::<Vec<String>>().join(",")
 }
 
 /// Ended jobs as JSON objects.

@@ -304,22 +304,7 @@ fn digits_of(number: u64) -> usize {
 
 /// Ascending numbers as ranges, `1-3,7`, with at least `width` digits each.
 pub fn ranges(numbers: &[u64], width: usize) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut at = 0;
-    while at < numbers.len() {
-        let mut end = at;
-        while end + 1 < numbers.len() && numbers[end + 1] == numbers[end] + 1 {
-            end += 1;
-        }
-        let (a, b) = (numbers[at], numbers[end]);
-        out.push(if at == end {
-            format!("{a:0width$}")
-        } else {
-            format!("{a:0width$}-{b:0width$}")
-        });
-        at = end + 1;
-    }
-    out.join(",")
+    padded_ranges(numbers.iter().map(|n| (*n, width.max(digits_of(*n)))))
 }
 
 #[cfg(test)]
@@ -329,6 +314,18 @@ mod tests {
 
     fn check(text: &str, names: &[&str]) {
         assert_eq!(expand(text).unwrap(), names, "{text}");
+    }
+
+    #[test]
+    fn ascending_numbers_become_ranges() {
+        assert_eq!(ranges(&[1, 2, 3, 7], 1), "1-3,7");
+        assert_eq!(ranges(&[1, 2, 3, 7], 0), "1-3,7");
+        assert_eq!(ranges(&[8, 9, 10, 11, 98, 99, 100], 2), "08-11,98-100");
+        assert_eq!(
+            ranges(&[u64::MAX - 1, u64::MAX], 1),
+            format!("{}-{}", u64::MAX - 1, u64::MAX)
+        );
+        assert_eq!(ranges(&[], 3), "");
     }
 
     #[test]
