@@ -7,13 +7,14 @@
 //! batch is durable. Locks are held for a look-up only.
 
 use crate::budget::Share;
+use crate::clients::lock;
 use cosy_control::{ClientId, LinkAnswer, LinkId};
 use cosy_model::api::Reply;
 use cosy_model::node::NodeOrder;
 use cosy_proto::{frame, words};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -51,9 +52,8 @@ impl Line {
     /// Whether the node daemon knows what this frame says. What it does not know is said in the
     /// log, once.
     fn knows(&mut self, frame: &[u8]) -> bool {
-        let name = frame.get(frame::HEADER..).and_then(words::name_of);
-        let lacked = self.lacks.iter().find(|lacked| name == Some(**lacked));
-        let Some(name) = lacked.copied() else {
+        let body = frame.get(frame::HEADER..).unwrap_or_default();
+        let Some(name) = words::lacking(&self.lacks, body) else {
             return true;
         };
         if !self.said.contains(&name) {
@@ -91,10 +91,6 @@ pub struct Hub {
     next: AtomicU64,
     clients: Mutex<BTreeMap<ClientId, oneshot::Sender<Reply>>>,
     links: Mutex<BTreeMap<LinkId, Line>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {

@@ -13,11 +13,11 @@ use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
-use cosy_proto::frame::{self, Decoder, FrameError};
+use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, Heard, Said};
+use cosy_proto::words::{self, Said};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
@@ -146,6 +146,20 @@ fn who_comes(hello: &LinkHello, address: IpAddr) -> String {
     }
 }
 
+/// Why a node daemon of that protocol version which lacks these orders cannot be worked with.
+fn too_far_apart(version: u32, lacks: &[&str]) -> Option<String> {
+    if !cosy_proto::understands(version) {
+        return Some(format!(
+            "node speaks protocol version {version}, the controller {}",
+            cosy_proto::PROTOCOL
+        ));
+    }
+    let order = ESSENTIAL.iter().find(|order| lacks.contains(order))?;
+    Some(format!(
+        "node does not know the order '{order}': install this release"
+    ))
+}
+
 impl Switchboard {
     /// From the handshake to the end of the connection.
     async fn meet(
@@ -187,18 +201,9 @@ impl Switchboard {
             }
         };
         let (reader, mut writer) = tokio::io::split(greeted.stream);
-        if !cosy_proto::understands(version) {
-            let reason = format!(
-                "node speaks protocol version {version}, the controller {}",
-                cosy_proto::PROTOCOL
-            );
+        if let Some(reason) = too_far_apart(version, &lacks) {
             let who = who_comes(&hello, greeted.address);
             tracing::warn!("{who} was refused: {reason}");
-            let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
-            return;
-        }
-        if let Some(order) = ESSENTIAL.iter().find(|order| lacks.contains(order)) {
-            let reason = format!("node does not know the order '{order}': install this release");
             let _ = say(&mut writer, &HelloReply::Refused { reason }).await;
             return;
         }
@@ -278,7 +283,7 @@ impl Switchboard {
         let mut said = Said::default();
         loop {
             loop {
-                match next_report(&mut decoder, &mut said) {
+                match said.next(&mut decoder, passed_over) {
                     Ok(Some(report)) => self.take(link, report, relayed).await,
                     Ok(None) => break,
                     Err(e) => {
@@ -348,20 +353,9 @@ impl Switchboard {
     }
 }
 
-/// The next whole report. One of another release is said in the log, once, and passed over.
-fn next_report(decoder: &mut Decoder, said: &mut Said) -> Result<Option<NodeReport>, FrameError> {
-    while let Some(body) = decoder.next_frame()? {
-        match words::hear(body)? {
-            Heard::Message(report) => return Ok(Some(report)),
-            Heard::Foreign { name, why } if said.is_new(&name)? => {
-                tracing::warn!(
-                    "a node's report '{name}' is not known to this release and passed over: {why}"
-                );
-            }
-            Heard::Foreign { .. } => {}
-        }
-    }
-    Ok(None)
+/// A report of another release is passed over.
+fn passed_over(name: &str, why: &str) {
+    tracing::warn!("a node's report '{name}' is not known to this release and passed over: {why}");
 }
 
 /// Sends an answer on to the command.

@@ -3,14 +3,14 @@
 //! Carries messages only; what they mean is the daemon's business. A link that breaks is
 //! taken up again at once at first, then with growing pauses, forever.
 
-use crate::lease;
+use crate::sys;
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::{KeyPair, PublicKey};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, Heard, Said};
+use cosy_proto::words::{self, Said};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +144,7 @@ where
     let mut pause = FIRST_PAUSE;
     let mut told = String::new();
     loop {
-        let began = lease::since_boot();
+        let began = sys::since_boot();
         let error = match welcomed(peer.greet(&Hello::node()).await) {
             Ok(welcome) => {
                 pause = FIRST_PAUSE;
@@ -235,22 +235,19 @@ async fn read_orders<E: From<LinkEvent>>(
     }
 }
 
-/// What has come whole. Orders of another release are said in the log, once, and passed over.
+/// What has come whole.
 fn whole_orders(
     decoder: &mut Decoder,
     said: &mut Said,
 ) -> Result<Vec<NodeOrder>, frame::FrameError> {
+    let passed_over = |name: &str, why: &str| {
+        tracing::warn!(
+            "the controller's order '{name}' is not known to this release and passed over: {why}"
+        );
+    };
     let mut orders = Vec::new();
-    while let Some(body) = decoder.next_frame()? {
-        match words::hear(body)? {
-            Heard::Message(order) => orders.push(order),
-            Heard::Foreign { name, why } if said.is_new(&name)? => {
-                tracing::warn!(
-                    "the controller's order '{name}' is not known to this release and passed over: {why}"
-                );
-            }
-            Heard::Foreign { .. } => {}
-        }
+    while let Some(order) = said.next(decoder, passed_over)? {
+        orders.push(order);
     }
     Ok(orders)
 }
@@ -259,11 +256,11 @@ fn whole_orders(
 async fn write_frames(
     mut stream: WriteHalf<Stream>,
     mut frames: mpsc::UnboundedReceiver<Vec<u8>>,
-    lacks: &[&str],
+    lacks: &[&'static str],
 ) -> LinkError {
     let known = |frame: &Vec<u8>| {
-        let name = frame.get(frame::HEADER..).and_then(words::name_of);
-        lacks.is_empty() || name.is_none_or(|name| !lacks.contains(&name))
+        let body = frame.get(frame::HEADER..).unwrap_or_default();
+        words::lacking(lacks, body).is_none()
     };
     while let Some(first) = frames.recv().await {
         let mut bytes = if known(&first) { first } else { Vec::new() };

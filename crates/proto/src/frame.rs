@@ -130,15 +130,6 @@ impl Value {
                     .fold(0, |n: usize, b| (n << 8) | usize::from(*b)),
             )
         };
-        let plain = |bytes: usize| {
-            Some(Self {
-                bytes,
-                holds: 0,
-                names: 0,
-            })
-        };
-        let text = |head: usize| plain(length(head)?.saturating_add(1 + head));
-        let extension = |head: usize| plain(length(head)?.saturating_add(2 + head));
         let holds = |bytes: usize, holds: usize, names: usize| {
             Some(Self {
                 bytes,
@@ -146,6 +137,9 @@ impl Value {
                 names,
             })
         };
+        let plain = |bytes: usize| holds(bytes, 0, 0);
+        let text = |head: usize| plain(length(head)?.saturating_add(1 + head));
+        let extension = |head: usize| plain(length(head)?.saturating_add(2 + head));
         let list = |head: usize| holds(1 + head, length(head)?, 0);
         let map = |head: usize| {
             let names = length(head)?;

@@ -5,7 +5,7 @@
 //! ([`crate::link::Hello`]); what the other end does not know is not sent to it, and what
 //! comes all the same is told and passed over.
 
-use crate::frame::{self, FrameError};
+use crate::frame::{self, Decoder, FrameError};
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::collections::BTreeSet;
@@ -89,11 +89,40 @@ pub fn lacked<T: DeserializeOwned>(told: &[String]) -> Vec<&'static str> {
     ours.filter(|name| !told.contains(name)).collect()
 }
 
+/// The message in a frame's body where it is one of those that the other end `lacks`.
+pub fn lacking(lacks: &[&'static str], body: &[u8]) -> Option<&'static str> {
+    if lacks.is_empty() {
+        return None;
+    }
+    let name = name_of(body)?;
+    lacks.iter().copied().find(|lacked| *lacked == name)
+}
+
 /// Names that came up on a link already: each is said once in the log.
 #[derive(Debug, Default)]
 pub struct Said(BTreeSet<String>);
 
 impl Said {
+    /// The next message among the whole frames of `decoder`. One that is not known here is
+    /// passed over, and told with its name and the reason when it is the first of that name.
+    ///
+    /// # Errors
+    /// Bytes that are no message; too many different names.
+    pub fn next<T: DeserializeOwned>(
+        &mut self,
+        decoder: &mut Decoder,
+        tell: impl Fn(&str, &str),
+    ) -> Result<Option<T>, FrameError> {
+        while let Some(body) = decoder.next_frame()? {
+            match hear(body)? {
+                Heard::Message(message) => return Ok(Some(message)),
+                Heard::Foreign { name, why } if self.is_new(&name)? => tell(&name, &why),
+                Heard::Foreign { .. } => {}
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether that name is new; an error when there were too many different ones.
     ///
     /// # Errors
@@ -206,6 +235,34 @@ mod tests {
             hear::<NodeReport>(&body(&NodeReport::Heartbeat)).unwrap(),
             Heard::Message(NodeReport::Heartbeat)
         );
+    }
+
+    #[test]
+    fn messages_that_are_not_known_are_passed_over_and_told_once() {
+        let frame = |message: &Later| frame::encode(message, 1 << 20).unwrap();
+        let mut decoder = Decoder::new(1 << 20);
+        for _ in 0..3 {
+            decoder.push(&frame(&Later::Rest));
+        }
+        decoder.push(&frame::encode(&NodeOrder::Leaving, 1 << 20).unwrap());
+        decoder.push(&frame(&Later::Rest));
+        let told = std::cell::RefCell::new(Vec::new());
+        let tell = |name: &str, _: &str| told.borrow_mut().push(name.to_owned());
+        let mut said = Said::default();
+        let mut next = || said.next::<NodeOrder>(&mut decoder, tell).unwrap();
+        assert_eq!(next(), Some(NodeOrder::Leaving));
+        assert_eq!(next(), None);
+        assert_eq!(told.into_inner(), ["rest"]);
+    }
+
+    #[test]
+    fn what_the_other_end_lacks_is_told_by_its_body() {
+        assert_eq!(
+            lacking(&["leaving"], &body(&NodeOrder::Leaving)),
+            Some("leaving")
+        );
+        assert_eq!(lacking(&["suspend"], &body(&NodeOrder::Leaving)), None);
+        assert_eq!(lacking(&["leaving"], b""), None);
     }
 
     #[test]
