@@ -100,14 +100,9 @@ impl Watch {
     }
 }
 
-/// How long this thread has been at work since it began; nothing where the system does not tell.
+/// How long this thread has been at work since it began.
 fn cpu_time() -> Duration {
-    let mut time = nix::libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the system writes one `timespec` there, and keeps nothing of it.
-    unsafe { nix::libc::clock_gettime(nix::libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
 }
