@@ -2,7 +2,7 @@
 //! who waited for that turn, and so that the same fault does not come again at once.
 
 use crate::in_hand::InHand;
-use cosy_control::{Batch, ClientId, Effect, Event, Object};
+use cosy_control::{Batch, ClientId, CommandEvent, Effect, Event, Object};
 use cosy_model::api::Request;
 use cosy_model::{Refusal, RefusalCode, Uid};
 use std::collections::BTreeSet;
@@ -27,19 +27,10 @@ pub struct Unanswered(BTreeSet<ClientId>);
 impl Unanswered {
     /// An event is about to be decided.
     pub fn note(&mut self, event: &Event) {
-        match event {
-            Event::Asked { client, .. } => drop(self.0.insert(*client)),
-            Event::ClientGone(client) | Event::ClientLost(client) => drop(self.0.remove(client)),
-            Event::LinkOpened { .. }
-            | Event::LinkReported { .. }
-            | Event::LinkClosed(_)
-            | Event::UserResolved { .. }
-            | Event::Planned { .. }
-            | Event::Appraised { .. }
-            | Event::FlowPlanned { .. }
-            | Event::Reconfigured(_)
-            | Event::BecameDurable
-            | Event::Ticked => {}
+        match event.of_command() {
+            Some(CommandEvent::Asks(client, _)) => drop(self.0.insert(client)),
+            Some(CommandEvent::Leaves(client)) => drop(self.0.remove(&client)),
+            None => {}
         }
     }
 

@@ -6,7 +6,7 @@
 //! What always holds: what came first in a lane is decided first, and the end of a command is in
 //! the lane of what it asks.
 
-use cosy_control::{ClientId, Event};
+use cosy_control::{ClientId, CommandEvent, Event};
 use cosy_model::Uid;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,24 +55,12 @@ impl Lanes {
     }
 
     fn lane_of(&mut self, event: &Event) -> Option<Uid> {
-        match event {
-            Event::Asked { client, caller, .. } => {
-                self.asking.insert(*client, caller.user.uid);
-                Some(caller.user.uid)
+        match event.of_command()? {
+            CommandEvent::Asks(client, uid) => {
+                self.asking.insert(client, uid);
+                Some(uid)
             }
-            Event::ClientGone(client) | Event::ClientLost(client) => {
-                self.asking.get(client).copied()
-            }
-            Event::LinkOpened { .. }
-            | Event::LinkReported { .. }
-            | Event::LinkClosed(_)
-            | Event::UserResolved { .. }
-            | Event::Planned { .. }
-            | Event::Appraised { .. }
-            | Event::FlowPlanned { .. }
-            | Event::Reconfigured(_)
-            | Event::BecameDurable
-            | Event::Ticked => None,
+            CommandEvent::Leaves(client) => self.asking.get(&client).copied(),
         }
     }
 

@@ -214,6 +214,39 @@ pub enum Event {
     Ticked,
 }
 
+/// What an event says of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandEvent {
+    /// It asks, and belongs to that user.
+    Asks(ClientId, Uid),
+    /// It is not waited for any more.
+    Leaves(ClientId),
+}
+
+impl Event {
+    /// What the event says of a command; `None` where it is about something else.
+    pub fn of_command(&self) -> Option<CommandEvent> {
+        match self {
+            Self::Asked { client, caller, .. } => {
+                Some(CommandEvent::Asks(*client, caller.user.uid))
+            }
+            Self::ClientGone(client) | Self::ClientLost(client) => {
+                Some(CommandEvent::Leaves(*client))
+            }
+            Self::LinkOpened { .. }
+            | Self::LinkReported { .. }
+            | Self::LinkClosed(_)
+            | Self::UserResolved { .. }
+            | Self::Planned { .. }
+            | Self::Appraised { .. }
+            | Self::FlowPlanned { .. }
+            | Self::Reconfigured(_)
+            | Self::BecameDurable
+            | Self::Ticked => None,
+        }
+    }
+}
+
 /// What is to be done, after the batch's records are durable.
 #[derive(Debug)]
 pub enum Effect {
