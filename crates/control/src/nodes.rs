@@ -481,7 +481,6 @@ impl Controller {
         self.watch_node(id);
     }
 
-    /// Takes a node out of service with a reason, as its own checks demand.
     /// Takes back what the controller said of a node while the configuration did not have it.
     pub(crate) fn configured_again(&mut self, now: Time, id: NodeId) {
         let node = &mut self.nodes[id.index()];
@@ -500,6 +499,7 @@ impl Controller {
         self.update_available(id);
     }
 
+    /// Takes a node out of service with a reason, as its own checks demand.
     pub(crate) fn drain_by_itself(&mut self, now: Time, id: NodeId, reason: &str) {
         let node = &mut self.nodes[id.index()];
         if node.state == NodeState::Open {
