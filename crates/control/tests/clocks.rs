@@ -8,7 +8,7 @@ mod world;
 use cosy_control::*;
 use cosy_model::api::{JobField, NodeInfo, Reply, Request, Submission};
 use cosy_model::node::*;
-use cosy_model::reservation::{Ask, Pick, Sharing};
+use cosy_model::reservation::Pick;
 use cosy_model::*;
 use world::*;
 
@@ -308,25 +308,7 @@ fn a_late_program_is_over_when_others_were_told() {
 }
 
 fn book(world: &mut World, nodes: u32, start: Time, length: i64) -> ReservationId {
-    let ask = Ask {
-        name: String::new(),
-        queue: None,
-        request: job::ResourceRequest {
-            nodes: Some(nodes),
-            exclusive: true,
-            ..job::ResourceRequest::default()
-        },
-        length: secs(length),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(start),
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    };
+    let ask = plain_ask(whole_nodes(nodes), secs(length), Pick::At(start));
     let job = Some(Box::new(Submission {
         spec: spec("mine"),
         script: OsText::default(),

@@ -217,21 +217,7 @@ impl Life {
     }
 
     fn other_reservation(&mut self) {
-        let ask = Ask {
-            name: String::new(),
-            queue: None,
-            request: spec("x").request,
-            length: Span::from_secs(60),
-            earliest: None,
-            latest_end: None,
-            pick: Pick::Soonest,
-            repeat: None,
-            account: None,
-            max_price: None,
-            sharing: Sharing::default(),
-            comment: String::new(),
-            flags: Vec::new(),
-        };
+        let ask = plain_ask(spec("x").request, Span::from_secs(60), Pick::Soonest);
         let request = Request::Reserve {
             ask: Box::new(ask),
             hold: false,

@@ -7,25 +7,16 @@ mod world;
 use cosy_control::{ClusterConfig, Quotas, ReservationPolicy};
 
 use cosy_model::api::{Reply, Request};
-use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Rule, Sharing};
+use cosy_model::reservation::{Pick, Rule};
 use cosy_model::workflow::*;
 use cosy_model::{JobSpec, OsText, Refusal, RefusalCode, Span, Su, Time};
 use world::*;
-
-fn whole(nodes: u32) -> ResourceRequest {
-    ResourceRequest {
-        nodes: Some(nodes),
-        exclusive: true,
-        ..ResourceRequest::default()
-    }
-}
 
 fn task(name: &str, nodes: u32, secs: i64) -> FlowTask {
     FlowTask {
         name: name.to_owned(),
         spec: JobSpec {
-            request: whole(nodes),
+            request: whole_nodes(nodes),
             ..spec("x")
         },
         script: OsText::default(),
@@ -86,7 +77,7 @@ fn diamond() -> FlowSpec {
 
 fn long(nodes: u32, secs: i64) -> JobSpec {
     JobSpec {
-        request: whole(nodes),
+        request: whole_nodes(nodes),
         time_limit: Some(Span::from_secs(secs)),
         ..spec("long")
     }
@@ -114,21 +105,7 @@ fn around_jobs_and_reservations() {
     w.submit(long(1, 300));
     w.settle();
     let start = w.now + Span::from_secs(2000);
-    let ask = Ask {
-        name: String::new(),
-        queue: None,
-        request: whole(2),
-        length: Span::from_secs(1000),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(start),
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    };
+    let ask = plain_ask(whole_nodes(2), Span::from_secs(1000), Pick::At(start));
     let request = Request::Reserve {
         ask: Box::new(ask),
         hold: false,

@@ -45,21 +45,7 @@ fn job(nodes: u32, secs: i64) -> JobSpec {
 }
 
 fn ask(nodes: u32, start: Time, secs: i64) -> Ask {
-    Ask {
-        name: String::new(),
-        queue: None,
-        request: whole(nodes),
-        length: Span::from_secs(secs),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(start),
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    }
+    plain_ask(whole(nodes), Span::from_secs(secs), Pick::At(start))
 }
 
 fn book(world: &mut World, ask: Ask) -> Result<ReservationInfo, Refusal> {

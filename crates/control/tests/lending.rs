@@ -5,7 +5,7 @@ mod world;
 use cosy_control::*;
 use cosy_model::api::{JobField, Reply, Request, Submission};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
-use cosy_model::reservation::{Ask, Pick, Sharing};
+use cosy_model::reservation::Pick;
 use cosy_model::*;
 use world::*;
 
@@ -26,11 +26,7 @@ fn with_cores(cores: u32, secs: i64) -> JobSpec {
 
 fn whole(nodes: u32, secs: i64) -> JobSpec {
     JobSpec {
-        request: ResourceRequest {
-            nodes: Some(nodes),
-            exclusive: true,
-            ..ResourceRequest::default()
-        },
+        request: whole_nodes(nodes),
         time_limit: Some(Span::from_secs(secs)),
         ..spec("w")
     }
@@ -236,25 +232,11 @@ fn a_job_runs_on_only_where_no_reservation_is_in_the_way() {
     let first = submit(&mut world, with_cores(4, 100));
     world.deliver_all();
     suspend(&mut world, first);
-    let ask = Ask {
-        name: String::new(),
-        queue: None,
-        request: ResourceRequest {
-            nodes: Some(1),
-            exclusive: true,
-            ..ResourceRequest::default()
-        },
-        length: Span::from_secs(60),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(world.now + Span::from_secs(50)),
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    };
+    let ask = plain_ask(
+        whole_nodes(1),
+        Span::from_secs(60),
+        Pick::At(world.now + Span::from_secs(50)),
+    );
     let job = Some(Box::new(Submission {
         spec: JobSpec {
             time_limit: None,

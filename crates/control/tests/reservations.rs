@@ -24,34 +24,12 @@ fn lenient(nodes: u32) -> ClusterConfig {
 }
 
 fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
-    Ask {
-        name: String::new(),
-        queue: None,
-        request: job::ResourceRequest {
-            nodes: Some(nodes),
-            exclusive: true,
-            ..job::ResourceRequest::default()
-        },
-        length: Span::from_secs(secs),
-        earliest: None,
-        latest_end: None,
-        pick,
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    }
+    plain_ask(whole_nodes(nodes), Span::from_secs(secs), pick)
 }
 
 fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {
     JobSpec {
-        request: job::ResourceRequest {
-            nodes: Some(nodes),
-            exclusive: true,
-            ..job::ResourceRequest::default()
-        },
+        request: whole_nodes(nodes),
         time_limit: Some(Span::from_secs(secs)),
         ..spec(name)
     }

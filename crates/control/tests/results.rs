@@ -82,23 +82,12 @@ fn hold_as(world: &mut World, who: User, id: u64) {
 /// One of two nodes for Ann, a minute from now, for an hour.
 fn reserve(world: &mut World, sharing: Sharing) -> ReservationId {
     let ask = Ask {
-        name: String::new(),
-        queue: None,
-        request: ResourceRequest {
-            nodes: Some(1),
-            exclusive: true,
-            ..ResourceRequest::default()
-        },
-        length: Span::from_secs(3600),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(world.now + Span::from_secs(60)),
-        repeat: None,
-        account: None,
-        max_price: None,
         sharing,
-        comment: String::new(),
-        flags: Vec::new(),
+        ..plain_ask(
+            whole_nodes(1),
+            Span::from_secs(3600),
+            Pick::At(world.now + Span::from_secs(60)),
+        )
     };
     let request = Request::Reserve {
         ask: Box::new(ask),

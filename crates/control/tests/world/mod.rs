@@ -6,6 +6,7 @@
 use cosy_control::*;
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Submission, Table};
 use cosy_model::node::*;
+use cosy_model::reservation::{Ask, Pick, Sharing};
 use cosy_model::step::StepRecord;
 use cosy_model::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -476,6 +477,34 @@ pub fn config(nodes: u32, cores: u32) -> ClusterConfig {
         }],
         default_queue: Some("main".to_owned()),
         ..ClusterConfig::default()
+    }
+}
+
+/// So many whole nodes.
+pub fn whole_nodes(nodes: u32) -> job::ResourceRequest {
+    job::ResourceRequest {
+        nodes: Some(nodes),
+        exclusive: true,
+        ..job::ResourceRequest::default()
+    }
+}
+
+/// A wish for a reservation with nothing special about it.
+pub fn plain_ask(request: job::ResourceRequest, length: Span, pick: Pick) -> Ask {
+    Ask {
+        name: String::new(),
+        queue: None,
+        request,
+        length,
+        earliest: None,
+        latest_end: None,
+        pick,
+        repeat: None,
+        account: None,
+        max_price: None,
+        sharing: Sharing::default(),
+        comment: String::new(),
+        flags: Vec::new(),
     }
 }
 
