@@ -6,7 +6,7 @@
 use crate::clock::{self, ControllerClock};
 use crate::config::{self, CgroupUse, Config};
 use crate::hooks::{Hook, Reaper};
-use crate::lease::{self, Lease};
+use crate::lease::Lease;
 use crate::link::{LinkEvent, Peer};
 use crate::node::{Fixed, HookEnd, Node};
 use crate::nursery::{Nursery, NurseryEvent, NurseryOptions};
@@ -166,7 +166,7 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
     let refused_keys = RevokedKeys::load(&own_dir.join("revoked"));
     let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
     let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
-    let lease = Lease::load(&own_dir, lease::since_boot(), same_boot);
+    let lease = Lease::load(&own_dir, sys::since_boot(), same_boot);
     let clock = ControllerClock::default();
     let (nodes, reached_at) = match options.virtual_nodes {
         Some(count) => {
@@ -207,7 +207,7 @@ async fn start(config: Config, options: Options, set_log: SetLog) -> anyhow::Res
         refused_keys,
         lease,
         clock,
-        begun: (lease::since_boot(), Instant::now()),
+        begun: (sys::since_boot(), Instant::now()),
         reached_at,
         out: Vec::new(),
         heartbeat: HEARTBEAT,
@@ -500,7 +500,7 @@ impl Daemon {
             Nodes::Virtual(nodes) => nodes.inventory(),
         };
         let nodes = self.describe();
-        self.lease.registers(lease::since_boot());
+        self.lease.registers(sys::since_boot());
         self.say(&NodeReport::Register {
             nodes,
             inventory,
@@ -570,13 +570,13 @@ impl Daemon {
     fn say_figures(&mut self) {
         let mut figures = detect::figures();
         if let Nodes::Real(_) = &self.nodes {
-            figures.number = self.lease.next_report(lease::since_boot());
+            figures.number = self.lease.next_report(sys::since_boot());
         }
         self.say(&NodeReport::Figures(figures));
     }
 
     fn look_at_lease(&mut self) {
-        let now = lease::since_boot();
+        let now = sys::since_boot();
         let awake = self.begun.1.elapsed();
         let slept = now.saturating_sub(self.begun.0).saturating_sub(awake);
         if self.lease.wakes(now, slept) {
@@ -639,7 +639,7 @@ impl Daemon {
             // Waited in a buffer while this node was given up: it is ordered anew if it is
             // still wanted.
             NodeOrder::Prepare(_) | NodeOrder::Launch(_)
-                if self.lease.is_over(lease::since_boot()) => {}
+                if self.lease.is_over(sys::since_boot()) => {}
             order => match &mut self.nodes {
                 Nodes::Real(node) => obey_real(node, order),
                 Nodes::Virtual(nodes) => obey_virtual(nodes, order),

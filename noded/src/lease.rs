@@ -24,11 +24,6 @@ const UNDER_WAY: usize = 64;
 /// Largest file that is read, in bytes.
 const FILE_BYTES: u64 = 4096;
 
-/// Time since the machine was started, also while it was asleep.
-pub fn since_boot() -> Duration {
-    crate::sys::since_boot()
-}
-
 /// What this node may count on.
 #[derive(Debug)]
 pub struct Lease {

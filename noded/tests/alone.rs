@@ -118,9 +118,9 @@ fn old_orders_are_not_obeyed() {
     let stop = |signal| unsafe { nix::libc::kill(daemon, signal) };
     stop(nix::libc::SIGSTOP);
     bench.launch(&launch);
-    let end = noded::lease::since_boot().as_millis() as i64 + ALONE.ms() + 500;
+    let end = noded::sys::since_boot().as_millis() as i64 + ALONE.ms() + 500;
     wait_for("its end", || {
-        (noded::lease::since_boot().as_millis() as i64 > end).then_some(())
+        (noded::sys::since_boot().as_millis() as i64 > end).then_some(())
     });
     stop(nix::libc::SIGCONT);
     bench.figures();
