@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy shellcheck examples bench fuzz install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy shellcheck examples bench fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-python need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -174,6 +174,11 @@ fuzz: need-cargo need-cc
 	  cargo fuzz run --sanitizer none $$target corpus/$$target seeds/$$target -- \
 	    -max_total_time=$(SECS) -timeout=10 -rss_limit_mb=2000 -max_len=8192; \
 	done
+
+# The fuzz targets still compile. Nothing is linked, so their runtime need not be built.
+fuzz-check: export CUSTOM_LIBFUZZER_PATH = /nowhere/libfuzzer.a
+fuzz-check: need-cargo need-cc
+	cargo check $(CARGO_FLAGS) --manifest-path fuzz/Cargo.toml --target-dir "$(abspath $(TARGET))/fuzz-check"
 
 # The example configurations, as they are and with every key that they only tell of.
 examples: need-cargo need-cc

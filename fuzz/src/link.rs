@@ -3,9 +3,10 @@
 
 use crate::local::{busy, finish, is_decided, who};
 use cosy_control::{Caller, ClientId, Event, Facts, LinkHello, LinkId, Via};
-use cosy_model::node::NodeReport;
+use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_proto::client::Ask;
 use cosy_proto::link::Hello;
+use cosy_proto::words;
 
 /// The link of the node that lies.
 const LINK: LinkId = LinkId(900_000);
@@ -26,7 +27,9 @@ pub fn run(bytes: &[u8]) {
     }
     let mut world = busy();
     let hello = match hello {
-        Hello::Node { .. } => LinkHello::Node,
+        Hello::Node { orders, .. } => LinkHello::Node {
+            lacks: words::lacked::<NodeOrder>(&orders),
+        },
         Hello::Join { node, token, .. } => LinkHello::Join {
             node,
             token_hash: token,
@@ -58,6 +61,7 @@ pub fn run(bytes: &[u8]) {
                         gid,
                         resolved: true,
                         via: Some(Via { node, link: LINK }),
+                        as_user: ask.as_user,
                     }),
                     key: ask.key.map(|k| k.0),
                     request: ask.request,
