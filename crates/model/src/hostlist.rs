@@ -69,14 +69,15 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
         return Err(bad("it is too long"));
     }
     let mut patterns = Vec::new();
-    let mut total = 0u64;
+    let (mut total, mut bytes) = (0u64, 0u64);
     for item in split_outside(text).ok_or_else(|| bad("brackets do not match"))? {
         let item = item.trim();
         if item.is_empty() {
             return Err(bad("a name is empty"));
         }
         let parts = parse(item).map_err(bad)?;
-        if parts.iter().map(Part::longest).sum::<usize>() > NAME_BYTES {
+        let longest = parts.iter().map(Part::longest).sum::<usize>();
+        if longest > NAME_BYTES {
             return Err(bad("a name is too long"));
         }
         let names = parts.iter().fold(1u64, |n, p| match p {
@@ -88,6 +89,7 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
             ),
         });
         total = total.saturating_add(names);
+        bytes = bytes.saturating_add(names.saturating_mul(longest as u64 + 1));
         patterns.push(parts);
     }
     if total > HOST_LIST_NAMES as u64 {
@@ -95,6 +97,10 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostListError> {
             text: short(),
             names: total,
         });
+    }
+    // Names that do not fold are written one by one, and must be a host list again.
+    if bytes > HOST_LIST_BYTES as u64 {
+        return Err(bad("its names are too long together"));
     }
     let mut out = Vec::with_capacity(total as usize);
     for parts in &patterns {
@@ -390,6 +396,22 @@ mod tests {
         for text in ["n".repeat(NAME_BYTES + 1), long, zeros] {
             assert!(matches!(expand(&text), Err(HostListError::Syntax { .. })));
         }
+    }
+
+    #[test]
+    fn what_expands_can_be_written_as_one_name_after_the_other() {
+        let tail = "j".repeat(60);
+        let refused = expand(&format!("[1-300]k[1-300]{tail}")).unwrap_err();
+        assert!(
+            refused.to_string().contains("too long together"),
+            "{refused}"
+        );
+        let names = expand(&format!("[1-200]k[1-300]{tail}")).unwrap();
+        let mut again = expand(&fold(&names)).unwrap();
+        again.sort();
+        let mut names = names;
+        names.sort();
+        assert_eq!(again, names);
     }
 
     #[test]
