@@ -3,10 +3,10 @@
 //!
 //! It knows nothing of controllers; the zone is handed in.
 
-use crate::resv::svg::{Anchor, Svg};
 use crate::resv::words;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::{Span, Time};
+use cosy_svg::{Anchor, Svg};
 use jiff::Zoned;
 
 /// The rules of the classes that are used here.

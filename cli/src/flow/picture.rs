@@ -7,11 +7,11 @@
 use crate::flow::plan;
 use crate::flow::rows::{Rows, Spot};
 use crate::gantt::{self, Area, LEFT, RIGHT, WIDTH};
-use crate::resv::svg::{Anchor, Svg};
 use crate::resv::words;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
 use cosy_model::{Span, Time};
+use cosy_svg::{Anchor, Svg};
 use jiff::Zoned;
 use std::collections::BTreeMap;
 

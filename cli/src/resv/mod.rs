@@ -16,7 +16,6 @@ pub mod quote;
 pub mod repeat;
 pub mod reserve;
 pub mod slots;
-pub mod svg;
 pub mod window;
 pub mod words;
 

@@ -4,10 +4,10 @@
 //! Source: pricing paper, figure 2, drawn over the plan it is worked out from.
 
 use crate::gantt::{self, Area, LEFT, RIGHT, WIDTH, bars};
-use crate::resv::svg::{Anchor, Svg};
 use crate::resv::words;
 use cosy_model::reservation::{PlanChart, Quote, QuotedSlot};
 use cosy_model::{Span, Time};
+use cosy_svg::{Anchor, Svg};
 use jiff::Zoned;
 
 const STYLE: &str = "\

@@ -1,7 +1,7 @@
 //! Axes: where a time or an amount is on the page, and what is written beside it.
 
-use super::svg::{Anchor, Svg};
 use cosy_model::{Span, Time};
+use cosy_svg::{Anchor, Svg};
 
 /// Most marks on an axis.
 const MARKS: i64 = 12;
@@ -69,15 +69,15 @@ impl Area {
         let mut mark = 0;
         while mark <= all.0 {
             let x = self.x(self.from + Span(mark));
-            svg.grid((x, self.top), (x, self.bottom()));
+            svg.line("g", (x, self.top), (x, self.bottom()));
             let words = words(Span(mark));
-            svg.text(x, self.bottom() + 14.0, Anchor::Middle, &words);
+            svg.words(x, self.bottom() + 14.0, Anchor::Middle, "", &words);
             mark = mark.saturating_add(step);
             if mark == i64::MAX {
                 break;
             }
         }
-        svg.frame([self.left, self.top, self.width, self.height]);
+        svg.bar("f", [self.left, self.top, self.width, self.height], "");
     }
 
     /// Marks for amounts from 0 at the lower edge to `most` at the upper one.
@@ -85,9 +85,9 @@ impl Area {
         for part in 0..=4 {
             let share = f64::from(part) / 4.0;
             let y = self.bottom() - self.height * share;
-            svg.grid((self.left, y), (self.left + self.width, y));
+            svg.line("g", (self.left, y), (self.left + self.width, y));
             let words = format!("{}{unit}", amount(most * share));
-            svg.text(self.left - 6.0, y + 4.0, Anchor::End, &words);
+            svg.words(self.left - 6.0, y + 4.0, Anchor::End, "", &words);
         }
     }
 }

@@ -4,11 +4,11 @@
 //! stands for, added up in integers.
 
 use super::axis::Area;
-use super::svg::{Anchor, Svg, px};
 use super::{frame, waited};
 use crate::replay::{Machine, Replay};
 use crate::workload::Workload;
 use cosy_model::Time;
+use cosy_svg::{Anchor, Length, Svg};
 
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 70.0;
@@ -28,11 +28,17 @@ pub fn utilisation(machine: Machine, workload: &Workload, replay: &Replay) -> St
         }
     }
     let area = area(workload, replay, 56.0);
-    let mut svg = Svg::new(WIDTH, area.bottom() + 30.0, &format!("Use of {machine}"));
-    svg.text(
+    let mut svg = Svg::new(
+        WIDTH,
+        area.bottom() + 30.0,
+        super::STYLE,
+        &format!("Use of {machine}"),
+    );
+    svg.words(
         LEFT,
         46.0,
         Anchor::Start,
+        "",
         "share of the processors that jobs held",
     );
     let size = machine.size() as f64;
@@ -55,12 +61,12 @@ pub fn backlog(machine: Machine, workload: &Workload, replay: &Replay) -> String
         }
     }
     let (upper, lower) = (area(workload, replay, 56.0), area(workload, replay, 310.0));
-    let mut svg = Svg::new(WIDTH, lower.bottom() + 30.0, "Backlog");
-    svg.text(LEFT, 46.0, Anchor::Start, "jobs that wait");
+    let mut svg = Svg::new(WIDTH, lower.bottom() + 30.0, super::STYLE, "Backlog");
+    svg.words(LEFT, 46.0, Anchor::Start, "", "jobs that wait");
     let jobs = means(&upper, jobs);
     curve(&mut svg, &upper, &jobs, most(&jobs), "");
     let words = "hours that the whole machine would take for them";
-    svg.text(LEFT, 300.0, Anchor::Start, words);
+    svg.words(LEFT, 300.0, Anchor::Start, "", words);
     let hour = machine.size() as f64 * 3600.0;
     let work = means(&lower, work).into_iter().map(|secs| secs / hour);
     let work: Vec<f64> = work.collect();
@@ -122,16 +128,16 @@ fn means(area: &Area, mut steps: Steps) -> Vec<f64> {
 fn curve(svg: &mut Svg, area: &Area, values: &[f64], most: f64, unit: &str) {
     area.scale(svg, most, unit);
     area.draw(svg);
-    let mut commands = format!("M{} {}", px(area.left), px(area.bottom()));
-    let mut last = px(area.bottom());
+    let mut commands = format!("M{} {}", area.left.px(), area.bottom().px());
+    let mut last = area.bottom().px();
     for (column, value) in values.iter().enumerate() {
-        let y = px(area.bottom() - area.height * (value / most).clamp(0.0, 1.0));
+        let y = (area.bottom() - area.height * (value / most).clamp(0.0, 1.0)).px();
         if y != last {
-            commands += &format!("H{}V{y}", px(area.left + column as f64));
+            commands += &format!("H{}V{y}", (area.left + column as f64).px());
             last = y;
         }
     }
-    commands += &format!("H{}V{}Z", px(area.left + area.width), px(area.bottom()));
+    commands += &format!("H{}V{}Z", (area.left + area.width).px(), area.bottom().px());
     svg.path("u", &commands);
 }
 

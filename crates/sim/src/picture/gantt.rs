@@ -4,12 +4,12 @@
 //! rows; the planner itself does not tell the processors of a node apart.
 
 use super::axis::{Area, words};
-use super::svg::{Anchor, Svg, px};
 use super::{MAX_BARS, PictureError, frame};
 use crate::machine::counted;
 use crate::replay::{Machine, Ran, Replay};
 use crate::workload::{Job, Workload};
 use cosy_model::{NodeShare, Time};
+use cosy_svg::{Anchor, Length, Svg};
 use std::collections::BTreeMap;
 
 const WIDTH: f64 = 1200.0;
@@ -39,7 +39,7 @@ pub fn gantt(
         to,
     };
     let title = format!("Jobs on {machine}");
-    let mut svg = Svg::new(WIDTH, area.bottom() + 46.0, &title);
+    let mut svg = Svg::new(WIDTH, area.bottom() + 46.0, super::STYLE, &title);
     legend(&mut svg);
     area.draw(&mut svg);
     rows(&mut svg, &area, machine);
@@ -125,10 +125,16 @@ fn bar(svg: &mut Svg, area: &Area, machine: Machine, job: &Job, ran: Ran, rows: 
         false => "j",
     };
     let tip = tip(area, machine, job, ran, rows);
-    svg.bar(class, &colour(job.id), [x, y, width, height.max(0.7)], &tip);
+    svg.filled_bar(class, &colour(job.id), [x, y, width, height.max(0.7)], &tip);
     let name = job.id.to_string();
     if width > 7.0 * name.len() as f64 && height > 9.0 {
-        svg.name(x + width / 2.0, y + height / 2.0 + 3.0, &name);
+        svg.words(
+            x + width / 2.0,
+            y + height / 2.0 + 3.0,
+            Anchor::Middle,
+            "n",
+            &name,
+        );
     }
 }
 
@@ -160,18 +166,18 @@ fn colour(job: u64) -> String {
 
 fn legend(svg: &mut Svg) {
     let x = WIDTH - 330.0;
-    svg.bar("j", &colour(4), [x, 14.0, 22.0, 12.0], "a job in its turn");
-    svg.text(x + 28.0, 24.0, Anchor::Start, "in its turn");
-    svg.bar(
+    svg.filled_bar("j", &colour(4), [x, 14.0, 22.0, 12.0], "a job in its turn");
+    svg.words(x + 28.0, 24.0, Anchor::Start, "", "in its turn");
+    svg.filled_bar(
         "b",
         &colour(4),
         [x + 110.0, 14.0, 22.0, 12.0],
         "a backfilled job",
     );
     let words = "started before an earlier job";
-    svg.text(x + 138.0, 24.0, Anchor::Start, words);
+    svg.words(x + 138.0, 24.0, Anchor::Start, "", words);
     let words = "time since the first submission; numbers are those of the jobs";
-    svg.text(LEFT, 46.0, Anchor::Start, words);
+    svg.words(LEFT, 46.0, Anchor::Start, "", words);
 }
 
 /// Some nodes get their number.
@@ -181,10 +187,10 @@ fn rows(svg: &mut Svg, area: &Area, machine: Machine) {
     let height = area.height / f64::from(machine.nodes);
     for node in (0..machine.nodes).step_by(step as usize) {
         let y = area.top + height * (f64::from(node) + 0.5) + 4.0;
-        svg.text(LEFT - 6.0, y, Anchor::End, &node.to_string());
+        svg.words(LEFT - 6.0, y, Anchor::End, "", &node.to_string());
     }
-    let y = px(area.top + area.height / 2.0);
-    svg.aside(&format!("translate(16 {y}) rotate(-90)"), "node");
+    let y = (area.top + area.height / 2.0).px();
+    svg.turned_words(&format!("translate(16 {y}) rotate(-90)"), "node");
 }
 
 #[cfg(test)]

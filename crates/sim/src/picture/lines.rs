@@ -3,7 +3,7 @@
 //! What always holds: a line has at most one point for each tenth of a pixel.
 
 use super::curves::most;
-use super::svg::{Anchor, Svg, px};
+use cosy_svg::{Anchor, Length, Svg};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 90.0;
@@ -42,7 +42,7 @@ pub struct Panel {
 /// Draws panels.
 pub fn lines(title: &str, panels: &[Panel]) -> String {
     let height = TOP + PANEL * panels.len() as f64;
-    let mut svg = Svg::new(WIDTH, height, title);
+    let mut svg = Svg::new(WIDTH, height, super::STYLE, title);
     for (at, panel) in panels.iter().enumerate() {
         Frame::of(panel, TOP + PANEL * at as f64).draw(&mut svg, panel);
     }
@@ -83,33 +83,35 @@ impl Frame {
 
     fn draw(&self, svg: &mut Svg, panel: &Panel) {
         let (right, bottom) = (WIDTH - RIGHT, self.top + HEIGHT);
-        svg.text(LEFT, self.top - 8.0, Anchor::Start, &panel.title);
+        svg.words(LEFT, self.top - 8.0, Anchor::Start, "", &panel.title);
         for part in 0..=PARTS {
             let part = f64::from(part) / f64::from(PARTS);
             let (across, up) = (self.from + (self.to - self.from) * part, self.most * part);
             let (x, y) = (self.x(across), self.y(up));
-            svg.grid((x, self.top), (x, bottom));
-            svg.grid((LEFT, y), (right, y));
-            svg.text(x, bottom + 14.0, Anchor::Middle, &amount(across));
-            svg.text(LEFT - 6.0, y + 4.0, Anchor::End, &amount(up));
+            svg.line("g", (x, self.top), (x, bottom));
+            svg.line("g", (LEFT, y), (right, y));
+            svg.words(x, bottom + 14.0, Anchor::Middle, "", &amount(across));
+            svg.words(LEFT - 6.0, y + 4.0, Anchor::End, "", &amount(up));
         }
-        svg.frame([LEFT, self.top, right - LEFT, HEIGHT]);
-        svg.text(
+        svg.bar("f", [LEFT, self.top, right - LEFT, HEIGHT], "");
+        svg.words(
             (LEFT + right) / 2.0,
             bottom + 30.0,
             Anchor::Middle,
+            "",
             &panel.across,
         );
         for (at, line) in panel.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
-            svg.line(colour, &self.path(line), &line.name);
+            svg.coloured_path("l", colour, &self.path(line), &line.name);
             let y = self.top + 12.0 + 16.0 * at as f64;
-            svg.line(
+            svg.coloured_path(
+                "l",
                 colour,
-                &format!("M{} {}h20", px(right + 8.0), px(y)),
+                &format!("M{} {}h20", (right + 8.0).px(), y.px()),
                 &line.name,
             );
-            svg.text(right + 34.0, y + 4.0, Anchor::Start, &line.name);
+            svg.words(right + 34.0, y + 4.0, Anchor::Start, "", &line.name);
         }
     }
 
@@ -117,7 +119,7 @@ impl Frame {
         let mut path = String::new();
         let mut last = String::new();
         for (at, (x, y)) in line.points.iter().enumerate() {
-            let (x, y) = (px(self.x(*x)), px(self.y(*y)));
+            let (x, y) = (self.x(*x).px(), self.y(*y).px());
             let place = format!("{x} {y}");
             if place == last {
                 continue;

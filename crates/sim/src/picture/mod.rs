@@ -9,7 +9,6 @@ mod axis;
 mod curves;
 mod gantt;
 mod lines;
-mod svg;
 
 pub use curves::{backlog, utilisation};
 pub use gantt::gantt;
@@ -21,6 +20,19 @@ use cosy_model::{Span, Time};
 
 /// Most bars of a Gantt chart: beyond that nobody sees anything, and viewers get slow.
 pub const MAX_BARS: usize = 20_000;
+
+/// How the classes of all pictures look: title, grid, frame, jobs, backfilled jobs, use, lines,
+/// names on bars.
+const STYLE: &str = "\
+text{font-family:sans-serif;font-size:11px;fill:#333}\
+.t{font-size:15px;font-weight:bold}\
+.g{stroke:#ddd;stroke-width:1}\
+.f{fill:none;stroke:#888;stroke-width:1}\
+.j{stroke:#fff;stroke-width:.5}\
+.b{stroke:#000;stroke-width:1;stroke-dasharray:3 2}\
+.u{fill:#4878a8;fill-opacity:.35;stroke:#2f5d8a;stroke-width:1}\
+.l{fill:none;stroke-width:1.5}\
+.n{font-size:9px;pointer-events:none}";
 
 /// Why there is no picture.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
