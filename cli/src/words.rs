@@ -1,43 +1,14 @@
 //! Splits a line into words as a shell does: blanks, quotes, backslash, comment.
 //! Nothing is expanded.
 
-/// The words of `line`; from a `#` that starts a word on, it is comment.
+/// The words of `line`; from a `#` that starts a word on, it is comment. The line may end as
+/// lines of Windows do.
 ///
 /// # Errors
 /// A quote that is not closed, or a backslash at the end.
 pub fn split(line: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '#' if word.is_none() => break,
-            '\'' | '"' => quoted(c, &mut chars, word.get_or_insert_default())?,
-            '\\' => {
-                let next = chars.next().ok_or("a backslash stands at the end")?;
-                word.get_or_insert_default().push(next);
-            }
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Ok(words)
-}
-
-fn quoted(quote: char, chars: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), String> {
-    loop {
-        match chars.next() {
-            None => return Err(format!("a quote {quote} is not closed")),
-            Some(c) if c == quote => return Ok(()),
-            Some('\\') if quote == '"' => match chars.next() {
-                Some(c @ ('"' | '\\' | '$' | '`')) => word.push(c),
-                Some(c) => word.extend(['\\', c]),
-                None => return Err(format!("a quote {quote} is not closed")),
-            },
-            Some(c) => word.push(c),
-        }
-    }
+    let words = shlex::split(line.trim_end_matches(['\r', '\n']));
+    words.ok_or_else(|| "a quote is not closed, or a backslash stands at the end".to_owned())
 }
 
 #[cfg(test)]
@@ -60,6 +31,7 @@ mod tests {
             Some(&["--comment", "a \"b\" \\n", "x y"]),
         );
         check("''", Some(&[""]));
+        check("-N 2\r\n", Some(&["-N", "2"]));
         check("'a", None);
         check("\"a", None);
         check("a\\", None);
