@@ -1,9 +1,9 @@
 //! Tables of jobs as text and as JSON.
 
 use crate::table::{Cell, Head, Look, Paint, Side, render};
-use crate::{signals, when};
+use crate::when;
 use cosy_model::api::{FieldKind, JobField, Table, Value};
-use cosy_model::{JobState, Span, Time};
+use cosy_model::{JobState, Span, Time, signal};
 use jiff::Zoned;
 use serde_json::{Map, Value as Json, json};
 
@@ -214,7 +214,7 @@ fn exit(table: &Table, row: usize) -> String {
     let completed = table.text(row, JobField::State) == JobState::Completed.word();
     let code = table.number(row, JobField::ExitCode);
     match table.number(row, JobField::Signal) {
-        Some(signal) if signal != 0 => signals::name(signal),
+        Some(signal) if signal != 0 => signal::name(signal),
         _ => code
             .filter(|code| completed || *code != 0)
             .map_or_else(String::new, |n| n.to_string()),

@@ -4,9 +4,9 @@
 
 use crate::jobs::{self, json_span, json_time};
 use crate::table::{Cell, Head, Look, render};
-use crate::{Context, lists, signals, when};
+use crate::{Context, lists, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow};
-use cosy_model::{EndCause, Span};
+use cosy_model::{EndCause, Span, signal};
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
@@ -75,7 +75,7 @@ fn cells(row: &StepRow, now: &Zoned) -> Vec<Cell> {
     let state = end.state().word();
     let exit = match end.signal {
         0 => end.exit_code.to_string(),
-        signal => signals::name(signal.into()),
+        signal => signal::name(signal.into()),
     };
     let cpu = end.user_cpu_us.saturating_add(end.system_cpu_us);
     let start = end.start.map(|t| when::short(t, now));

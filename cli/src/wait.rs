@@ -1,10 +1,10 @@
 //! `cosy wait`: until jobs have ended.
 
-use crate::{Context, arg, exit, output, signals};
+use crate::{Context, arg, exit, output};
 use clap::{ArgMatches, Command};
 use cosy_model::JobState;
 use cosy_model::api::{EndedJob, Reply, Request};
-use cosy_model::hostlist;
+use cosy_model::{hostlist, signal};
 use serde_json::{Value as Json, json};
 
 /// The command line of `cosy wait`.
@@ -77,7 +77,7 @@ fn line(alike: &[EndedJob]) -> String {
     let how = match (job.signal, job.exit_code) {
         (0, 0) => String::new(),
         (0, code) => format!(" (exit code {code})"),
-        (signal, _) => format!(" (signal {})", signals::name(signal.into())),
+        (signal, _) => format!(" (signal {})", signal::name(signal.into())),
     };
     let why = match job.note.is_empty() {
         true => String::new(),

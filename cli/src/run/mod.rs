@@ -28,12 +28,12 @@ pub mod tty;
 pub mod verbose;
 
 use crate::alloc::attend::{Allocated, Attendant};
-use crate::{Context, alloc, exit, output, signals};
+use crate::{Context, alloc, exit, output};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::step::{Entry, StepAsk, StepCommand, StepSpec, Wireup};
-use cosy_model::{Dialect, JobId, JobState, OsText};
+use cosy_model::{Dialect, JobId, JobState, OsText, signal};
 use cosy_proto::lines::{self, Style};
 use intake::Intake;
 use interrupt::Rule;
@@ -368,7 +368,7 @@ pub fn job_words(job: &EndedJob) -> String {
         JobState::Deadline => "was ended at its deadline".to_owned(),
         JobState::Failed => match (job.signal, job.exit_code) {
             (0, code) => format!("has ended with exit code {code}"),
-            (signal, _) => format!("was ended by signal {}", signals::name(signal.into())),
+            (signal, _) => format!("was ended by signal {}", signal::name(signal.into())),
         },
         JobState::Waiting
         | JobState::Starting

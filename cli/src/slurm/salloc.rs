@@ -55,7 +55,7 @@ fn signal(found: &Found) -> Result<i32, Fault> {
     if text.is_empty() {
         return Ok(signal_hook::consts::SIGTERM);
     }
-    let number = cosy_slurm::signals::parse(&text);
+    let number = cosy_model::signal::number(&text);
     number.ok_or_else(|| Fault::specification("kill-command"))
 }
 

@@ -8,11 +8,11 @@ use crate::call::CallError;
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::limits::IDS_IN_REQUEST;
-use cosy_model::{About, JobState, Refusal, RefusalCode};
+use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
 use cosy_slurm::cancel::{OPTIONS, PAUSE, Tries, VARIABLES, Wanted};
 use cosy_slurm::getopt::Found;
+use cosy_slurm::says;
 use cosy_slurm::targets::{Step, Target};
-use cosy_slurm::{says, signals};
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -320,7 +320,7 @@ impl Jobs<'_> {
     /// How many jobs were ended or sent the signal, and which not.
     fn ask(&self) -> Result<(u64, Vec<(String, Refusal)>), CallError> {
         let wanted = self.wanted;
-        let signal = wanted.signal.unwrap_or(signals::KILL);
+        let signal = wanted.signal.unwrap_or(signal::KILL);
         let signal = (!wanted.ends()).then_some(signal);
         let request = Request::Cancel {
             filter: self.filter.clone(),
@@ -406,7 +406,7 @@ fn agreed(question: &str) -> bool {
 }
 
 fn cancel_step(context: &Context, wanted: &Wanted, target: &Target) -> u8 {
-    let signal = wanted.signal.unwrap_or(signals::KILL);
+    let signal = wanted.signal.unwrap_or(signal::KILL);
     if wanted.verbose {
         say(&match wanted.signal {
             Some(signal) => format!("scancel: Signal {signal} to step {}", target.text),

@@ -21,6 +21,7 @@ pub mod refusal;
 pub mod reservation;
 pub mod resources;
 pub mod settings;
+pub mod signal;
 pub mod step;
 pub mod text;
 pub mod time;

@@ -4,9 +4,9 @@
 
 use crate::getopt::{Found, Opt, Takes};
 use crate::state::SlurmState;
+use crate::table::Row;
 use crate::targets::{self, Target};
-use crate::{signals, table::Row};
-use cosy_model::JobState;
+use cosy_model::{JobState, signal};
 
 /// The options, with what is told of each by `--help`.
 pub const OPTIONS: &[Row] = &[
@@ -204,7 +204,7 @@ impl Wanted {
 
     /// True when the jobs are to be ended as such, instead of being sent a signal.
     pub fn ends(&self) -> bool {
-        !self.batch && self.signal.is_none_or(|s| s == signals::KILL)
+        !self.batch && self.signal.is_none_or(|s| s == signal::KILL)
     }
 
     fn option(&mut self, found: &Found) -> Result<(), Mistake> {
@@ -236,7 +236,7 @@ impl Wanted {
 
 fn signal(text: &str) -> Result<i32, Mistake> {
     let bad = || Mistake(vec![format!("Unknown job signal: {text}")]);
-    signals::parse(text).ok_or_else(bad)
+    cosy_model::signal::number(text).ok_or_else(bad)
 }
 
 fn states(text: &str) -> Result<Vec<SlurmState>, Mistake> {

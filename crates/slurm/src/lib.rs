@@ -27,7 +27,6 @@ pub mod reason;
 pub mod sacct;
 pub mod says;
 pub mod show;
-pub mod signals;
 pub mod sinfo;
 pub mod squeue;
 pub mod stamp;

@@ -1,8 +1,8 @@
 //! What is said about the ends of tasks and nodes. Pure.
 
-use crate::{jobs, signals};
-use cosy_model::fold;
+use crate::jobs;
 use cosy_model::hostlist::ranges;
+use cosy_model::{fold, signal};
 
 /// How a task that did not end well ended.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,7 +52,7 @@ pub(super) fn trouble_line(trouble: &Trouble, nodes: &[String], peak: u64) -> St
 
 /// `9 (SIGKILL)`.
 pub(super) fn signal_words(signal: i32) -> String {
-    let name = signals::name(signal.into());
+    let name = signal::name(signal.into());
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         signal.to_string()
     } else {

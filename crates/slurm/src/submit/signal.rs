@@ -1,7 +1,6 @@
 //! `--signal`. Source: sbatch(1), captures.
 
 use super::Fault;
-use crate::signals;
 use cosy_model::Span;
 use cosy_model::job::WarnSignal;
 
@@ -29,7 +28,7 @@ pub fn read(text: &str) -> Result<WarnSignal, Fault> {
         None => (rest, BEFORE_SECS),
     };
     Ok(WarnSignal {
-        signal: signals::parse(signal).ok_or_else(bad)?,
+        signal: cosy_model::signal::number(signal).ok_or_else(bad)?,
         before: Span::from_secs(secs),
         script_only: flags.contains(['b', 'B']),
     })
