@@ -1,12 +1,72 @@
 //! Job arrays: ids of tasks, and how many run at once.
 
 use crate::controller::Controller;
-use crate::job::{Fate, Job};
+use crate::job::{Fate, Job, Submitted};
 use crate::reviews::{Again, REFILL};
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, Time};
+use std::ops::Bound;
+
+/// What a name stands for, looked up in pieces: it may be an array of 100,000 tasks.
+#[derive(Debug)]
+pub(crate) struct Expanding {
+    pub target: JobRef,
+    /// The next place of a live array.
+    next: usize,
+    /// All that ended up to this one were looked at.
+    after: Option<JobId>,
+    /// There is such a job.
+    pub known: bool,
+}
+
+impl Expanding {
+    /// Nothing is looked up yet.
+    pub const fn of(target: JobRef) -> Self {
+        Self {
+            target,
+            next: 0,
+            after: None,
+            known: false,
+        }
+    }
+}
 
 impl Controller {
+    /// At most so many more of the ids that a name stands for, and whether these were the last. Of
+    /// some nothing may be known any more. Those of an array that ends between two pieces are told
+    /// anew.
+    pub(crate) fn some_of(&self, expanding: &mut Expanding, most: usize) -> (Vec<JobId>, bool) {
+        let target = expanding.target;
+        if most == 0 {
+            return (Vec::new(), false);
+        }
+        if target.task.is_some() {
+            return (self.ids_of(target), true);
+        }
+        if let Some(group) = self.groups.get(&target.job) {
+            let from = expanding.next;
+            let to = group.fates.len().min(from.saturating_add(most));
+            expanding.next = to;
+            let ids = (from..to).map(|at| group.id_at(at)).collect();
+            return (ids, to == group.fates.len());
+        }
+        let from = expanding
+            .after
+            .map_or(Bound::Included(target.job), Bound::Excluded);
+        let all = self.ended.range((from, Bound::Unbounded));
+        let of_it = all.take_while(|(_, ended)| ended.submitted.base == target.job);
+        let ids: Vec<JobId> = of_it.map(|(id, _)| *id).take(most).collect();
+        match ids.last() {
+            Some(last) => {
+                expanding.after = Some(*last);
+                let over = ids.len() < most;
+                (ids, over)
+            }
+            None if expanding.after.is_some() => (ids, true),
+            None => (vec![target.job], true),
+        }
+    }
+
     /// The ids that a reference stands for, live or ended moments ago.
     pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
         let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.contains_key(id);
@@ -19,13 +79,7 @@ impl Controller {
                     .filter(known)
                     .collect();
             }
-            return self
-                .ended
-                .range(target.job..)
-                .take_while(|(_, e)| e.submitted.base == target.job)
-                .filter(|(_, e)| e.row.index == Some(task))
-                .map(|(id, _)| *id)
-                .collect();
+            return self.ended_task(target.job, task).into_iter().collect();
         }
         if let Some(group) = self.groups.get(&target.job) {
             return group.ids().filter(known).collect();
@@ -40,6 +94,53 @@ impl Controller {
             return ended_array;
         }
         Some(target.job).into_iter().filter(known).collect()
+    }
+
+    /// The task with that index of an array of which nothing lives any more, if it ended moments
+    /// ago. Somebody may name each of 100,000: none is looked for among all.
+    fn ended_task(&self, array: JobId, index: u32) -> Option<JobId> {
+        let of = |id: JobId| {
+            let ended = self.ended.get(&id)?;
+            (ended.submitted.base == array).then_some(ended.row.index)?
+        };
+        if of(array) == Some(index) {
+            return Some(array); // the last one has the array's id in Slurm's numbering
+        }
+        // The ids of the others rise with their indices, which are at least their places.
+        let mut from = array.0.saturating_add(1);
+        let mut to = from.saturating_add(index.into());
+        while from <= to {
+            let middle = from + (to - from) / 2;
+            let mut rest = self.ended.range(JobId(middle)..=JobId(to));
+            let next = rest.next().and_then(|(id, _)| Some((*id, of(*id)?)));
+            match next {
+                Some((id, found)) if found == index => return Some(id),
+                Some((id, found)) if found < index => from = id.0 + 1,
+                Some(_) | None => to = middle - 1,
+            }
+        }
+        None
+    }
+
+    /// Whose a reference is: what it stands for all belongs to one submission.
+    pub(crate) fn submitted_of(&self, target: JobRef) -> Option<&Submitted> {
+        let group = self.groups.get(&target.job);
+        if let Some(group) = group.filter(|_| target.task.is_none()) {
+            return Some(&group.submitted);
+        }
+        let first = || {
+            let mut of_array = self.ended.range(target.job..);
+            let first = of_array
+                .next()
+                .filter(|(_, e)| e.submitted.base == target.job);
+            first.map_or(target.job, |(id, _)| *id)
+        };
+        let id = match target.task {
+            Some(_) => *self.ids_of(target).first()?,
+            None => first(),
+        };
+        let live = self.jobs.get(&id).map(|job| &*job.submitted);
+        live.or_else(|| self.ended.get(&id).map(|ended| &*ended.submitted))
     }
 
     /// The first live job that a reference stands for.
@@ -104,6 +205,7 @@ impl Controller {
     }
 
     pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
+        self.looks += 1;
         if let Some(group) = self.groups.get_mut(&base) {
             group.queued = if more {
                 group.queued + 1

@@ -99,10 +99,10 @@ impl Controller {
         if !self.aside.has(key.job) {
             return false;
         }
-        let strays = &mut self.nodes[id.index()].strays;
+        let node = &mut self.nodes[id.index()];
         let changed = match goes_on {
-            true => strays.insert(key),
-            false => strays.remove(&key),
+            true => node.has_room_for(key) && node.strays.insert(key),
+            false => node.strays.remove(&key),
         };
         if changed {
             self.update_available(id);

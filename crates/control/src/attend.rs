@@ -134,7 +134,7 @@ impl Controller {
 
     /// A command has hung up.
     pub(crate) fn client_gone(&mut self, now: Time, client: ClientId) {
-        self.waits.retain(|w| w.client != client);
+        self.waits.leave(client);
         self.listings.retain(|l| l.client() != client);
         let Some((id, alone)) = self.leaves(client) else {
             return;
@@ -147,7 +147,7 @@ impl Controller {
 
     /// The way to a command broke.
     pub(crate) fn client_lost(&mut self, now: Time, client: ClientId) {
-        self.waits.retain(|w| w.client != client);
+        self.waits.leave(client);
         self.listings.retain(|l| l.client() != client);
         if let Some((id, _)) = self.leaves(client) {
             self.expect_again(now, id);

@@ -121,6 +121,7 @@ impl Controller {
         };
         group.bodies.insert(submitted.body, body);
         self.enter_name(submitted);
+        self.enter_within(submitted);
     }
 
     /// A body out of the store.
@@ -187,6 +188,7 @@ impl Controller {
         if !others.any(|other| other == name) {
             self.leave_name(submitted.uid, name, submitted.base);
         }
+        self.leave_within(submitted);
         self.wait_no_longer(Waiter::of(submitted), submitted);
         if gone {
             self.record(Record::BodyGone {
@@ -246,6 +248,26 @@ impl Controller {
         self.has_row(id);
         if let Some(submitted) = self.jobs.get(&id).map(|job| job.submitted.clone()) {
             self.store_body(&submitted);
+        }
+    }
+
+    /// Jobs with that body are to run in a reservation, if it says so.
+    fn enter_within(&mut self, submitted: &Submitted) {
+        if let Some(id) = submitted.spec.reservation {
+            let all = self.within.entry(id).or_default();
+            all.insert(Waiter::of(submitted));
+        }
+    }
+
+    /// No job has that body any more.
+    pub(crate) fn leave_within(&mut self, submitted: &Submitted) {
+        if let Some(id) = submitted.spec.reservation
+            && let Some(all) = self.within.get_mut(&id)
+        {
+            all.remove(&Waiter::of(submitted));
+            if all.is_empty() {
+                self.within.remove(&id);
+            }
         }
     }
 

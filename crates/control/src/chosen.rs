@@ -5,6 +5,7 @@
 //! is searched for each job: the work goes with the number of jobs, not with that of the words.
 //! Where something is to be done to them, they are looked for in pieces ([`Choosing`]).
 
+use crate::arrays::Expanding;
 use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::{Group, Job, Submitted};
@@ -12,6 +13,33 @@ use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{About, JobId, JobState, NodeId, Refusal, RefusalCode, Refusals, Uid, limits};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+
+/// Users by name or number; none is no condition.
+#[derive(Debug)]
+pub(crate) struct Users {
+    names: BTreeSet<String>,
+    /// Those that are numbers.
+    uids: BTreeSet<Uid>,
+}
+
+impl Users {
+    pub fn new(words: &[String]) -> Self {
+        Self {
+            names: words.iter().cloned().collect(),
+            uids: words.iter().filter_map(|word| uid_of(word)).collect(),
+        }
+    }
+
+    pub fn has(&self, name: &str, uid: Uid) -> bool {
+        self.names.is_empty() || self.names.contains(name) || self.uids.contains(&uid)
+    }
+}
+
+/// The user that a number stands for.
+fn uid_of(text: &str) -> Option<Uid> {
+    let uid: u32 = text.parse().ok()?;
+    (uid.to_string() == text).then_some(Uid(uid))
+}
 
 /// The conditions of a filter, its ids aside. An empty set is no condition.
 pub(crate) struct Sieve<'a> {
@@ -59,64 +87,6 @@ impl Sieve<'_> {
     }
 }
 
-/// Ids that are named, expanded. What ended arrays consist of is looked up once.
-pub(crate) struct Named<'a> {
-    it: &'a Controller,
-    /// Ids of the tasks of ended arrays, by array and index.
-    over: BTreeMap<JobId, BTreeMap<u32, JobId>>,
-}
-
-impl<'a> Named<'a> {
-    pub fn new(it: &'a Controller) -> Self {
-        Self {
-            it,
-            over: BTreeMap::new(),
-        }
-    }
-
-    /// The ids that a reference stands for, live or ended moments ago.
-    pub fn ids(&mut self, target: JobRef) -> Vec<JobId> {
-        match target.task {
-            Some(task) => self.task(target.job, task).into_iter().collect(),
-            None => self.it.ids_of(target),
-        }
-    }
-
-    /// Whose a reference is: what it stands for all belongs to one submission.
-    pub fn submitted(&mut self, target: JobRef) -> Option<&'a Submitted> {
-        let it = self.it;
-        let group = it.groups.get(&target.job);
-        if let Some(group) = group.filter(|_| target.task.is_none()) {
-            return Some(&group.submitted);
-        }
-        let id = match target.task {
-            Some(task) => self.task(target.job, task)?,
-            None => *it.ids_of(target).first()?,
-        };
-        let live = it.jobs.get(&id).map(|job| &*job.submitted);
-        live.or_else(|| it.ended.get(&id).map(|ended| &*ended.submitted))
-    }
-
-    fn task(&mut self, array: JobId, task: u32) -> Option<JobId> {
-        let it = self.it;
-        if it.groups.contains_key(&array) {
-            let target = JobRef {
-                job: array,
-                task: Some(task),
-            };
-            return it.ids_of(target).first().copied();
-        }
-        let tasks = self.over.entry(array).or_insert_with(|| {
-            let ended = it.ended.range(array..);
-            let ended = ended.take_while(|(_, e)| e.submitted.base == array);
-            ended
-                .filter_map(|(id, e)| Some((e.row.index?, *id)))
-                .collect()
-        });
-        tasks.get(&task).copied()
-    }
-}
-
 /// Why a job cannot be touched.
 #[derive(Clone, Copy, Debug)]
 enum Untouchable {
@@ -150,9 +120,7 @@ impl Tally {
 /// What was named, as far as it has been gone through.
 #[derive(Debug)]
 struct Naming {
-    target: JobRef,
-    /// The next place of a live array.
-    next: usize,
+    expanding: Expanding,
     /// There is such a job.
     known: bool,
     /// One of them is meant.
@@ -198,8 +166,7 @@ pub(crate) struct Choosing {
 impl Naming {
     const fn of(target: JobRef) -> Self {
         Self {
-            target,
-            next: 0,
+            expanding: Expanding::of(target),
             known: false,
             any: false,
             live: false,
@@ -272,13 +239,9 @@ impl Controller {
             words.iter().map(String::as_str).collect()
         }
         let users = set(&filter.users);
-        let uid = |text: &&str| {
-            let uid: u32 = text.parse().ok()?;
-            (uid.to_string() == **text).then_some(Uid(uid))
-        };
         let node = |name: &String| self.node_ids.get(name).copied();
         Sieve {
-            uids: users.iter().filter_map(uid).collect(),
+            uids: users.iter().filter_map(|text| uid_of(text)).collect(),
             users,
             queues: set(&filter.queues),
             names: set(&filter.names),
@@ -342,7 +305,6 @@ impl Controller {
         sieve: &Sieve<'_>,
         left: &mut usize,
     ) -> bool {
-        let mut named = Named::new(self);
         while *left > 0 {
             let naming = match choosing.naming.take() {
                 Some(naming) => naming,
@@ -357,7 +319,7 @@ impl Controller {
                     }
                 },
             };
-            self.go_on_naming(caller, (choosing, naming), &mut named, (sieve, left));
+            self.go_on_naming(caller, (choosing, naming), (sieve, left));
         }
         false
     }
@@ -367,29 +329,20 @@ impl Controller {
         &self,
         caller: &Caller,
         (choosing, mut naming): (&mut Choosing, Naming),
-        named: &mut Named<'_>,
         (sieve, left): (&Sieve<'_>, &mut usize),
     ) {
-        let target = naming.target;
-        let group = self.groups.get(&target.job);
-        let Some(group) = group.filter(|_| target.task.is_none()) else {
-            for id in named.ids(target) {
-                *left = left.saturating_sub(1);
-                self.look_at_named(caller, (choosing, &mut naming), sieve, id);
-            }
-            // An array of which all have ended meanwhile was gone through before.
-            return self.end_naming(caller, choosing, naming);
-        };
-        for at in naming.next..group.fates.len() {
-            if *left == 0 {
-                naming.next = at;
-                choosing.naming = Some(naming);
-                return;
-            }
-            *left -= 1;
-            self.look_at_named(caller, (choosing, &mut naming), sieve, group.id_at(at));
+        let target = naming.expanding.target;
+        let (ids, over) = self.some_of(&mut naming.expanding, *left);
+        *left = left.saturating_sub(ids.len());
+        for id in ids {
+            self.look_at_named(caller, (choosing, &mut naming), sieve, id);
         }
-        if let Some(tally) = choosing.tallies.get_mut(&target.job) {
+        if !over {
+            choosing.naming = Some(naming);
+            return;
+        }
+        let whole = target.task.is_none();
+        if let Some(tally) = choosing.tallies.get_mut(&target.job).filter(|_| whole) {
             tally.whole = true;
         }
         self.end_naming(caller, choosing, naming);
@@ -434,12 +387,13 @@ impl Controller {
         if naming.any {
             return;
         }
+        let target = naming.expanding.target;
         let refusal = match (naming.known, naming.last) {
-            (false, _) => crate::request::no_job(naming.target),
-            (true, Some((id, why))) => self.untouched(caller, naming.target, id, why),
+            (false, _) => crate::request::no_job(target),
+            (true, Some((id, why))) => self.untouched(caller, target, id, why),
             (true, None) => return, // it is not one that is meant
         };
-        choosing.refused.push(naming.target.to_string(), refusal);
+        choosing.refused.push(target.to_string(), refusal);
     }
 
     fn untouched(&self, caller: &Caller, target: JobRef, id: JobId, why: Untouchable) -> Refusal {

@@ -21,13 +21,15 @@ use crate::own_queues::FileQueues;
 use crate::passage::AskedPassage;
 use crate::queues::Queue;
 use crate::record::{OwnQueue, Record};
-use crate::request::{KnownUser, LastPlan, PendingPlan, Wait};
+use crate::request::{KnownUser, LastPlan, PendingPlan};
 use crate::reserve::Reservations;
 use crate::reviews::{Reviews, Steps};
 use crate::triggers::Triggers;
+use crate::wait::Waits;
 use cosy_model::api::HistoryEvent;
-use cosy_model::node::AttemptKey;
-use cosy_model::{JobId, JobState, Moment, NodeId, ReservationId, Span, Steady, Time, Uid};
+use cosy_model::{
+    Attempt, JobId, JobState, Moment, NodeId, ReservationId, Span, Steady, Time, Uid,
+};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -98,9 +100,12 @@ pub struct Controller {
     /// Passages that wait for a look-up of that user.
     pub(crate) passages: Vec<(Uid, AskedPassage)>,
     pub(crate) answers: Answers,
-    pub(crate) waits: Vec<Wait>,
+    /// Commands that wait for jobs to end.
+    pub(crate) waits: Waits,
     /// Requests that concern many jobs, the one whose turn is next first.
     pub(crate) bulk: VecDeque<BulkRequest>,
+    /// Those that wait until fewer are under way.
+    pub(crate) bulk_line: VecDeque<BulkRequest>,
     /// Lists that are being made, the one whose turn it is first.
     pub(crate) listings: VecDeque<crate::listing::List>,
     /// This turn has had its piece of a list.
@@ -147,14 +152,16 @@ pub struct Controller {
     pub(crate) flow_plans: FlowPlans,
     pub(crate) flows: Flows,
     pub(crate) triggers: Triggers,
+    /// Jobs that name a reservation, by it.
+    pub(crate) within: BTreeMap<ReservationId, BTreeSet<Waiter>>,
     /// Jobs that a reservation's own planner has, not the cluster's.
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     /// What is kept in the store and not taken up.
     pub(crate) aside: Aside,
     /// Ids of jobs that a store has given out that is lost.
     pub(crate) lost_ids: Lost,
-    /// Attempts of which the store knows nothing and that have ended.
-    pub(crate) over_strays: BTreeSet<AttemptKey>,
+    /// Attempts of which the store knows nothing and that have ended: of each job the last.
+    pub(crate) over_strays: BTreeMap<JobId, Attempt>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     pub(crate) started_at: Time,
     /// What passes is measured on them.
@@ -204,8 +211,9 @@ impl Controller {
             tokens: BTreeMap::new(),
             passages: Vec::new(),
             answers: Answers::default(),
-            waits: Vec::new(),
+            waits: Waits::default(),
             bulk: VecDeque::new(),
+            bulk_line: VecDeque::new(),
             listings: VecDeque::new(),
             listed: false,
             plans: BTreeMap::new(),
@@ -232,10 +240,11 @@ impl Controller {
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
             triggers: Triggers::default(),
+            within: BTreeMap::new(),
             inside: BTreeMap::new(),
             aside: Aside::default(),
             lost_ids: Lost::default(),
-            over_strays: BTreeSet::new(),
+            over_strays: BTreeMap::new(),
             witness: None,
             started_at: now,
             clocks: Clocks::new(at),
@@ -260,7 +269,7 @@ impl Controller {
                 key,
                 request,
                 facts,
-            } => self.asked(now, client, &caller, key, request, &facts),
+            } => self.asked(now, client, &caller, key, request, facts),
             Event::ClientGone(client) => self.client_gone(now, client),
             Event::ClientLost(client) => self.client_lost(now, client),
             Event::LinkOpened {
@@ -313,11 +322,13 @@ impl Controller {
         self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
         self.list_next(now);
+        self.waits.clear();
         self.triggers_due(now);
         for id in std::mem::take(&mut self.dirty) {
             self.works_on(Object::Job(id));
             self.save_job(id);
         }
+        self.drop_closed_planners();
         self.save_reservations();
         self.save_flows();
         self.save_triggers();
@@ -327,7 +338,7 @@ impl Controller {
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.bulk.is_empty() || !self.reviews.is_empty();
+        let left = !self.bulk.is_empty() || !self.reviews.is_empty() || !self.waits.are_cleared();
         if left && !self.told {
             self.told = true;
             self.effect(Effect::TellDurable);

@@ -1,6 +1,5 @@
 //! Dependencies, and everything else that keeps a job out of the planner's queue.
 
-use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, Facts};
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
@@ -76,7 +75,6 @@ impl Controller {
         dependencies: &[Dependency],
         facts: &Facts,
     ) -> Result<(), Refusal> {
-        let mut named = Named::new(self);
         let olds: BTreeMap<JobRef, Option<bool>> = self
             .seen_of_old(caller, facts)
             .map(|old| (old.job, old.ok))
@@ -86,7 +84,7 @@ impl Controller {
                 continue;
             }
             let job = target_of(None, dependency);
-            let submitted = named.submitted(job);
+            let submitted = self.submitted_of(job);
             let visible = submitted.is_some_and(|job| self.may_see(caller, job));
             if !visible && olds.get(&job).is_none_or(Option::is_none) {
                 return Err(no_job(job));
@@ -368,13 +366,12 @@ impl Controller {
         if spec.dialect != Dialect::Slurm {
             return;
         }
-        let mut named = Named::new(self);
         spec.dependencies.retain(|dependency| {
             let job = target_of(None, dependency);
             let mut olds = self.seen_of_old(caller, facts);
             let old = olds.find(|old| old.job == job);
             dependency.kind == DependencyKind::Singleton
-                || named.submitted(job).is_some()
+                || self.submitted_of(job).is_some()
                 || old.is_some_and(|o| o.ok.is_some())
         });
     }
@@ -578,7 +575,7 @@ impl Controller {
             };
             let old = facts.old_jobs.iter().find(|o| o.job == target);
             if let Some(ok) = old.and_then(|o| o.ok)
-                && Named::new(self).submitted(target).is_none()
+                && self.submitted_of(target).is_none()
             {
                 self.facts.insert(target, ok);
             }

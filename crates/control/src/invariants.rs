@@ -27,6 +27,7 @@ pub fn check(it: &Controller) -> Result<(), String> {
     interactive_jobs_are_attended(it)?;
     interactive_jobs_keep_to_their_limit(it)?;
     triggers_agree(it)?;
+    it.waits.check(|job| it.jobs.contains_key(&job))?;
     money_agrees(it)?;
     it.reservations.books.check()
 }
@@ -98,7 +99,8 @@ fn triggers_agree(it: &Controller) -> Result<(), String> {
 fn reservations_agree(it: &Controller) -> Result<(), String> {
     for (id, reservation) in &it.reservations.all {
         let active = reservation.row.state == ReservationState::Active;
-        if reservation.planner.is_some() != active {
+        let closed = it.reservations.closed.contains(id);
+        if reservation.planner.is_some() != (active || closed) || active && closed {
             return Err(format!("reservation {id} is {}", reservation.row.state));
         }
         if it.sched.has_block(*id) != reservation.is_live() {

@@ -76,6 +76,7 @@ mod table;
 mod triggers;
 mod variables;
 mod visible;
+mod wait;
 mod widen;
 
 pub use access::{is_admin, may_come_from};

@@ -1,4 +1,5 @@
-//! Lists of jobs, in pieces; those of workflows stand in the same line.
+//! Lists of jobs, in pieces; those of workflows, reservations and nodes stand in the same line,
+//! and commands that wait for jobs that are not looked up yet (see [`crate::wait`]).
 //!
 //! A list of 100,000 jobs with many columns takes far longer than others should wait. So it is
 //! made in pieces, one in each turn, and answered with the last: first the jobs that are meant
@@ -9,13 +10,16 @@
 //! What always holds: a piece looks at [`PIECE_JOBS`] jobs or makes cells for
 //! [`PIECE_WORK`], and memory for rows is bounded by the answer.
 
+use crate::arrays::Expanding;
 use crate::bundles::rows_by_bundle;
-use crate::chosen::{Named, Sieve};
+use crate::chosen::Sieve;
 use crate::controller::{Controller, Ended};
 use crate::event::{Caller, ClientId};
 use crate::flow::FlowList;
 use crate::job::Job;
+use crate::nodes::NodeList;
 use crate::request::no_job;
+use crate::reserve::ReservationList;
 use crate::show::{Around, Row, Starts, index_ranges};
 use crate::table::{Cell, Rows};
 use crate::visible::{asks_private, is_told_to_others};
@@ -67,6 +71,12 @@ pub(crate) enum List {
     Jobs(Box<Listing>),
     /// Of workflows.
     Flows(Box<FlowList>),
+    /// Of reservations.
+    Reservations(Box<ReservationList>),
+    /// Of nodes.
+    Nodes(Box<NodeList>),
+    /// None: that command waits for jobs, whose names are looked up.
+    Wait(ClientId),
 }
 
 impl List {
@@ -75,6 +85,9 @@ impl List {
         match self {
             Self::Jobs(list) => list.client,
             Self::Flows(list) => list.client,
+            Self::Reservations(list) => list.client,
+            Self::Nodes(list) => list.client,
+            Self::Wait(client) => *client,
         }
     }
 }
@@ -116,6 +129,8 @@ struct Ids {
     ids: Vec<JobId>,
     seen: BTreeSet<JobId>,
     refs: BTreeSet<JobRef>,
+    /// The one that is looked up.
+    under_way: Option<Expanding>,
 }
 
 /// Where the making of a list stands.
@@ -250,11 +265,20 @@ impl Controller {
         let done = match &mut list {
             List::Jobs(list) => self.list_piece(now, list),
             List::Flows(list) => self.list_flows_piece(list),
+            List::Reservations(list) => self.list_reservations_piece(list),
+            List::Nodes(list) => self.list_nodes_piece(list),
+            List::Wait(client) => return self.go_on_waiting(*client),
         };
         match list {
             List::Jobs(list) if done => Some(self.listed(now, *list)),
             List::Flows(list) if done => Some(list.answer()),
-            List::Jobs(_) | List::Flows(_) => {
+            List::Reservations(list) if done => Some(list.answer()),
+            List::Nodes(list) if done => Some(list.answer()),
+            List::Jobs(_)
+            | List::Flows(_)
+            | List::Reservations(_)
+            | List::Nodes(_)
+            | List::Wait(_) => {
                 self.listings.push_back(list);
                 None
             }
@@ -357,21 +381,31 @@ impl Controller {
             listing.stage = Stage::Live(0, JobId(0));
             return;
         };
-        let mut expanded = Named::new(self);
         while *left > 0 {
-            let Some(job) = listing.refs.pop_front() else {
-                listing.stage = Stage::Live(0, JobId(0));
-                return;
+            let mut expanding = match named.under_way.take() {
+                Some(expanding) => expanding,
+                None => {
+                    let Some(job) = listing.refs.pop_front() else {
+                        listing.stage = Stage::Live(0, JobId(0));
+                        return;
+                    };
+                    *left -= 1;
+                    if !named.refs.insert(job) {
+                        continue;
+                    }
+                    Expanding::of(job)
+                }
             };
-            *left -= 1;
-            if !named.refs.insert(job) {
-                continue;
-            }
-            let mut ids = expanded.ids(job);
-            if ids.is_empty() {
-                ids.extend(self.whole_of(job.job));
-            }
+            let (mut ids, over) = self.some_of(&mut expanding, *left);
             *left = left.saturating_sub(ids.len());
+            ids.retain(|id| self.jobs.contains_key(id) || self.ended.contains_key(id));
+            expanding.known |= !ids.is_empty();
+            if over && !expanding.known {
+                ids.extend(self.whole_of(expanding.target.job));
+            }
+            if !over {
+                named.under_way = Some(expanding);
+            }
             let new = ids.into_iter().filter(|id| named.seen.insert(*id));
             named.ids.extend(new);
         }

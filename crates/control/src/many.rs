@@ -9,6 +9,9 @@
 //! Two requests that change how waiting jobs of the same submission stand come one after the
 //! other, so that its tasks without rows stand alike between them (see [`crate::bodies`]).
 //!
+//! Of one user only so many are under way, and others wait in line, in the order in which they
+//! were asked; nothing is looked for while they do, so that they hold no more than was asked.
+//!
 //! A large piece is cheaper for each job, a small one keeps others waiting less.
 
 use crate::chosen::{Choosing, Tally};
@@ -19,7 +22,7 @@ use crate::record::HeldBy;
 use crate::reviews::weight;
 use crate::steer::Recipients;
 use cosy_model::api::{JobChange, JobFilter, Reply};
-use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid};
+use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid, User};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,10 +30,14 @@ use std::sync::Arc;
 pub(crate) const PIECE: usize = 500;
 /// Jobs that are looked at in one piece, to find those that are meant.
 const LOOKS: usize = 10_000;
-/// Requests in pieces at once; what comes beyond is told to come later.
+/// Requests in pieces at once; what comes beyond waits in line.
 const UNDER_WAY: usize = 64;
-/// The same of one user who is no administrator.
+/// The same of one user.
 const UNDER_WAY_OF_USER: usize = 8;
+/// Requests in line; what comes beyond is told to come later.
+const IN_LINE: usize = 4096;
+/// The same of one user who is no administrator.
+const IN_LINE_OF_USER: usize = 256;
 
 /// What is done to each job.
 #[derive(Debug)]
@@ -124,7 +131,7 @@ pub(crate) struct BulkRequest {
 }
 
 impl BulkRequest {
-    fn new(choosing: Choosing, caller: &Caller, work: Work) -> Self {
+    fn new(choosing: Option<Choosing>, caller: &Caller, work: Work) -> Self {
         Self {
             clients: Vec::new(),
             number: 0,
@@ -132,7 +139,7 @@ impl BulkRequest {
             key: None,
             work,
             named: false,
-            choosing: Some(choosing),
+            choosing,
             left: Vec::new(),
             bases: BTreeSet::new(),
             tallies: BTreeMap::new(),
@@ -145,6 +152,15 @@ impl BulkRequest {
             changed: 0,
             refused: Refusals::default(),
         }
+    }
+
+    /// Nothing was looked for yet.
+    fn forget(&mut self, choosing: Choosing) {
+        self.choosing = Some(choosing);
+        self.left = Vec::new();
+        self.bases = BTreeSet::new();
+        self.tallies = BTreeMap::new();
+        self.refused = Refusals::default();
     }
 
     fn answer(&mut self) -> Reply {
@@ -189,23 +205,85 @@ impl Controller {
         work: Work,
     ) -> Result<Option<Reply>, Refusal> {
         let with_ended = matches!(work, Work::Requeue(_));
-        let choosing = Choosing::new(filter, with_ended, JobId(self.next_job))?;
-        let mut bulk = BulkRequest::new(choosing, caller, work);
+        let (until, uid) = (JobId(self.next_job), caller.user.uid);
+        let later = (!self.may_be_under_way(uid)).then(|| filter.clone());
+        let choosing = Choosing::new(filter, with_ended, until)?;
+        let mut bulk = BulkRequest::new(Some(choosing), caller, work);
         (bulk.clients, bulk.key) = (vec![client], key);
         let chosen = self.look_for_jobs(&mut bulk);
-        let waits = || self.bulk.iter().any(|other| other.clashes(&bulk));
+        let waits = || self.all_bulk().any(|other| other.clashes(&bulk));
         if chosen && self.is_one_piece(&bulk.left) && !waits() {
             self.do_piece(now, &mut bulk);
             return Ok(Some(bulk.answer()));
         }
-        self.may_be_under_way(caller)?;
-        let last = self.bulk.iter().map(|other| other.number).max();
-        bulk.number = last.map_or(0, |last| last + 1);
-        self.bulk.push_back(bulk);
-        if chosen && self.bulk.len() == 1 {
-            self.next_piece(now);
-        }
+        bulk.number = self.next_number();
+        let Some(filter) = later else {
+            self.bulk.push_back(bulk);
+            if chosen && self.bulk.len() == 1 {
+                self.next_piece(now);
+            }
+            return Ok(None);
+        };
+        self.may_stand_in_line(caller)?;
+        bulk.forget(Choosing::new(filter, with_ended, until)?);
+        self.bulk_line.push_back(bulk);
         Ok(None)
+    }
+
+    /// Cancels jobs of which nobody waits for the end: those that hold nodes and a piece of the
+    /// others at once, the rest in pieces. Should the controller die meanwhile, these go on
+    /// waiting, with the reason for which they were to be cancelled.
+    pub(crate) fn cancel_all(&mut self, now: Time, ids: Vec<JobId>, (uid, who): (Uid, &str)) {
+        let waits = |id: &JobId| self.jobs.get(id).is_some_and(Job::is_waiting);
+        let (mut waiting, running): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(waits);
+        let later = waiting.split_off(waiting.len().min(PIECE));
+        for id in waiting.into_iter().chain(running) {
+            self.cancel_job(now, id, who);
+        }
+        if later.is_empty() {
+            return;
+        }
+        let user = User {
+            uid,
+            name: who.to_owned(),
+            ..User::default()
+        };
+        let mut bulk = BulkRequest::new(None, &Caller::known(user), Work::Cancel);
+        bulk.number = self.next_number();
+        bulk.left = order_of_ends(later, Vec::new());
+        self.bulk_line.push_back(bulk);
+        self.begin_next();
+    }
+
+    /// Higher than those of all that are there.
+    fn next_number(&self) -> u64 {
+        let last = self.all_bulk().map(|other| other.number).max();
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Those under way and those in line.
+    fn all_bulk(&self) -> impl Iterator<Item = &BulkRequest> {
+        self.bulk.iter().chain(&self.bulk_line)
+    }
+
+    /// Whether a further request of a user may be under way.
+    fn may_be_under_way(&self, uid: Uid) -> bool {
+        let mine = self.bulk.iter().filter(|b| b.caller.user.uid == uid);
+        self.bulk.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
+    }
+
+    /// Those whose turn has come leave the line, in its order.
+    fn begin_next(&mut self) {
+        let mut at = 0;
+        while self.bulk.len() < UNDER_WAY
+            && let Some(next) = self.bulk_line.get(at)
+        {
+            if !self.may_be_under_way(next.caller.user.uid) {
+                at += 1;
+                continue;
+            }
+            self.bulk.extend(self.bulk_line.remove(at));
+        }
     }
 
     /// Looks at some jobs whether they are meant; true when all have been looked at.
@@ -236,21 +314,21 @@ impl Controller {
         true
     }
 
-    fn may_be_under_way(&self, caller: &Caller) -> Result<(), Refusal> {
-        let mine = self.bulk.iter();
+    fn may_stand_in_line(&self, caller: &Caller) -> Result<(), Refusal> {
+        let mine = self.bulk_line.iter();
         let mine = mine.filter(|other| other.caller.user.uid == caller.user.uid);
-        let (mine, all) = (mine.count(), self.bulk.len());
+        let (mine, all) = (mine.count(), self.bulk_line.len());
         let most = match self.is_admin(caller) {
-            true => UNDER_WAY + UNDER_WAY_OF_USER,
-            false => UNDER_WAY,
+            true => IN_LINE + IN_LINE_OF_USER,
+            false => IN_LINE,
         };
-        if all < most && (mine < UNDER_WAY_OF_USER || self.is_admin(caller)) {
+        if all < most && (mine < IN_LINE_OF_USER || self.is_admin(caller)) {
             return Ok(());
         }
         Err(Refusal::new(
             RefusalCode::TooMany,
             format!(
-                "{all} requests for many jobs are under way, {mine} of them of user {}: nothing was changed, ask again when one is answered",
+                "{all} requests for many jobs wait for others, {mine} of them of user {}: nothing was changed, ask again when one is answered",
                 caller.user.name
             ),
         ))
@@ -275,6 +353,7 @@ impl Controller {
         self.do_piece(now, &mut bulk);
         if bulk.left.is_empty() {
             self.done(now, bulk);
+            self.begin_next();
         } else {
             self.bulk.push_back(bulk);
         }
@@ -287,7 +366,8 @@ impl Controller {
 
     fn weight(&self, id: JobId) -> usize {
         let job = self.jobs.get(&id);
-        job.map_or(1, |job| weight(job.spec()))
+        // Who waits for it may be told.
+        job.map_or(1, |job| weight(job.spec())) + self.waits.count(id) / 4
     }
 
     fn do_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
@@ -402,7 +482,7 @@ impl Controller {
     /// True when this request is under way: it is then answered with that one.
     pub(crate) fn joins_bulk(&mut self, client: ClientId, uid: Uid, key: [u8; 16]) -> bool {
         let same = |b: &&mut BulkRequest| b.caller.user.uid == uid && b.key == Some(key);
-        match self.bulk.iter_mut().find(same) {
+        match self.bulk.iter_mut().chain(&mut self.bulk_line).find(same) {
             Some(bulk) => {
                 bulk.clients.push(client);
                 true

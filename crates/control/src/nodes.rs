@@ -3,8 +3,9 @@
 use crate::clock::{NodeClock, told_skew};
 use crate::controller::{Controller, TICK};
 use crate::devices::NodeDevices;
-use crate::event::{Caller, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::event::{Caller, ClientId, Effect, LinkAnswer, LinkHello, LinkId};
 use crate::job::Run;
+use crate::listing::List;
 use crate::machine::SHORT;
 use crate::record::{NodeRow, Record};
 use crate::triggers::Condition;
@@ -16,6 +17,25 @@ use std::net::IpAddr;
 
 /// The most that a lost node has for ending what may run again.
 const FENCING: Span = Span::from_secs(10);
+
+/// Work for nodes that one piece of a list tells: so much for each, and 1 for each queue, which
+/// may have it.
+const PIECE_WORK: usize = 50_000;
+/// See [`PIECE_WORK`].
+const WORK_FOR_NODE: usize = 100;
+
+/// A list of nodes under way: there may be 100,000. Nodes keep their places.
+#[derive(Debug)]
+pub(crate) struct NodeList {
+    pub client: ClientId,
+    told: Vec<NodeInfo>,
+}
+
+impl NodeList {
+    pub fn answer(self) -> Reply {
+        Reply::Nodes(self.told)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -70,6 +90,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Whether one more attempt may go on there that the store does not have. No node has as many
+    /// jobs; whoever tells of more has made them up.
+    pub fn has_room_for(&self, stray: AttemptKey) -> bool {
+        self.strays.len() < limits::STRAYS_OF_NODE || self.strays.contains(&stray)
+    }
+
     pub fn new(spec: NodeSpec, state: NodeState) -> Self {
         let devices = NodeDevices::default();
         let amounts = devices.counted(spec.amounts.clone().unwrap_or_default());
@@ -698,49 +724,66 @@ impl Controller {
         }
     }
 
-    pub(crate) fn list_nodes(&self) -> Reply {
-        let info = |at: usize| {
-            let id = NodeId(at as u32);
-            let node = &self.nodes[at];
-            let mut used = self.sched.used(id);
-            // A job that waits for the cores that it lent is counted with them.
-            used.cores = used.cores.min(node.amounts.cores);
-            let idle = node.jobs.iter().all(|job| self.lending.contains(job));
-            let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
-            NodeInfo {
-                name: node.spec.name.clone(),
-                state: node_state(node, &used, idle),
-                reason: match (&node.state, &node.problem) {
-                    (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
-                        reason.clone()
-                    }
-                    (NodeState::Open, Some(problem)) => problem.clone(),
-                    (NodeState::Open, None) if node.clock.wrong => {
-                        node.clock.ahead().map(told_skew).unwrap_or_default()
-                    }
-                    (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
-                        "it does not answer".to_owned()
-                    }
-                    (NodeState::Open, None) if self.changes.is_short(id) => SHORT.to_owned(),
-                    (NodeState::Open, None) => self.unknown_words(id),
-                },
-                reason_by: said_by(&node.state).0,
-                reason_since: said_by(&node.state).1,
-                amounts: node.amounts.clone(),
-                used,
-                features: node.features.iter().cloned().collect(),
-                queues: queues.map(|q| q.spec.name.clone()).collect(),
-                jobs: node.jobs.len() as u32,
-                version: node.version.clone(),
-                last_seen: node.last_seen,
-                skew_ms: node.clock.ahead().map(Span::ms),
-                machine: node.machine.clone(),
-                gpu_types: node.devices.types().to_vec(),
-                cores_held: node.cores.numbers(),
-                gpus_held: node.devices.gpus_held(),
-            }
+    pub(crate) fn list_nodes(&mut self, now: Time, client: ClientId) -> Option<Reply> {
+        let list = NodeList {
+            client,
+            told: Vec::new(),
         };
-        Reply::Nodes((0..self.nodes.len()).map(info).collect())
+        self.begin_list(now, List::Nodes(Box::new(list)))
+    }
+
+    /// Some nodes more; true when those were the last.
+    pub(crate) fn list_nodes_piece(&mut self, list: &mut NodeList) -> bool {
+        let each = WORK_FOR_NODE + self.queues.len();
+        let piece = (PIECE_WORK / each).max(1);
+        let next = list.told.len();
+        let all = self.nodes.len();
+        let to = all.min(next.saturating_add(piece));
+        self.looks += ((to - next) * each / WORK_FOR_NODE) as u64;
+        list.told.extend((next..to).map(|at| self.node_info(at)));
+        to == all
+    }
+
+    fn node_info(&self, at: usize) -> NodeInfo {
+        let id = NodeId(at as u32);
+        let node = &self.nodes[at];
+        let mut used = self.sched.used(id);
+        // A job that waits for the cores that it lent is counted with them.
+        used.cores = used.cores.min(node.amounts.cores);
+        let idle = node.jobs.iter().all(|job| self.lending.contains(job));
+        let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
+        NodeInfo {
+            name: node.spec.name.clone(),
+            state: node_state(node, &used, idle),
+            reason: match (&node.state, &node.problem) {
+                (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
+                    reason.clone()
+                }
+                (NodeState::Open, Some(problem)) => problem.clone(),
+                (NodeState::Open, None) if node.clock.wrong => {
+                    node.clock.ahead().map(told_skew).unwrap_or_default()
+                }
+                (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
+                    "it does not answer".to_owned()
+                }
+                (NodeState::Open, None) if self.changes.is_short(id) => SHORT.to_owned(),
+                (NodeState::Open, None) => self.unknown_words(id),
+            },
+            reason_by: said_by(&node.state).0,
+            reason_since: said_by(&node.state).1,
+            amounts: node.amounts.clone(),
+            used,
+            features: node.features.iter().cloned().collect(),
+            queues: queues.map(|q| q.spec.name.clone()).collect(),
+            jobs: node.jobs.len() as u32,
+            version: node.version.clone(),
+            last_seen: node.last_seen,
+            skew_ms: node.clock.ahead().map(Span::ms),
+            machine: node.machine.clone(),
+            gpu_types: node.devices.types().to_vec(),
+            cores_held: node.cores.numbers(),
+            gpus_held: node.devices.gpus_held(),
+        }
     }
 }
 

@@ -18,6 +18,9 @@ use cosy_model::node::{AttemptKey, KillCause, NodeOrder, StoreMark};
 use cosy_model::{End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, limits};
 use std::ops::Range;
 
+/// So many attempts that go on somewhere are named where it is said why nothing else starts.
+const NAMED_STRAYS: usize = 20;
+
 /// Ids that were given out by a store that is lost.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
@@ -169,9 +172,13 @@ impl Controller {
         if !self.is_later_than_store(key) {
             return false;
         }
-        if self.over_strays.contains(&key) {
+        let over = self.over_strays.get(&key.job);
+        if over.is_some_and(|over| key.attempt <= *over) {
             self.order(id, |node| NodeOrder::Release { key, node });
             return true;
+        }
+        if !self.nodes[id.index()].has_room_for(key) {
+            return false;
         }
         if self.nodes[id.index()].strays.insert(key) {
             let node = self.nodes[id.index()].spec.name.clone();
@@ -226,7 +233,9 @@ impl Controller {
         let Some(end) = end.filter(|_| later) else {
             return later;
         };
-        self.over_strays.insert(key);
+        // Those of before it are over as well.
+        let over = self.over_strays.entry(key.job).or_insert(key.attempt);
+        *over = key.attempt.max(*over);
         for at in 0..self.nodes.len() {
             if self.nodes[at].strays.contains(&key) {
                 let node = NodeId(at as u32);
@@ -311,14 +320,19 @@ impl Controller {
 
     /// Why nothing starts on a node where such attempts go on.
     pub(crate) fn unknown_words(&self, id: NodeId) -> String {
-        let strays = self.nodes[id.index()].strays.iter();
-        let names: Vec<String> = strays
+        let strays = &self.nodes[id.index()].strays;
+        let names = strays.iter().take(NAMED_STRAYS);
+        let names: Vec<String> = names
             .map(|key| format!("{}.{}", key.job, key.attempt))
             .collect();
+        let more = match strays.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         match names.is_empty() {
             true => String::new(),
             false => format!(
-                "it goes on with attempts that the store does not have: {}",
+                "it goes on with attempts that the store does not have: {}{more}",
                 names.join(", ")
             ),
         }

@@ -589,6 +589,7 @@ impl Controller {
         for body in group.bodies.values() {
             let submitted = &body.submitted;
             self.leave_name(submitted.uid, &submitted.spec.name, base);
+            self.leave_within(submitted);
             self.wait_no_longer(Waiter::of(submitted), submitted);
         }
         if !group.submitted.spec.bundles.is_empty() {

@@ -1,17 +1,16 @@
 //! Requests of commands: who may, what of it, and answers that come later.
 
 use crate::answers::to_keep;
-use crate::chosen::Named;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, OldJob, TokenSeed};
 use crate::many::Work;
 use crate::record::{HeldBy, Record};
 use crate::show::list_of;
 use crate::steer::Recipients;
-use cosy_model::api::{EndedJob, JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User, limits};
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User};
 use cosy_sched::Prediction;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A user as last looked up.
 #[derive(Debug, Clone)]
@@ -20,15 +19,6 @@ pub(crate) struct KnownUser {
     pub at: Time,
     /// A look-up is under way.
     pub asked: bool,
-}
-
-/// A command that waits for jobs to end.
-#[derive(Debug)]
-pub(crate) struct Wait {
-    pub client: ClientId,
-    pub caller: Box<Caller>,
-    pub open: BTreeSet<JobId>,
-    pub done: Vec<EndedJob>,
 }
 
 /// Up to so many waiting jobs, a list with predicted starts waits for a plan of its own;
@@ -90,7 +80,7 @@ impl Controller {
         caller: &Caller,
         key: Option<[u8; 16]>,
         request: Request,
-        facts: &Facts,
+        facts: Facts,
     ) {
         if let Some(via) = &caller.via
             && let Err(refusal) = self.may_relay(via, caller, &request)
@@ -180,7 +170,7 @@ impl Controller {
         caller: &Caller,
         key: Option<[u8; 16]>,
         request: Request,
-        facts: &Facts,
+        facts: Facts,
     ) -> Result<Option<Reply>, Refusal> {
         let reply = match request {
             Request::Ping => Reply::Pong {
@@ -194,14 +184,14 @@ impl Controller {
             },
             Request::Submit(submission) => {
                 crate::interactive::check_kind(&submission, false)?;
-                self.submit(now, caller, *submission, facts)?
+                self.submit(now, caller, *submission, &facts)?
             }
             Request::Allocate(submission) => {
-                self.allocate(now, client, caller, key, *submission, facts)?;
+                self.allocate(now, client, caller, key, *submission, &facts)?;
                 return Ok(None);
             }
             Request::Attend { job, started } => {
-                return self.attend(client, caller, job, started, facts);
+                return self.attend(client, caller, job, started, &facts);
             }
             Request::Finish {
                 job,
@@ -244,7 +234,7 @@ impl Controller {
             }
             Request::Top { filter } => return self.top(now, (client, key), caller, filter),
             Request::Change { filter, change } => {
-                return self.change(now, (client, key), caller, filter, change, facts);
+                return self.change(now, (client, key), caller, filter, change, &facts);
             }
             Request::Jobs {
                 filter,
@@ -252,9 +242,9 @@ impl Controller {
                 fold_arrays,
             } => return Ok(self.jobs_or_plan(now, client, caller, filter, fields, fold_arrays)),
             Request::Explain { job } => return self.explain(now, client, caller, job),
-            Request::Wait { jobs } => return self.wait(client, caller, &jobs, facts),
+            Request::Wait { jobs } => return self.wait(client, caller, jobs, facts),
             Request::Queues => self.list_queues(caller),
-            Request::Nodes => self.list_nodes(),
+            Request::Nodes => return Ok(self.list_nodes(now, client)),
             Request::Settings => self.settings(now, caller),
             Request::SetTrigger(spec) => self.set_trigger(now, caller, *spec)?,
             Request::ClearTriggers { id, job, uid } => {
@@ -340,64 +330,6 @@ impl Controller {
         Ok(Reply::Token(seed.text.clone()))
     }
 
-    fn wait(
-        &mut self,
-        client: ClientId,
-        caller: &Caller,
-        refs: &[JobRef],
-        facts: &Facts,
-    ) -> Result<Option<Reply>, Refusal> {
-        if refs.is_empty() || refs.len() > limits::IDS_IN_REQUEST {
-            return Err(Refusal::invalid(
-                "name between 1 and 100,000 jobs to wait for",
-            ));
-        }
-        let mut wait = Wait {
-            client,
-            caller: Box::new(caller.clone()),
-            open: BTreeSet::new(),
-            done: Vec::new(),
-        };
-        let olds: BTreeMap<JobRef, bool> = self
-            .seen_of_old(caller, facts)
-            .filter_map(|old| Some((old.job, old.ok?)))
-            .collect();
-        let mut named = Named::new(self);
-        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
-        for job in refs.iter().filter(|job| seen.insert(**job)) {
-            let mut known = false;
-            for id in named.ids(*job) {
-                if let Some(live) = self.jobs.get(&id) {
-                    if !self.may_see(caller, &live.submitted) {
-                        continue;
-                    }
-                    known = true;
-                    wait.open.insert(id);
-                } else if let Some(ended) = self.ended.get(&id) {
-                    let owner = ended.submitted.uid;
-                    if !self.may_see_of(caller, owner) {
-                        continue;
-                    }
-                    known = true;
-                    let news = || self.told_of_end(caller, owner, self.ended_job(id, ended));
-                    let first = told.insert(id);
-                    wait.done.extend(first.then(news));
-                }
-            }
-            match (known, olds.get(job)) {
-                (true, _) => {}
-                (false, Some(ok)) => wait.done.push(ended_long_ago(*job, *ok)),
-                (false, None) => return Err(no_job(*job)),
-            }
-        }
-        if wait.open.is_empty() {
-            return Ok(Some(Reply::Ended(wait.done)));
-        }
-        self.may_wait(&wait, caller)?;
-        self.waits.push(wait);
-        Ok(None)
-    }
-
     /// Jobs out of the store of which a user is told.
     pub(crate) fn seen_of_old<'a>(
         &'a self,
@@ -409,67 +341,6 @@ impl Controller {
             owner.is_some_and(|owner| self.may_see_of(caller, owner))
         };
         facts.old_jobs.iter().filter(seen)
-    }
-
-    /// What a user is told of the end of a job: of others' the state alone.
-    fn told_of_end(&self, caller: &Caller, owner: Uid, news: EndedJob) -> EndedJob {
-        if self.is_told_all(caller, owner) {
-            return news;
-        }
-        EndedJob {
-            exit_code: 0,
-            signal: 0,
-            note: String::new(),
-            ..news
-        }
-    }
-
-    /// A short request may name an array of many tasks: what commands wait for has a most.
-    fn may_wait(&self, wait: &Wait, caller: &Caller) -> Result<(), Refusal> {
-        let mine = self
-            .waits
-            .iter()
-            .filter(|w| w.caller.user.uid == wait.caller.user.uid);
-        let mine: usize = mine.map(|w| w.open.len()).sum();
-        let most = limits::WAITED_JOBS_OF_USER;
-        if mine + wait.open.len() <= most || self.is_admin(caller) {
-            return Ok(());
-        }
-        Err(Refusal::new(
-            RefusalCode::TooMany,
-            format!(
-                "commands of user {} wait for {mine} jobs already, and {} more would pass the {most} of one user: wait for fewer",
-                caller.user.name,
-                wait.open.len()
-            ),
-        ))
-    }
-
-    /// Tells those who wait that a job has ended.
-    pub(crate) fn tell_waiting(&mut self, id: JobId) {
-        if self.waits.is_empty() {
-            return;
-        }
-        let Some(ended) = self.ended.get(&id) else {
-            return;
-        };
-        let (owner, news) = (ended.submitted.uid, self.ended_job(id, ended));
-        let mut answers = Vec::new();
-        let mut waits = std::mem::take(&mut self.waits);
-        for wait in &mut waits {
-            if wait.open.remove(&id) {
-                let news = self.told_of_end(&wait.caller, owner, news.clone());
-                wait.done.push(news);
-                if wait.open.is_empty() {
-                    answers.push((wait.client, std::mem::take(&mut wait.done)));
-                }
-            }
-        }
-        waits.retain(|w| !w.open.is_empty());
-        self.waits = waits;
-        for (client, done) in answers {
-            self.reply(client, Reply::Ended(done));
-        }
     }
 
     // --- users
@@ -644,18 +515,6 @@ impl Controller {
                 self.reply(client, reply);
             }
         }
-    }
-}
-
-/// The end of a job of which only the store knows.
-fn ended_long_ago(job: JobRef, ok: bool) -> EndedJob {
-    use cosy_model::JobState::{Completed, Failed};
-    EndedJob {
-        job,
-        state: if ok { Completed } else { Failed },
-        exit_code: i32::from(!ok),
-        signal: 0,
-        note: String::new(),
     }
 }
 

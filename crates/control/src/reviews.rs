@@ -11,8 +11,9 @@ use crate::aside::Object;
 use crate::controller::Controller;
 use crate::depend::{Met, Waiter, waits_by_task};
 use crate::job::Fate;
-use cosy_model::{JobId, JobSpec, Span, Time, Uid};
+use cosy_model::{JobId, JobSpec, ReservationId, Span, Time, Uid};
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
 
 /// Work of one turn, in looks at a job or at one of its dependencies.
 const STEPS: usize = 2000;
@@ -43,6 +44,8 @@ pub(crate) enum Again {
     /// The jobs of a submission that ask for the same, from that place on, whatever they wait
     /// for: of a new one nobody has looked at them yet.
     Rest(Waiter, usize),
+    /// All that are to run in a reservation, but for those up to these.
+    Within(ReservationId, Option<Waiter>),
 }
 
 /// The line.
@@ -61,6 +64,13 @@ impl Reviews {
     pub fn push(&mut self, again: Again) {
         if self.known.insert(again) {
             self.line.push_back(again);
+        }
+    }
+
+    /// What is gone on with next.
+    fn push_first(&mut self, again: Again) {
+        if self.known.insert(again) {
+            self.line.push_front(again);
         }
     }
 
@@ -113,6 +123,7 @@ impl Controller {
                     self.review_jobs(now, jobs, 0, steps);
                 }
                 Some(Again::Rest(jobs, from)) => self.review_jobs(now, jobs, from, steps),
+                Some(Again::Within(id, after)) => self.review_within(now, id, after, steps),
                 Some(Again::Throttled(base)) => {
                     let looked = self.refill_array(now, base);
                     steps.take(1 + looked);
@@ -127,10 +138,11 @@ impl Controller {
             return;
         };
         steps.take(1 + job.spec().dependencies.len());
+        let told = self.waits.count(id);
         self.works_on(Object::Job(id));
         self.review(now, id);
         if !self.jobs.contains_key(&id) {
-            steps.take(STEPS_OF_END);
+            steps.take(STEPS_OF_END + told);
         }
     }
 
@@ -156,6 +168,40 @@ impl Controller {
                 true => self.review_step(now, id, steps),
                 false => steps.take(1),
             }
+        }
+    }
+
+    /// The jobs that are to run in a reservation, after these.
+    fn review_within(
+        &mut self,
+        now: Time,
+        id: ReservationId,
+        mut after: Option<Waiter>,
+        steps: &mut Steps,
+    ) {
+        while let Some(jobs) = self.next_within(id, after) {
+            if steps.0 == 0 {
+                return self.reviews.push_first(Again::Within(id, after));
+            }
+            after = Some(jobs);
+            steps.take(1);
+            self.review_jobs(now, jobs, 0, steps);
+        }
+    }
+
+    fn next_within(&self, id: ReservationId, after: Option<Waiter>) -> Option<Waiter> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let all = self.within.get(&id)?;
+        all.range((from, Bound::Unbounded)).next().copied()
+    }
+
+    /// The same of all of them, the first at once.
+    pub(crate) fn review_within_at_once(&mut self, now: Time, id: ReservationId) {
+        let before = self.reviews.under_way.take();
+        self.review_within(now, id, None, &mut Steps(AT_ONCE));
+        let left = std::mem::replace(&mut self.reviews.under_way, before);
+        if let Some((jobs, at)) = left {
+            self.reviews.push_first(Again::Rest(jobs, at));
         }
     }
 

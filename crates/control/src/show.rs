@@ -1,6 +1,5 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
-use crate::chosen::Named;
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -409,7 +408,7 @@ impl Controller {
         caller: &Caller,
         target: JobRef,
     ) -> Result<Option<Reply>, Refusal> {
-        let submitted = Named::new(self).submitted(target);
+        let submitted = self.submitted_of(target);
         if !submitted.is_some_and(|job| self.may_see(caller, job)) {
             return Err(no_job(target));
         }

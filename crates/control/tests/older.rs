@@ -2,9 +2,9 @@
 
 mod world;
 
-use cosy_control::Controller;
+use cosy_control::{Controller, Effect, Event};
 use cosy_model::api::{NodeAction, Reply, Request};
-use cosy_model::node::AttemptPhase;
+use cosy_model::node::{AttemptPhase, NodeOrder, NodeReport};
 use cosy_model::*;
 use world::*;
 
@@ -373,4 +373,66 @@ fn nothing_is_held_without_reason() {
         }
         assert!(!world.queue().contains("restored"), "seed {seed}");
     }
+}
+
+/// Whoever has a node's key may tell of any number of attempts that never were.
+#[test]
+fn attempts_that_a_node_makes_up_have_a_most() {
+    let mut world = world();
+    let copy = world.store.clone();
+    world.submit(long("a"));
+    world.deliver_all();
+    world.pass(5);
+    restore(&mut world, &copy);
+    world.connect_all();
+    world.unchecked = true;
+    const MORE: u32 = limits::STRAYS_OF_NODE as u32 + 1000;
+    let node = world.nodes[0].name.clone();
+    let told = |world: &mut World, n: u32| {
+        let node = node.clone();
+        let report = NodeReport::Prepared {
+            key: attempt(1, n),
+            node,
+            failure: None,
+        };
+        let link = world.nodes[0].link.unwrap();
+        world
+            .controller
+            .handle(world.now, Event::LinkReported { link, report });
+        let batch = world.controller.settle(world.now);
+        let released = |effect: &Effect| match effect {
+            Effect::Order { order, .. } => matches!(order, NodeOrder::Release { .. }),
+            _ => false,
+        };
+        batch.effects.iter().any(released)
+    };
+    let ended = (1..=MORE).filter(|n| told(&mut world, 100 + n)).count();
+    // One goes on in truth. What is beyond is ended like every attempt that should not be there.
+    assert!((1000..=1001).contains(&ended), "{ended}");
+    let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+        panic!("no nodes");
+    };
+    let more = format!(" and {} more", limits::STRAYS_OF_NODE - 20);
+    assert!(nodes[0].reason.ends_with(&more), "{}", nodes[0].reason);
+    // How they ended is known of the last one alone.
+    for n in 1..=1000 {
+        let report = NodeReport::Ended {
+            key: attempt(1, 100 + n),
+            node: node.clone(),
+            end: End::never_ran(EndCause::Cancelled, world.now),
+            drain: None,
+        };
+        let link = world.nodes[0].link.unwrap();
+        world
+            .controller
+            .handle(world.now, Event::LinkReported { link, report });
+        world.controller.settle(world.now);
+    }
+    assert!(told(&mut world, 50));
+    assert!(told(&mut world, 1100));
+    let Reply::Nodes(nodes) = world.ask(Request::Nodes) else {
+        panic!("no nodes");
+    };
+    let more = format!(" and {} more", limits::STRAYS_OF_NODE - 1020);
+    assert!(nodes[0].reason.ends_with(&more), "{}", nodes[0].reason);
 }

@@ -94,6 +94,9 @@ pub const FILTER_NAMES: usize = 4096;
 pub const ACCESS_NAMES: usize = 100_000;
 /// Most jobs whose steps are asked for at once.
 pub const STEP_JOBS: usize = 1000;
+/// Ids of jobs that are looked through for the steps that a command asks for without pages: those
+/// of all tasks of the arrays that it names.
+pub const STEP_IDS: u64 = 1_000_000;
 /// Largest answer, in bytes: what a command reads at once.
 pub const REPLY_BYTES: usize = FRAME_BYTES;
 /// Most connections of one user to the controller that a configuration may allow.
@@ -246,6 +249,9 @@ pub const PMI_SPACE: usize = 64 << 20;
 pub const PMI_ENTRY: usize = 160;
 /// Most bytes of attributes that tasks leave on one node of a step, counted like the space's.
 pub const PMI_NODE_ATTRIBUTES: usize = 1 << 20;
+
+/// Attempts that go on at one node although the store does not have them, at most.
+pub const STRAYS_OF_NODE: usize = 20_000;
 
 /// Ids that are left out above all that were given out, when a store turns out to be older than
 /// what nodes have seen: as many as may have been given out since they were last told.

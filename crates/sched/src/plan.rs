@@ -12,6 +12,8 @@ use crate::nodeset::NodeSet;
 use crate::scheduler::Scheduler;
 use crate::table::JobTable;
 use cosy_model::{JobId, Time, WaitReason};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// When and where a waiting job will start, and why it waits.
@@ -63,6 +65,24 @@ impl Scheduler {
             return None;
         }
         Play::new(self, now, vec![job]).played().predictions.pop()
+    }
+
+    /// The first `most` waiting jobs that may start, in the order of service. The others are not
+    /// looked at.
+    pub fn first_in_line(&self, most: usize) -> Vec<JobId> {
+        let mut lines: Vec<_> = self.components.iter().map(|c| c.line.keys()).collect();
+        let mut firsts: BinaryHeap<Reverse<(&OrderKey, usize)>> = BinaryHeap::new();
+        for (at, line) in lines.iter_mut().enumerate() {
+            firsts.extend(line.next().map(|key| Reverse((key, at))));
+        }
+        let mut jobs = Vec::new();
+        while jobs.len() < most
+            && let Some(Reverse((key, at))) = firsts.pop()
+        {
+            jobs.push(key.job);
+            firsts.extend(lines[at].next().map(|key| Reverse((key, at))));
+        }
+        jobs
     }
 
     /// The first `most` waiting jobs, or all.

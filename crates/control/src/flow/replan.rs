@@ -371,7 +371,7 @@ impl Controller {
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;
         };
-        let active = reservation.planner.is_some();
+        let active = self.reservations.active.contains(&id);
         let row = &mut reservation.row;
         let who = row.user.clone();
         let paid = if live { row.base } else { Su::ZERO };

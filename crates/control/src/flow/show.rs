@@ -1,6 +1,7 @@
 //! Workflows as commands show them.
 
 use super::{Flow, no_flow};
+use crate::chosen::Users;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::Job;
@@ -56,14 +57,13 @@ impl Controller {
             return Err(Refusal::invalid("too many ids or users in one request"));
         }
         let ids: BTreeSet<FlowId> = filter.ids.iter().copied().collect();
+        let users = Users::new(&filter.users);
         if let Some(missing) = ids.iter().find(|id| !self.sees_flow(caller, **id)) {
             return Err(no_flow(*missing));
         }
         let passes = |flow: &&Flow| {
             let row = &flow.row;
-            let by_user = filter.users.is_empty()
-                || filter.users.contains(&row.user)
-                || filter.users.contains(&row.uid.to_string());
+            let by_user = users.has(&row.user, row.uid);
             let by_state = row.is_live() || filter.ended || !ids.is_empty();
             by_user && by_state && self.sees_flow(caller, row.id)
         };

@@ -128,6 +128,14 @@ impl Appraisals {
         Some((number, inquiry))
     }
 
+    /// Who asked for a quote that is under way.
+    fn quotes_for(&self, number: u64) -> Option<Uid> {
+        match self.under_way.get(&number) {
+            Some((_, Pending::Quote { caller, .. })) => Some(caller.user.uid),
+            Some((_, Pending::Book(_) | Pending::Extend(_) | Pending::Move(_))) | None => None,
+        }
+    }
+
     /// True when nothing is under way that moves reservations.
     pub fn is_moving(&self) -> bool {
         self.all().any(|p| matches!(p, Pending::Move(_)))
@@ -194,6 +202,9 @@ impl Controller {
             return;
         };
         start_no_earlier(&mut inquiry, now);
+        if let Some(uid) = self.reservations.appraisals.quotes_for(appraisal) {
+            inquiry.listed = self.own_in_line(uid);
+        }
         self.effect(Effect::Appraise {
             appraisal,
             now,

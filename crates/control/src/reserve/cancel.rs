@@ -72,14 +72,12 @@ impl Controller {
         let row = &reservation.row;
         let terms = self.terms(now, reservation);
         let costs = remains(&terms, Ending::Given, now);
-        let (state, charged) = (row.state, row.charged);
+        let (state, charged, uid) = (row.state, row.charged, row.uid);
         if now < row.start && is_free(&terms, now) {
             self.uncount(now, id);
         }
         let inside: Vec<JobId> = self.jobs_inside(id).collect();
-        for job in inside {
-            self.cancel_job(now, job, who);
-        }
+        self.cancel_all(now, inside, (uid, who));
         let note = format!("cancelled by {who}");
         self.close(now, id, ReservationState::Cancelled, &note);
         match state {

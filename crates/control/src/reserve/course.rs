@@ -258,10 +258,7 @@ impl Controller {
         state: ReservationState,
         why: &str,
     ) {
-        let active = self
-            .reservations
-            .get(id)
-            .is_some_and(|r| r.planner.is_some());
+        let active = self.reservations.active.contains(&id);
         self.reservations.drop_delays(id);
         let Some(reservation) = self.reservations.all.get_mut(&id) else {
             return;

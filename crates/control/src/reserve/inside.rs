@@ -217,6 +217,9 @@ impl Controller {
 
     /// The reservation's own planner takes over its share.
     pub(crate) fn open_inside(&mut self, id: ReservationId) {
+        if self.reservations.closed.remove(&id) {
+            self.leave_inside(id); // those that were not looked at since
+        }
         let Some(reservation) = self.reservations.get(id) else {
             return;
         };
@@ -314,29 +317,46 @@ impl Controller {
     }
 
     /// The time of a reservation is over: what still runs inside is handed to the cluster's
-    /// planner until its nodes are clean, what waits inside has nothing to wait for.
+    /// planner until its nodes are clean, what waits inside has nothing to wait for. There may be
+    /// any number of these: they leave the planner, which starts nothing any more, as they are
+    /// looked at again.
     pub(crate) fn close_inside(&mut self, now: Time, id: ReservationId) {
-        let within: Vec<JobId> = self.jobs_inside(id).collect();
+        let reservation = self.reservations.all.get_mut(&id);
+        let planner = reservation.and_then(|r| r.planner.as_deref_mut());
         let mut running = Vec::new();
-        for job in &within {
-            let planner = self.planner_of(*job);
-            if planner.is_running(*job) {
-                running.push((*job, planner.held_by(*job)));
-            } else if planner.dequeue(*job) {
-                let base = self.base_of(*job);
-                self.count_queued(base, false);
+        if let Some(planner) = planner {
+            let jobs: Vec<JobId> = planner.running_jobs().map(|(job, _)| job).collect();
+            for job in jobs {
+                running.push((job, planner.held_by(job)));
+                planner.end(job);
             }
         }
-        if let Some(reservation) = self.reservations.all.get_mut(&id) {
-            reservation.planner = None;
-            self.reservations.active.remove(&id);
-        }
-        self.inside.retain(|_, reservation| *reservation != id);
+        self.reservations.active.remove(&id);
+        self.reservations.closed.insert(id);
         for (job, shares) in running {
+            self.inside.remove(&job);
             let whole = self.jobs.get(&job).is_some_and(Job::holds_whole_nodes);
             self.sched.start_running(job, shares, now, whole);
         }
         self.review_waiting_for(now, id);
+    }
+
+    /// Planners in which nobody waits any more, of reservations that are over.
+    pub(crate) fn drop_closed_planners(&mut self) {
+        let Reservations { all, closed, .. } = &mut self.reservations;
+        closed.retain(|id| {
+            let Some(reservation) = all.get_mut(id) else {
+                return false;
+            };
+            let waits = reservation
+                .planner
+                .as_deref()
+                .is_some_and(|p| p.waiting_count() > 0);
+            if !waits {
+                reservation.planner = None;
+            }
+            waits
+        });
     }
 
     /// Takes the waiting jobs out of a reservation's planner.
@@ -354,15 +374,10 @@ impl Controller {
         }
     }
 
-    /// Looks again at all waiting jobs that are to run in a reservation.
+    /// Looks again at all waiting jobs that are to run in a reservation: the first at once, the
+    /// others in the turns that follow.
     pub(crate) fn review_waiting_for(&mut self, now: Time, id: ReservationId) {
-        let waiting: Vec<JobId> = self
-            .jobs
-            .values()
-            .filter(|job| job.is_waiting() && job.spec().reservation == Some(id))
-            .map(|job| job.id)
-            .collect();
-        self.review_many(now, &waiting);
+        self.review_within_at_once(now, id);
     }
 
     /// Whether a user may run jobs in a reservation.

@@ -34,6 +34,7 @@ mod show;
 pub(crate) use ask::Wish;
 pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
+pub(crate) use show::ReservationList;
 
 use crate::admission::figures::Figures;
 use crate::admission::hours::HourPrices;
@@ -117,6 +118,8 @@ pub(crate) struct Reservations {
     pub next: u64,
     /// Those that have a planner of their own.
     pub active: BTreeSet<ReservationId>,
+    /// Those that are over and in whose planner jobs wait that were not looked at since.
+    pub closed: BTreeSet<ReservationId>,
     /// When the course of each live one has to be looked at.
     due: BTreeMap<ReservationId, Time>,
     by_time: BTreeSet<(Time, ReservationId)>,
@@ -139,6 +142,7 @@ impl Reservations {
             all: BTreeMap::new(),
             next: 1,
             active: BTreeSet::new(),
+            closed: BTreeSet::new(),
             due: BTreeMap::new(),
             by_time: BTreeSet::new(),
             dirty: BTreeSet::new(),
@@ -231,7 +235,9 @@ impl Controller {
             Request::ShareReservation { id, change } => {
                 self.share_with(now, caller, id, &change).map(Some)
             }
-            Request::Reservations { filter } => Ok(Some(self.list_reservations(caller, &filter))),
+            Request::Reservations { filter } => {
+                Ok(self.list_reservations(now, client, caller, filter))
+            }
             Request::PlanChart { until, most } => {
                 Ok(self.plan_chart(now, client, caller, until, most))
             }

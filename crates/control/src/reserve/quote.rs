@@ -4,7 +4,7 @@
 //! Sources: pricing paper, sections 2 to 4; what-if paper, section 4.
 
 use super::appraisal::Pending;
-use super::ask::Wish;
+use super::ask::{JOBS_LOOKED_AT, Wish};
 use super::booked::Booked;
 use crate::admission::judge::{Request, Slot, delay_cap, judge, rule_lines, with_hint};
 use crate::admission::notice::{Together, earliest_by_notice};
@@ -12,9 +12,8 @@ use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
-use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, limits};
+use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, Uid, limits};
 use cosy_sched::appraise::{Appraisal, Estimate, Listed, Starts, choose};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Own jobs that a slot is told to delay, the worst.
@@ -37,13 +36,8 @@ impl Controller {
             (None, Pick::At(start)) => Starts::At(vec![start.max(now)]),
             (None, _) => self.candidates(now, caller, &wish, most),
         };
-        let uid = caller.user.uid;
-        let own = self
-            .jobs
-            .values()
-            .filter(|j| j.is_waiting() && j.submitted.uid == uid);
-        let own: BTreeSet<JobId> = own.map(|job| job.id).collect();
-        let inquiry = self.inquiry(now, &wish, starts, Listed::Of(Arc::new(own)));
+        // Whose delays are listed is found out when the snapshot is made.
+        let inquiry = self.inquiry(now, &wish, starts, Listed::Nobody);
         let pending = Pending::Quote {
             client,
             caller: Box::new(caller.clone()),
@@ -51,6 +45,18 @@ impl Controller {
         };
         self.appraise(now, pending, inquiry)?;
         Ok(None)
+    }
+
+    /// A user's own among the jobs whose delays a snapshot of now looks at: those are the first
+    /// in line, and only they are looked through.
+    pub(crate) fn own_in_line(&mut self, uid: Uid) -> Listed {
+        let first = self.sched.first_in_line(JOBS_LOOKED_AT);
+        self.looks += first.len() as u64;
+        let own = first.into_iter().filter(|id| {
+            let job = self.jobs.get(id);
+            job.is_some_and(|job| job.submitted.uid == uid)
+        });
+        Listed::Of(Arc::new(own.collect()))
     }
 
     /// The candidates of a window. Without a latest end it is closed where it makes sense.
@@ -119,7 +125,7 @@ impl Controller {
     /// The rules, and how far their figures look.
     fn lines_of_quote(&self, request: &Request<'_>) -> Vec<String> {
         let mut lines = rule_lines(request);
-        let (waiting, most) = (self.sched.waiting_count(), super::ask::JOBS_LOOKED_AT);
+        let (waiting, most) = (self.sched.waiting_count(), JOBS_LOOKED_AT);
         if waiting > most {
             lines.push(format!(
                 "delays and prices look at the first {most} of {waiting} waiting jobs"

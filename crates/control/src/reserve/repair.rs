@@ -158,7 +158,8 @@ impl Controller {
             return;
         };
         (reservation.shares, reservation.short) = (shares, false);
-        let (block, active) = (reservation.block(), reservation.planner.is_some());
+        let block = reservation.block();
+        let active = self.reservations.active.contains(&id);
         self.sched.add_block(block);
         if active {
             self.leave_inside(id);
