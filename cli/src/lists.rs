@@ -2,7 +2,8 @@
 
 use crate::Context;
 use crate::call::CallError;
-use cosy_model::api::{JobFilter, Reply, Request, Table};
+use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
+use std::collections::BTreeSet;
 
 /// The whole list that `request` asks for ([`Request::Jobs`], [`Request::History`]).
 ///
@@ -21,6 +22,8 @@ pub fn all(
     mut request: Request,
 ) -> Result<Table, CallError> {
     let latest_first = matches!(request, Request::History { .. });
+    let added = asks_ids(&mut request);
+    let mut told = BTreeSet::new();
     let mut parts: Vec<Table> = Vec::new();
     if let Some(filter) = filter_of(&mut request) {
         filter.pages = true;
@@ -37,7 +40,10 @@ pub fn all(
             return Err(CallError::Unexpected);
         }
         let (rows, more) = (page.rows, page.more);
-        parts.push(page);
+        parts.push(match latest_first {
+            true => page,
+            false => once(page, &mut told),
+        });
         let Some((filter, more)) = filter_of(&mut request).zip(more) else {
             break;
         };
@@ -55,7 +61,38 @@ pub fn all(
     if latest_first {
         parts.reverse();
     }
-    Ok(Table::joined(parts))
+    let mut all = Table::joined(parts);
+    if added {
+        all.without(JobField::Id);
+    }
+    Ok(all)
+}
+
+/// Has the ids of jobs told too; true when they were not asked for.
+fn asks_ids(request: &mut Request) -> bool {
+    match request {
+        Request::Jobs { fields, .. } if !fields.contains(&JobField::Id) => {
+            fields.push(JobField::Id);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// A page without the jobs that were on those before: one that was told while it lived and ended
+/// before the list came to those that have ended would be there twice.
+fn once(mut page: Table, told: &mut BTreeSet<i64>) -> Table {
+    let id = |row| page.number(row, JobField::Id);
+    let ids: Vec<Option<i64>> = (0..page.rows).map(id).collect();
+    let new: Vec<bool> = ids
+        .iter()
+        .map(|id| id.is_none_or(|id| !told.contains(&id)))
+        .collect();
+    told.extend(ids.into_iter().flatten());
+    if new.contains(&false) {
+        page.keep(&new);
+    }
+    page
 }
 
 const fn filter_of(request: &mut Request) -> Option<&mut JobFilter> {
@@ -68,7 +105,7 @@ const fn filter_of(request: &mut Request) -> Option<&mut JobFilter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::api::{Column, Cursor, JobField};
+    use cosy_model::api::{Column, Cursor};
 
     fn page(ids: &[i64], more: Option<u64>) -> Reply {
         let columns = vec![Column::Numbers(ids.to_vec())];
@@ -136,6 +173,47 @@ mod tests {
         };
         let pages = vec![page(&[1, 2], Some(2)), page(&[3], None)];
         assert_eq!(check(request, pages).0.unwrap(), [1, 2, 3]);
+    }
+
+    /// It was on the first page while it ran, and has ended since.
+    #[test]
+    fn a_job_that_ends_between_two_pages_is_there_once() {
+        let request = |fields: &[JobField]| Request::Jobs {
+            filter: JobFilter::default(),
+            fields: fields.to_vec(),
+            fold_arrays: true,
+        };
+        let pages = || {
+            vec![
+                page(&[1, 2, 3], Some(3)),
+                page(&[4, 2, 2], Some(4)),
+                page(&[3, 4, 5], None),
+            ]
+        };
+        let (rows, asked) = check(request(&[JobField::Id]), pages());
+        assert_eq!(rows.unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(asked.len(), 3);
+        // Where no ids are asked for, none are told.
+        let mut pages = pages().into_iter().map(|reply| match reply {
+            Reply::Jobs(table) => {
+                let names = vec!["x".to_owned(); table.rows];
+                let columns = vec![Column::Texts(names), table.columns[0].clone()];
+                let fields = vec![JobField::Name, JobField::Id];
+                let named = Table::of(fields, columns, table.rows);
+                Reply::Jobs(named.going_on(table.more))
+            }
+            other => other,
+        });
+        let ask = |request| match request {
+            Request::Jobs { fields, .. } if fields == [JobField::Name, JobField::Id] => {
+                pages.next().ok_or(CallError::Unexpected)
+            }
+            other => panic!("{other:?}"),
+        };
+        let table = all(ask, request(&[JobField::Name])).unwrap();
+        assert!(table.is_sound());
+        assert_eq!((table.rows, &*table.fields), (5, &[JobField::Name][..]));
+        assert_eq!(table.text(4, JobField::Name), "x");
     }
 
     #[test]

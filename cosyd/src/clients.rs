@@ -15,9 +15,11 @@ use crate::meter::Meter;
 use crate::pool::{Bounds, Pool};
 use crate::reads;
 use crate::store::bookings::LedgerQuery;
+use crate::store::outcomes::LookUp;
+use crate::store::steps::StepReading;
 use crate::store::{Store, StoreError};
 use cosy_control::{
-    Caller, ClusterConfig, Event, Eyes, Facts, LookupFailure, OldJob, TokenSeed, Via, is_admin,
+    Caller, ClusterConfig, Event, Eyes, Facts, LookupFailure, TokenSeed, Via, is_admin,
     may_come_from,
 };
 use cosy_model::api::{JobFilter, JobRef, Reply, Request};
@@ -33,14 +35,6 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
-/// A frame that has begun must be whole after so long.
-const FRAME_TIME: Duration = Duration::from_secs(20);
-/// The first byte of a connection must come within so long.
-const FIRST_TIME: Duration = Duration::from_secs(30);
-/// A connection that asks nothing any more, and stays with no job, ends after so long.
-const IDLE_TIME: Duration = Duration::from_secs(600);
-/// An answer of which nothing is taken for so long is not waited for any more.
-const TAKE_TIME: Duration = Duration::from_secs(30);
 /// An answer must be taken at this rate at least, in bytes in a second.
 const TAKE_RATE: usize = 64 << 10;
 /// Who passes the limit of bytes waits for so long before it is refused.
@@ -63,6 +57,30 @@ const RELAYED: u64 = 10_000;
 
 const MIB: u64 = 1 << 20;
 
+/// How long connections of commands may keep the daemon waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// The first byte of a connection must come within so long.
+    pub first: Duration,
+    /// A connection that asks nothing any more, and stays with no job, ends after so long.
+    pub idle: Duration,
+    /// A frame that has begun must be whole after so long.
+    pub frame: Duration,
+    /// An answer of which nothing is taken for so long is not waited for any more.
+    pub take: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(30),
+            idle: Duration::from_secs(600),
+            frame: Duration::from_secs(20),
+            take: Duration::from_secs(30),
+        }
+    }
+}
+
 /// What users may hold of the controller at once.
 pub struct Budgets {
     /// Connections to the local socket.
@@ -75,6 +93,9 @@ pub struct Budgets {
     pub requests: Arc<Budget>,
     /// Bytes of answers that are being made, or not taken yet.
     pub answers: Arc<Budget>,
+    /// Bytes of what node daemons report, whole or not, until its turn comes. The key of each
+    /// stands for a user.
+    pub reports: Arc<Budget>,
 }
 
 impl Budgets {
@@ -106,16 +127,18 @@ impl Budgets {
                 "bytes of answers under way",
                 limits(48 * MIB, 96 * MIB, 48 * MIB),
             ),
+            reports: Budget::new("bytes of nodes' reports", limits(32 * MIB, 96 * MIB, 0)),
         }
     }
 
-    fn all(&self) -> [&Arc<Budget>; 5] {
+    fn all(&self) -> [&Arc<Budget>; 6] {
         [
             &self.connections,
             &self.relayed,
             &self.unfinished,
             &self.requests,
             &self.answers,
+            &self.reports,
         ]
     }
 }
@@ -175,6 +198,8 @@ pub struct Desk {
     pub pools: Pools,
     /// How long things take.
     pub meter: Arc<Meter>,
+    /// How long connections may keep it waiting.
+    pub times: Times,
 }
 
 /// A whole frame of an answer, counted until it is taken.
@@ -254,6 +279,8 @@ impl Desk {
         // Bytes of the frame that is being read.
         let mut unfinished: Option<Share> = None;
         let mut asked = false;
+        // When it has to be whole.
+        let mut whole_by: Option<Instant> = None;
         loop {
             let body = match decoder.next_body() {
                 Ok(Some(body)) => body,
@@ -264,29 +291,40 @@ impl Desk {
                         let budget = &self.budgets.unfinished;
                         unfinished = Some(budget.take(who, length as u64, PATIENCE).await?);
                     }
-                    let wait = if decoder.is_empty() {
-                        silence(&talk, asked)
+                    let until = if decoder.is_empty() {
+                        self.silent_until(&talk, asked)
                     } else {
-                        Some(FRAME_TIME)
+                        Some(*whole_by.get_or_insert_with(|| Instant::now() + self.times.frame))
                     };
-                    if read(stream, &mut decoder, wait).await? == Read::Over {
+                    if read(stream, &mut decoder, until).await? == Read::Over {
                         return Ok(());
                     }
                     continue;
                 }
                 Err(e) => return Err(Refusal::invalid(e.to_string())),
             };
-            asked = true;
+            (asked, whole_by) = (true, None);
             let (ask, request) = self.decode(who, body).await?;
             unfinished = None;
             decoder.shrink();
             let answer = self.ask(&talk, stream, who, gid, ask).await;
             drop(request);
             let Some(answer) = answer else { return Ok(()) };
-            if send(stream, &answer.bytes, TAKE_TIME).await.is_err() {
+            if send(stream, &answer.bytes, self.times.take).await.is_err() {
                 return Ok(());
             }
         }
+    }
+
+    /// How long a connection may be silent between two requests; one that stays with a job as
+    /// long as it wants.
+    fn silent_until(&self, talk: &Conversation, asked: bool) -> Option<Instant> {
+        let silence = match (talk.stays_with_jobs(), asked) {
+            (true, _) => return None,
+            (false, true) => self.times.idle,
+            (false, false) => self.times.first,
+        };
+        Some(Instant::now() + silence)
     }
 
     /// The request in a frame's body, and what it is counted as until it is answered. A long
@@ -513,22 +551,19 @@ impl Desk {
         if refs.is_empty() {
             return Ok(Facts::default());
         }
-        let outcomes = move |store: &Store| {
-            let once: std::collections::BTreeSet<JobRef> = refs.into_iter().collect();
-            let one = |job| {
-                let ok = store.outcome(job)?;
-                let owner = match ok {
-                    Some(_) => store.owner(job.job)?,
-                    None => None,
-                };
-                Ok(OldJob { job, owner, ok })
+        let mut look_up = LookUp::new(refs);
+        let old_jobs = loop {
+            let piece = move |store: &Store| {
+                let done = look_up.go_on(store)?;
+                Ok((look_up, done))
             };
-            once.into_iter()
-                .map(one)
-                .collect::<Result<Vec<_>, StoreError>>()
+            let facts = &self.pools.facts;
+            let done;
+            (look_up, done) = self.read(facts, caller, request.kind(), piece).await?;
+            if done {
+                break look_up.found();
+            }
         };
-        let facts = &self.pools.facts;
-        let old_jobs = self.read(facts, caller, request.kind(), outcomes).await?;
         Ok(Facts {
             old_jobs,
             token: None,
@@ -599,13 +634,24 @@ impl Desk {
                 reads::history(store, &filter, &fields, eyes)
             }
             Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
-            Request::Steps { jobs } => Ok(match store.steps(&jobs, only)? {
-                Some(steps) => Reply::Steps(steps),
-                None => Reply::Refused(Refusal::new(
-                    RefusalCode::TooMany,
-                    "these jobs have more steps than one answer holds: name fewer jobs",
-                )),
-            }),
+            Request::Steps { jobs, pages, after } => {
+                let jobs = &jobs;
+                let reading = StepReading {
+                    jobs,
+                    only,
+                    pages,
+                    after,
+                };
+                let (rows, more) = store.steps(&reading)?;
+                Ok(match (pages, more) {
+                    (true, more) => Reply::StepsPage { rows, more },
+                    (false, None) => Reply::Steps(rows),
+                    (false, Some(_)) => Reply::Refused(Refusal::new(
+                        RefusalCode::TooMany,
+                        "these jobs have more steps than one answer holds: name fewer jobs, or use a command of this release, which asks for the rest",
+                    )),
+                })
+            }
             Request::Events {
                 after,
                 most,
@@ -734,26 +780,16 @@ fn script_of(job: JobRef, found: Option<(Uid, cosy_model::OsText)>, only: Option
     }
 }
 
-/// How long a connection may be silent between two requests; one that stays with a job as long
-/// as it wants.
-fn silence(talk: &Conversation, asked: bool) -> Option<Duration> {
-    match (talk.stays_with_jobs(), asked) {
-        (true, _) => None,
-        (false, true) => Some(IDLE_TIME),
-        (false, false) => Some(FIRST_TIME),
-    }
-}
-
-/// Reads what is there, waiting for so long.
+/// Reads what is there, waiting until then.
 async fn read(
     stream: &UnixStream,
     decoder: &mut Decoder,
-    wait: Option<Duration>,
+    until: Option<Instant>,
 ) -> Result<Read, Refusal> {
     let between = decoder.is_empty();
     let read = arrived(stream, decoder);
-    let read = match wait {
-        Some(wait) => tokio::time::timeout(wait, read).await,
+    let read = match until {
+        Some(until) => tokio::time::timeout_at(until.into(), read).await,
         None => Ok(read.await),
     };
     match read {
@@ -803,7 +839,10 @@ fn room_for(request: &Request) -> u64 {
                 whole
             }
         }
-        Request::Steps { .. } => whole,
+        Request::Steps { pages, .. } => match pages {
+            true => page,
+            false => whole,
+        },
         Request::Explain { .. }
         | Request::Script { .. }
         | Request::Queues
@@ -944,3 +983,6 @@ async fn hung_up(stream: &UnixStream) {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

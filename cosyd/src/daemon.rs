@@ -1,6 +1,6 @@
 //! Putting the daemon together, and taking it apart again.
 
-use crate::clients::{self, Budgets, Desk, Pools};
+use crate::clients::{self, Budgets, Desk, Pools, Times};
 use crate::config::{self, Config, DaemonConfig};
 use crate::engine::{self, Input, Parts};
 use crate::hub::Hub;
@@ -238,6 +238,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         budgets: Budgets::new(daemon.connections_per_user, allowed_files()),
         pools: Pools::start()?,
         meter,
+        times: Times::default(),
     });
     let board = Arc::new(Switchboard {
         core: core.clone(),
@@ -245,6 +246,7 @@ async fn start(options: &Options, config: Config) -> anyhow::Result<Running> {
         desk: desk.clone(),
         cluster: cluster.clone(),
         key: key.public(),
+        times: links::Times::default(),
     });
     let acceptor = TlsAcceptor::from(tls::server_config(&key)?);
     tokio::spawn(links::serve(listener, acceptor, board));

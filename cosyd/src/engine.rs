@@ -22,6 +22,7 @@
 //! ([`crate::take_up`]). Nodes are taken on again only after a pause that grows with each
 //! fault.
 
+use crate::budget::Share;
 use crate::clock;
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
@@ -66,6 +67,8 @@ const PROBE: Duration = Duration::from_millis(500);
 pub enum Input {
     /// Something happened.
     Event(Box<Event>),
+    /// The same, counted until its turn comes.
+    Counted(Box<Event>, Share),
     /// Nothing but a reason to look for a failed commit.
     Wake,
     /// Finish what is under way and stop.
@@ -261,7 +264,8 @@ impl Core {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Event(event) => self.lanes.push(*event),
+            Input::Event(event) => self.lanes.push(*event, None),
+            Input::Counted(event, share) => self.lanes.push(*event, Some(share)),
             Input::Wake => {}
             Input::Stop => self.stopping = true,
         }
@@ -452,7 +456,7 @@ fn refuse_waiting(
     while let Ok(input) = inbox.try_recv() {
         dropped += 1;
         match input {
-            Input::Event(event) => refuse_event(hub, *event, refused),
+            Input::Event(event) | Input::Counted(event, _) => refuse_event(hub, *event, refused),
             Input::Stop => std::process::exit(0),
             Input::Wake => {}
         }

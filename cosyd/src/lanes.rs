@@ -6,6 +6,7 @@
 //! What always holds: what came first in a lane is decided first, and the end of a command is in
 //! the lane of what it asks.
 
+use crate::budget::Share;
 use cosy_control::{ClientId, CommandEvent, Event};
 use cosy_model::Uid;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +17,8 @@ const OTHERS: usize = 64;
 /// The lanes.
 #[derive(Debug, Default)]
 pub struct Lanes {
-    /// What no user has asked.
-    others: VecDeque<Event>,
+    /// What no user has asked, and what it is counted as.
+    others: VecDeque<(Event, Option<Share>)>,
     /// Those of them that were taken since a user's turn.
     taken: usize,
     users: BTreeMap<Uid, VecDeque<Event>>,
@@ -39,11 +40,12 @@ impl Lanes {
         self.len == 0
     }
 
-    /// Puts an event at the end of its lane.
-    pub fn push(&mut self, event: Event) {
+    /// Puts an event at the end of its lane. What a user asks is counted by who waits for the
+    /// answer.
+    pub fn push(&mut self, event: Event, share: Option<Share>) {
         self.len += 1;
         match self.lane_of(&event) {
-            None => self.others.push_back(event),
+            None => self.others.push_back((event, share)),
             Some(uid) => {
                 let lane = self.users.entry(uid).or_default();
                 if lane.is_empty() {
@@ -68,7 +70,7 @@ impl Lanes {
     pub fn pop(&mut self) -> Option<Event> {
         let users_wait = !self.turns.is_empty();
         if (self.taken < OTHERS || !users_wait)
-            && let Some(event) = self.others.pop_front()
+            && let Some((event, _share)) = self.others.pop_front()
         {
             self.taken += 1;
             self.len -= 1;
@@ -127,9 +129,9 @@ mod tests {
     #[test]
     fn a_users_request_waits_for_one_of_each_other() {
         let mut lanes = Lanes::default();
-        (1..=256).for_each(|client| lanes.push(asked(client, 7)));
-        (301..=310).for_each(|client| lanes.push(asked(client, 8)));
-        lanes.push(asked(500, 9));
+        (1..=256).for_each(|client| lanes.push(asked(client, 7), None));
+        (301..=310).for_each(|client| lanes.push(asked(client, 8), None));
+        lanes.push(asked(500, 9), None);
         assert_eq!(lanes.len(), 267);
         let order = order(&mut lanes);
         assert_eq!(order[..7], [1, 301, 500, 2, 302, 3, 303]);
@@ -141,9 +143,9 @@ mod tests {
     fn the_end_of_a_command_comes_after_what_it_asks() {
         let mut lanes = Lanes::default();
         let asked = [asked(1, 7), asked(2, 7), asked(3, 8)];
-        asked.into_iter().for_each(|event| lanes.push(event));
-        lanes.push(Event::ClientGone(ClientId(2)));
-        lanes.push(Event::ClientGone(ClientId(9)));
+        asked.into_iter().for_each(|event| lanes.push(event, None));
+        lanes.push(Event::ClientGone(ClientId(2)), None);
+        lanes.push(Event::ClientGone(ClientId(9)), None);
         // Nobody's question waits of command 9: it is told at once.
         assert_eq!(order(&mut lanes), [9, 1, 3, 2, 2]);
     }
@@ -151,8 +153,8 @@ mod tests {
     #[test]
     fn neither_nodes_nor_users_wait_for_all_of_the_others() {
         let mut lanes = Lanes::default();
-        (0..2 * OTHERS).for_each(|_| lanes.push(Event::Ticked));
-        (1..=3).for_each(|client| lanes.push(asked(client, 7)));
+        (0..2 * OTHERS).for_each(|_| lanes.push(Event::Ticked, None));
+        (1..=3).for_each(|client| lanes.push(asked(client, 7), None));
         let order = order(&mut lanes);
         let users = order.iter().enumerate().filter(|(_, client)| **client > 0);
         let places: Vec<usize> = users.map(|(at, _)| at).collect();

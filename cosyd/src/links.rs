@@ -13,13 +13,14 @@ use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid};
-use cosy_proto::frame::{self, Decoder};
+use cosy_proto::frame::{self, Decoder, FrameError};
 use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
 use cosy_proto::words::{self, Said};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,21 +31,42 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Handshake and first word must be over after so long.
-const HELLO_TIME: Duration = Duration::from_secs(10);
 /// Between two looks for a place at the gate.
 const PAUSE: Duration = Duration::from_millis(20);
-/// A node daemon that takes nothing for so long is hung up on.
-const TAKE_TIME: Duration = Duration::from_secs(30);
 /// Longest answer that is passed on to a command on a node's host, in bytes.
 const RELAYED_BYTES: usize = limits::FRAME_BYTES - (64 << 10);
 /// Commands on one daemon's host that talk with the controller at once.
 const RELAYED: usize = 10_000;
+/// A report of so many bytes is read before anything is counted for it.
+const SMALL_REPORT: usize = 16 << 10;
+/// Who passes the limit of bytes of reports waits for so long before it is hung up on.
+const REPORT_TIME: Duration = Duration::from_secs(20);
 /// Orders that go out in one write, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// Orders without which a node daemon runs no job.
 const ESSENTIAL: [&str; 6] = ["welcome", "prepare", "launch", "kill", "release", "forget"];
+
+/// How long node daemons may keep this one waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// Handshake and first word must be over after so long; so must be taking the answer.
+    pub hello: Duration,
+    /// One that takes nothing for so long is hung up on.
+    pub take: Duration,
+    /// A report that has begun must be whole after so long.
+    pub frame: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(10),
+            take: Duration::from_secs(30),
+            frame: Duration::from_secs(60),
+        }
+    }
+}
 
 /// What links need.
 pub struct Switchboard {
@@ -58,6 +80,8 @@ pub struct Switchboard {
     pub cluster: Arc<Mutex<ClusterConfig>>,
     /// The controller's own key.
     pub key: PublicKey,
+    /// How long links may keep it waiting.
+    pub times: Times,
 }
 
 /// Takes node daemons until the listener fails.
@@ -171,7 +195,7 @@ impl Switchboard {
     ) {
         let greeting = greet(stream, address, acceptor);
         let shaken = tokio::select! {
-            shaken = tokio::time::timeout(HELLO_TIME, greeting) => shaken,
+            shaken = tokio::time::timeout(self.times.hello, greeting) => shaken,
             () = place.cut() => return,
         };
         match shaken {
@@ -254,37 +278,48 @@ impl Switchboard {
             Some(ToLink::Frame(..) | ToLink::Close) | None => return,
         };
         let goes_on = matches!(reply, HelloReply::Welcome { .. });
-        let said = tokio::time::timeout(HELLO_TIME, say(&mut writer, &reply)).await;
+        let said = tokio::time::timeout(self.times.hello, say(&mut writer, &reply)).await;
         if !matches!(said, Ok(Ok(()))) || !goes_on {
-            let _ = tokio::time::timeout(HELLO_TIME, writer.shutdown()).await;
+            let _ = tokio::time::timeout(self.times.hello, writer.shutdown()).await;
             return;
         }
         place.known(key);
         let mut relayed = Relayed::default();
         tokio::select! {
-            () = self.listen(link, reader, decoder, &mut relayed) => {}
-            () = send_orders(&mut writer, orders, backlog) => {}
+            () = self.listen((link, key), reader, decoder, &mut relayed) => {}
+            () = send_orders(&mut writer, (orders, backlog), self.times.take) => {}
             () = place.cut() => {}
             () = backlog.cut() => {}
         }
         relayed.break_off();
-        let _ = tokio::time::timeout(HELLO_TIME, writer.shutdown()).await;
+        let _ = tokio::time::timeout(self.times.hello, writer.shutdown()).await;
     }
 
-    /// Reports, until the link ends.
+    /// Reports, until the link ends. Their bytes are counted by the daemon's key, from the promise
+    /// of a long one until its turn comes: who reports faster than is decided has to wait.
     async fn listen(
         &self,
-        link: LinkId,
+        (link, key): (LinkId, &str),
         mut reader: impl AsyncRead + Unpin,
         mut decoder: Decoder,
         relayed: &mut Relayed,
     ) {
+        let who = reporter(key);
         let mut chunk = vec![0u8; 16 << 10];
         let mut said = Said::default();
+        let mut unfinished: Option<Share> = None;
+        let mut whole_by: Option<Instant> = None;
         loop {
             loop {
-                match said.next(&mut decoder, passed_over) {
-                    Ok(Some(report)) => self.take(link, report, relayed).await,
+                match said.next_measured(&mut decoder, weight, passed_over) {
+                    Ok(Some((report, weight))) => {
+                        whole_by = None;
+                        let share = self.counted(who, unfinished.take(), weight);
+                        match share.await {
+                            Ok(share) => self.take(link, report, share, relayed).await,
+                            Err(e) => return tracing::warn!("a node reports too much: {e}"),
+                        }
+                    }
                     Ok(None) => break,
                     Err(e) => {
                         tracing::warn!("a node sent what is no report: {e}");
@@ -293,14 +328,50 @@ impl Switchboard {
                 }
             }
             decoder.shrink();
-            match reader.read(&mut chunk).await {
-                Ok(0) | Err(_) => return,
-                Ok(n) => decoder.push(&chunk[..n]),
+            if decoder.is_empty() {
+                (unfinished, whole_by) = (None, None);
+            }
+            if unfinished.is_none()
+                && let Some(length) = decoder.promised().filter(|n| *n > SMALL_REPORT)
+            {
+                match self.counted(who, None, length).await {
+                    Ok(share) => unfinished = Some(share),
+                    Err(e) => return tracing::warn!("a node reports too much: {e}"),
+                }
+            }
+            let until = (!decoder.is_empty())
+                .then(|| *whole_by.get_or_insert_with(|| Instant::now() + self.times.frame));
+            let read = reader.read(&mut chunk);
+            let read = match until {
+                Some(until) => tokio::time::timeout_at(until.into(), read).await,
+                None => Ok(read.await),
+            };
+            match read {
+                Ok(Ok(0) | Err(_)) => return,
+                Ok(Ok(n)) => decoder.push(&chunk[..n]),
+                Err(_) => return tracing::info!("a node's report did not come to its end"),
             }
         }
     }
 
-    async fn take(&self, link: LinkId, report: NodeReport, relayed: &mut Relayed) {
+    /// So many bytes of reports, those of `before` among them.
+    async fn counted(
+        &self,
+        who: Who,
+        before: Option<Share>,
+        bytes: usize,
+    ) -> Result<Share, Refusal> {
+        let bytes = bytes as u64;
+        if let Some(mut share) = before
+            && share.resize(bytes).is_ok()
+        {
+            return Ok(share);
+        }
+        let budget = &self.desk.budgets.reports;
+        budget.take(who, bytes, REPORT_TIME).await
+    }
+
+    async fn take(&self, link: LinkId, report: NodeReport, share: Share, relayed: &mut Relayed) {
         match report {
             NodeReport::RelayRequest {
                 connection,
@@ -310,7 +381,7 @@ impl Switchboard {
                 frame,
             } => {
                 let from = (uid, gid, Via { node, link });
-                self.relay(connection, from, frame, relayed);
+                self.relay(connection, from, (frame, share), relayed);
             }
             NodeReport::RelayClosed { connection } => relayed.close(connection),
             mut report => {
@@ -319,14 +390,20 @@ impl Switchboard {
                 {
                     *seen = OsText::default(); // not of this controller
                 }
-                let event = Event::LinkReported { link, report };
-                let _ = self.core.send(Input::Event(Box::new(event))).await;
+                let event = Box::new(Event::LinkReported { link, report });
+                let _ = self.core.send(Input::Counted(event, share)).await;
             }
         }
     }
 
     /// A command on that node's host asks; who it is, is what that host's kernel says.
-    fn relay(&self, connection: u64, from: (Uid, Gid, Via), body: OsText, relayed: &mut Relayed) {
+    fn relay(
+        &self,
+        connection: u64,
+        from: (Uid, Gid, Via),
+        (body, reported): (OsText, Share),
+        relayed: &mut Relayed,
+    ) {
         let (desk, hub, link) = (self.desk.clone(), self.hub.clone(), from.2.link);
         // What a node says of who asks is not enough for what is kept for administrators.
         let who = Who {
@@ -340,7 +417,9 @@ impl Switchboard {
         let talk = command.talk.clone();
         while command.questions.try_join_next().is_some() {}
         command.questions.spawn(async move {
-            let answer = match desk.decode(who, body.0.into()).await {
+            let decoded = desk.decode(who, body.0.into()).await;
+            drop(reported); // from here on it is counted as a request
+            let answer = match decoded {
                 Ok((ask, _request)) => {
                     let (uid, gid, via) = from;
                     let caller = desk.caller(uid, gid, Some(via)).await;
@@ -356,6 +435,22 @@ impl Switchboard {
 /// A report of another release is passed over.
 fn passed_over(name: &str, why: &str) {
     tracing::warn!("a node's report '{name}' is not known to this release and passed over: {why}");
+}
+
+/// Whose reports these are counted as: all links of a key's.
+fn reporter(key: &str) -> Who {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    Who {
+        uid: Uid(hasher.finish() as u32),
+        trusted: false,
+    }
+}
+
+/// How many bytes of memory a report is counted as.
+fn weight(body: &[u8]) -> Result<usize, FrameError> {
+    let values = frame::values(body, limits::REQUEST_VALUES)?;
+    Ok(body.len() + limits::VALUE_BYTES * values)
 }
 
 /// Sends an answer on to the command.
@@ -434,8 +529,8 @@ async fn say(writer: &mut (impl AsyncWrite + Unpin), reply: &HelloReply) -> anyh
 /// taken any more.
 async fn send_orders(
     writer: &mut (impl AsyncWrite + Unpin),
-    orders: &mut mpsc::UnboundedReceiver<ToLink>,
-    backlog: &Backlog,
+    (orders, backlog): (&mut mpsc::UnboundedReceiver<ToLink>, &Backlog),
+    patience: Duration,
 ) {
     while let Some(first) = orders.recv().await {
         let (mut bytes, mut shares) = (Vec::new(), Vec::new());
@@ -456,12 +551,68 @@ async fn send_orders(
                 None
             };
         }
-        if let Err(e) = clients::send(writer, &bytes, TAKE_TIME).await {
+        if let Err(e) = clients::send(writer, &bytes, patience).await {
             return tracing::info!("a node takes no orders any more: {e}");
         }
         backlog.taken(bytes.len());
         if close {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_proto::keys::KeyPair;
+
+    const NEVER: Duration = Duration::from_secs(100_000);
+    const SOON: Duration = Duration::from_millis(20);
+
+    /// Somebody who connects and does not shake hands.
+    #[tokio::test]
+    async fn who_does_not_shake_hands_is_hung_up_on() {
+        let key = KeyPair::generate().expect("a key");
+        let acceptor = TlsAcceptor::from(tls::server_config(&key).expect("settings"));
+        let (core, _inbox) = mpsc::channel(1);
+        let times = Times {
+            hello: SOON,
+            take: NEVER,
+            frame: NEVER,
+        };
+        let board = Arc::new(Switchboard {
+            desk: clients::tests::desk(clients::Times::default(), 1),
+            hub: Arc::default(),
+            cluster: Arc::default(),
+            key: key.public(),
+            core,
+            times,
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let serving = tokio::spawn(serve(listener, acceptor, board));
+        for words in [&b""[..], &[22, 3, 1]] {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            stream.write_all(words).await.expect("it is taken");
+            let mut said = Vec::new();
+            let _ = stream.read_to_end(&mut said).await;
+            assert!(said.is_empty(), "{said:?}");
+        }
+        serving.abort();
+    }
+
+    /// A node daemon that takes no orders.
+    #[tokio::test]
+    async fn who_takes_no_orders_is_hung_up_on() {
+        let hub = Hub::default();
+        let (link, mut orders, backlog) = hub.open_link(Vec::new());
+        let (mut writer, _reader) = tokio::io::duplex(64);
+        for _ in 0..100 {
+            hub.order(link, &NodeOrder::Leaving);
+        }
+        send_orders(&mut writer, (&mut orders, &backlog), SOON).await;
+        // It has come back although the link is open.
+        hub.order(link, &NodeOrder::Leaving);
+        assert!(orders.recv().await.is_some());
     }
 }

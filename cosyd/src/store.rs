@@ -9,8 +9,9 @@ pub mod aside;
 pub mod bookings;
 mod flows;
 pub mod history;
+pub mod outcomes;
 mod queues;
-mod steps;
+pub mod steps;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -19,6 +20,7 @@ use aside::{Table, Unit, Unreadable};
 use cosy_control::{JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef};
 use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
+use outcomes::Outcomes;
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::{Serialize, de::DeserializeOwned};
@@ -387,60 +389,20 @@ impl Store {
         let bodies = bodies.iter().map(|(_, body)| &body.spec);
         let specs = submissions.iter().map(|s| &s.spec).chain(bodies);
         let specs = specs.chain(changed);
-        let mut facts = Vec::new();
+        let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
         for d in specs.flat_map(|s| &s.dependencies) {
             let target = JobRef {
                 job: d.job,
                 task: d.task,
             };
-            match self.outcome(target) {
-                Ok(Some(ok)) => facts.push((target, ok)),
+            match outcomes.of(target) {
+                Ok(old) => facts.extend(old.ok.map(|ok| (target, ok))),
                 // What cannot be read is not known.
-                Ok(None) | Err(StoreError::Row { .. }) => {}
+                Err(StoreError::Row { .. }) => {}
                 Err(e) => return Err(e),
             }
         }
         Ok(facts)
-    }
-
-    /// How a job (or a task, or all tasks of an array) ended; `None` when it is not over
-    /// or not known.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn outcome(&self, target: JobRef) -> Result<Option<bool>, StoreError> {
-        let Some((row, live)) = self.submission_of(target.job)? else {
-            return Ok(None);
-        };
-        let whole = target.job == row.base && target.task.is_none();
-        let (from, to) = match (target.task, &row.indices) {
-            (Some(task), Some(indices)) => match indices.binary_search(&task) {
-                Ok(at) => (row.id_at(at).0, row.id_at(at).0 + 1),
-                Err(_) => return Ok(None),
-            },
-            (Some(_), None) => return Ok(None),
-            (None, _) if whole => (row.base.0, row.base.0 + row.ids()),
-            (None, _) => (target.job.0, target.job.0 + 1),
-        };
-        if whole && live {
-            return Ok(None);
-        }
-        let (ended, ok): (u64, u64) = self.sql(|c| {
-            c.query_row(
-                "SELECT COUNT(ended), COALESCE(SUM(state = 'completed'), 0) FROM jobs WHERE id >= ?1 AND id < ?2",
-                params![from, to],
-                |r| Ok((r.get(0)?, r.get(1)?)),
-            )
-        })?;
-        Ok((ended == to - from).then_some(ok == to - from))
-    }
-
-    /// Whose job that is.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn owner(&self, job: JobId) -> Result<Option<Uid>, StoreError> {
-        Ok(self.submission_of(job)?.map(|(row, _)| row.uid))
     }
 
     fn submission_of(&self, job: JobId) -> Result<Option<(SubmissionRow, bool)>, StoreError> {

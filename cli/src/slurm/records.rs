@@ -6,7 +6,7 @@ use super::{looking, steps};
 use crate::Context;
 use crate::call::CallError;
 use crate::users;
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
+use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
 use cosy_model::job::CancelNote;
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, JobState, Time};
@@ -14,8 +14,6 @@ use cosy_slurm::job::{JobView, Surroundings};
 use cosy_slurm::sacct::rows::{NEEDS, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Jobs whose steps are asked for at once.
-const AT_ONCE: usize = 1000;
 /// Running jobs whose nodes are asked for steps that run; of more than these only ended
 /// steps are told.
 const ASKED_NODES: usize = 64;
@@ -164,14 +162,9 @@ impl Records {
 
     fn ended_steps(&self, context: &Context) -> Result<BTreeMap<String, Vec<StepRow>>, CallError> {
         let mut all: BTreeMap<String, Vec<StepRow>> = BTreeMap::new();
-        for jobs in self.started().chunks(AT_ONCE) {
-            let jobs = jobs.to_vec();
-            let Reply::Steps(rows) = context.ask(Request::Steps { jobs })? else {
-                return Err(CallError::Unexpected);
-            };
-            for row in rows {
-                all.entry(row.job.to_string()).or_default().push(row);
-            }
+        let rows = crate::steps::of_jobs(|request| context.ask(request), &self.started())?;
+        for row in rows {
+            all.entry(row.job.to_string()).or_default().push(row);
         }
         for steps in all.values_mut() {
             // Of a job that was requeued only the last attempt is told.

@@ -168,6 +168,15 @@ impl Store {
         Ok(Wants::More)
     }
 
+    /// The row with that id; only of that user's.
+    pub(super) fn job_of(
+        &self,
+        id: JobId,
+        only: Option<Uid>,
+    ) -> Result<Option<JobRow>, StoreError> {
+        self.one(&conditions(&JobFilter::default(), only), id)
+    }
+
     /// The row with that id, if it is meant.
     fn one(&self, conditions: &Conditions, id: JobId) -> Result<Option<JobRow>, StoreError> {
         let found: Option<Vec<u8>> = self.sql(|c| {

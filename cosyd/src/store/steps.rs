@@ -6,7 +6,7 @@
 use super::history::{Reading, Wants};
 use super::{Store, StoreError, decode, encode};
 use cosy_control::{JobRow, StepBatch, StepUse};
-use cosy_model::api::{JobFilter, JobRef, StepRow};
+use cosy_model::api::{JobFilter, JobRef, StepCursor, StepRow};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepId, StepRecord};
 use cosy_model::{Attempt, JobId, Uid, limits};
@@ -68,62 +68,102 @@ impl Store {
         })
     }
 
-    /// Ended steps of jobs, by job, attempt and number; only of that user's with `only`. `None`
-    /// when there are more than one answer holds.
+    /// Ended steps of jobs, by job, attempt and number, and where the rest is: a page begins with
+    /// the latest jobs, as history does.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn steps(
         &self,
-        jobs: &[JobRef],
-        only: Option<Uid>,
-    ) -> Result<Option<Vec<StepRow>>, StoreError> {
-        let filter = JobFilter {
-            ids: jobs.to_vec(),
-            ..JobFilter::default()
-        };
-        let reading = Reading {
-            filter: &filter,
-            only,
-            most_ids: u64::MAX,
-        };
-        let mut found = Found::default();
-        let mut trouble = Ok(());
-        self.history(reading, |job, _| {
-            trouble = self.steps_of(job, &mut found);
-            match &trouble {
-                Ok(()) if !found.is_full() => Wants::More,
-                Ok(()) | Err(_) => Wants::Enough,
-            }
-        })?;
-        trouble?;
-        if found.is_full() {
-            return Ok(None);
-        }
-        // The latest job came first.
-        found.jobs.reverse();
-        Ok(Some(found.jobs.concat()))
+        reading: &StepReading<'_>,
+    ) -> Result<(Vec<StepRow>, Option<StepCursor>), StoreError> {
+        self.steps_within(reading, if reading.pages { PAGE } else { WHOLE })
     }
 
-    fn steps_of(&self, job: &JobRow, found: &mut Found) -> Result<(), StoreError> {
+    pub(super) fn steps_within(
+        &self,
+        reading: &StepReading<'_>,
+        most: Most,
+    ) -> Result<(Vec<StepRow>, Option<StepCursor>), StoreError> {
+        let only = reading.only;
+        let mut found = Found {
+            jobs: Vec::new(),
+            count: 0,
+            bytes: 0,
+            most,
+        };
+        if let Some((id, attempt, next)) = reading.after.and_then(|after| after.job)
+            && let Some(job) = self.job_of(id, only)?
+            && let Some(stop) = self.steps_of(&job, (attempt, next), &mut found)?
+        {
+            let more = reading.after.map(|after| StepCursor {
+                job: Some(stop),
+                ..after
+            });
+            return Ok((found.rows(), more));
+        }
+        let filter = JobFilter {
+            ids: reading.jobs.to_vec(),
+            after: reading.after.map(|after| after.jobs),
+            ..JobFilter::default()
+        };
+        let jobs = Reading {
+            filter: &filter,
+            only,
+            most_ids: most.ids,
+        };
+        let mut stopped = Ok(None);
+        let more = self.history(jobs, |job, _| {
+            stopped = self.steps_of(job, (Attempt(0), 0), &mut found);
+            match &stopped {
+                Ok(None) if !found.is_full() => Wants::More,
+                Ok(_) | Err(_) => Wants::Enough,
+            }
+        })?;
+        let job = stopped?;
+        let more = more.map(|jobs| StepCursor { jobs, job });
+        Ok((found.rows(), more))
+    }
+
+    /// Tells of the steps of a job from there on; where it has stopped, when all that is told
+    /// fills an answer.
+    fn steps_of(
+        &self,
+        job: &JobRow,
+        from: (Attempt, u64),
+        found: &mut Found,
+    ) -> Result<Option<(JobId, Attempt, u64)>, StoreError> {
         let sql = |source| self.error(source);
         let mut query = self
             .connection
             .prepare_cached(
-                "SELECT attempt, records FROM steps WHERE job = ?1 ORDER BY attempt, before",
+                "SELECT attempt, before, records FROM steps
+                 WHERE job = ?1 AND (attempt > ?2 OR attempt = ?2 AND before + count > ?3)
+                 ORDER BY attempt, before",
             )
             .map_err(sql)?;
-        let mut rows = query.query(params![job.id.0]).map_err(sql)?;
+        let next = i64::try_from(from.1).unwrap_or(i64::MAX);
+        let mut rows = query
+            .query(params![job.id.0, from.0.0, next])
+            .map_err(sql)?;
         let mut records: BTreeMap<(u32, StepId), StepRecord> = BTreeMap::new();
-        while let Some(row) = rows.next().map_err(sql)? {
+        let mut stop = None;
+        'all: while let Some(row) = rows.next().map_err(sql)? {
             let attempt: u32 = row.get(0).map_err(sql)?;
-            let blob = row.get_ref(1).and_then(|b| Ok(b.as_blob()?)).map_err(sql)?;
-            found.bytes += blob.len();
+            let before: u64 = row.get(1).map_err(sql)?;
+            let blob = row.get_ref(2).and_then(|b| Ok(b.as_blob()?)).map_err(sql)?;
             let batch: Vec<StepRecord> = decode("steps", blob)?;
-            found.rows += batch.len();
-            records.extend(batch.into_iter().map(|r| ((attempt, r.step), r)));
-            if found.is_full() {
-                return Ok(());
+            for (number, record) in (before..).zip(batch) {
+                if (Attempt(attempt), number) < from {
+                    continue;
+                }
+                if found.is_full() {
+                    stop = Some((job.id, Attempt(attempt), number));
+                    break 'all;
+                }
+                found.count += 1;
+                found.bytes += STEP_BYTES + record.name.len() + record.nodes.len();
+                records.insert((attempt, record.step), record);
             }
         }
         let name = name_of(job);
@@ -133,28 +173,66 @@ impl Store {
             record,
         });
         found.jobs.push(rows.collect());
-        Ok(())
+        Ok(stop)
     }
 }
 
+/// Which steps are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct StepReading<'a> {
+    /// Of which jobs.
+    pub jobs: &'a [JobRef],
+    /// Only of that user's.
+    pub only: Option<Uid>,
+    /// A part is enough.
+    pub pages: bool,
+    /// From there on.
+    pub after: Option<StepCursor>,
+}
+
+/// What is in one answer at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub rows: usize,
+    pub bytes: usize,
+    /// Ids that are looked through.
+    pub ids: u64,
+}
+
+const PAGE: Most = Most {
+    rows: limits::HISTORY_ROWS,
+    bytes: limits::PAGE_BYTES,
+    ids: limits::HISTORY_IDS,
+};
+const WHOLE: Most = Most {
+    rows: limits::ANSWER_ROWS,
+    bytes: limits::REPLY_BYTES / 8 * 7,
+    ids: limits::STEP_IDS,
+};
+
 /// Steps found so far, job by job.
-#[derive(Default)]
 struct Found {
     jobs: Vec<Vec<StepRow>>,
-    rows: usize,
-    /// Of their records in the store; names of jobs come to them in an answer.
+    count: usize,
+    /// About so many in an answer.
     bytes: usize,
+    most: Most,
 }
 
 impl Found {
-    fn is_full(&self) -> bool {
-        let told = self.bytes + STEP_NAME_BYTES * self.rows;
-        self.rows > limits::ANSWER_ROWS || told > limits::REPLY_BYTES / 8 * 7
+    const fn is_full(&self) -> bool {
+        self.count >= self.most.rows || self.bytes > self.most.bytes
+    }
+
+    /// The latest job came first.
+    fn rows(mut self) -> Vec<StepRow> {
+        self.jobs.reverse();
+        self.jobs.concat()
     }
 }
 
-/// Bytes of a step's job and attempt in an answer, at most.
-const STEP_NAME_BYTES: usize = 48;
+/// Bytes of a step in an answer beside its texts, about.
+const STEP_BYTES: usize = 400;
 
 fn name_of(job: &JobRow) -> JobRef {
     JobRef {

@@ -2,12 +2,14 @@
 
 use super::bookings::{LedgerQuery, Reader};
 use super::history::{Reading, Wants};
+use super::outcomes::{LookUp, Outcomes};
+use super::steps::{Most, StepReading};
 use super::{MIGRATIONS, Payload, Store, decode, encode};
 use cosy_control::{AccountRow, FiguresRow, HourPriceRow, Record, ReservationRow, ShareRow};
 use cosy_control::{Due, Occasion, TriggerRow};
 use cosy_control::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 use cosy_control::{JobRow, NodeRow, StandingRow, StepBatch, StepUse, SubmissionRow};
-use cosy_model::api::{HistoryEvent, JobFilter, JobRef, StepRow};
+use cosy_model::api::{Cursor, HistoryEvent, JobFilter, JobRef, StepCursor, StepRow};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::AttemptKey;
 use cosy_model::reservation::{Ask, LedgerEntry, Pick, ReservationState, Sharing};
@@ -554,7 +556,8 @@ fn each_step_is_there_once_by_job_attempt_and_number() {
         task,
     };
     let check = |jobs: &[JobRef], only: Option<u32>, want: &str| {
-        let rows = store.steps(jobs, only.map(Uid)).unwrap().unwrap();
+        let (rows, more) = store.steps(&reading(jobs, only.map(Uid))).unwrap();
+        assert_eq!(more, None);
         let row = |r: &StepRow| format!("{}:{}.{}", r.job, r.attempt, r.record.step);
         let rows: Vec<String> = rows.iter().map(row).collect();
         assert_eq!(rows.join(" "), want, "{jobs:?} {only:?}");
@@ -579,6 +582,73 @@ fn each_step_is_there_once_by_job_attempt_and_number() {
     };
     assert_eq!(used[0], (key(1, 2), sum));
     assert_eq!(used.len(), 2);
+}
+
+fn reading(jobs: &[JobRef], only: Option<Uid>) -> StepReading<'_> {
+    StepReading {
+        jobs,
+        only,
+        pages: false,
+        after: None,
+    }
+}
+
+#[test]
+fn pages_of_steps_make_the_whole() {
+    let bench = Bench::new();
+    let mut records = Vec::new();
+    for job in 1..=4 {
+        records.extend(running(job, 1000, None));
+    }
+    records.extend(running(9, 1001, None));
+    // Two attempts, in several reports; a job without steps; one of somebody else.
+    records.push(steps(key(1, 1), 0, 3));
+    records.push(steps(key(1, 2), 0, 4));
+    records.push(steps(key(1, 2), 4, 9));
+    records.push(steps(key(3, 2), 0, 1));
+    records.push(steps(key(4, 2), 0, 5));
+    records.push(steps(key(9, 2), 0, 5));
+    let store = bench.saved(&records);
+    let jobs: Vec<JobRef> = [1, 2, 3, 4, 9]
+        .map(|job| JobRef {
+            job: JobId(job),
+            task: None,
+        })
+        .into();
+    let (whole, _) = store.steps(&reading(&jobs, Some(Uid(1000)))).unwrap();
+    assert_eq!(whole.len(), 18);
+    for most in [1, 2, 3, 5, 7, 18, 100] {
+        for ids in [1, 2, 1000] {
+            let most = Most {
+                rows: most,
+                bytes: usize::MAX,
+                ids,
+            };
+            let mut pages = Vec::new();
+            let mut reading = reading(&jobs, Some(Uid(1000)));
+            loop {
+                let (rows, more) = store.steps_within(&reading, most).unwrap();
+                assert!(rows.len() <= most.rows);
+                pages.push(rows);
+                assert!(more.is_none() || more != reading.after, "{more:?}");
+                reading.after = more;
+                if more.is_none() {
+                    break;
+                }
+            }
+            pages.reverse();
+            let mut all = pages.concat();
+            all.sort_by_key(|row| (row.job, row.attempt, row.record.step));
+            assert_eq!(all, whole, "{most:?}");
+        }
+    }
+    // Whoever makes up a place sees no steps of others.
+    let mut made_up = reading(&jobs, Some(Uid(1000)));
+    made_up.after = Some(StepCursor {
+        jobs: Cursor::default(),
+        job: Some((JobId(9), Attempt(0), 0)),
+    });
+    assert_eq!(store.steps(&made_up).unwrap(), (Vec::new(), None));
 }
 
 #[test]
@@ -676,6 +746,77 @@ fn what_lived_in_the_fifth_schema_lives_on() {
     let loaded = whole(&bench.saved(&[]));
     let bases: Vec<JobId> = loaded.submissions.iter().map(|s| s.base).collect();
     assert_eq!(bases, [JobId(2)]);
+}
+
+// --- how jobs ended
+
+/// Each task of an array may be named: its submission is read once, and what is looked up at once
+/// is bounded.
+#[test]
+fn many_tasks_of_an_array_are_looked_up_in_pieces() {
+    const TASKS: u32 = 2500;
+    let (mut records, single) = (
+        running(1, 1000, None),
+        running(1 + u64::from(TASKS), 1001, None),
+    );
+    let Some(Record::Submitted { row, .. }) = records.first_mut() else {
+        panic!("{records:?}");
+    };
+    row.indices = Some((1..=TASKS).collect());
+    let Some(Record::Job(task)) = records.pop() else {
+        panic!("no task");
+    };
+    for index in 1..=TASKS {
+        let mut task = task.clone();
+        task.id = JobId(index.into());
+        task.index = Some(index);
+        task.state = match index == 7 {
+            true => JobState::Failed,
+            false => JobState::Completed,
+        };
+        (task.run, task.end) = (None, Some(End::never_ran(EndCause::Exited, Time(9))));
+        records.push(Record::Job(task));
+    }
+    records.push(Record::SubmissionDone(JobId(1)));
+    records.extend(single);
+    let store = Bench::new().saved(&records);
+    let named = |job: u64, task: Option<u32>| JobRef {
+        job: JobId(job),
+        task,
+    };
+    let tasks = (0..=TASKS).map(|task| named(1, Some(task)));
+    let ids = (1..=u64::from(TASKS) + 2).map(|id| named(id, None));
+    let names: Vec<JobRef> = tasks.chain(ids).collect();
+
+    let mut outcomes = Outcomes::new(&store);
+    for name in &names {
+        outcomes.of(*name).unwrap();
+    }
+    // The array, the single job, and nothing where there is none.
+    assert_eq!(outcomes.read, 3);
+
+    let mut look_up = LookUp::new([names.clone(), names.clone()].concat());
+    let mut pieces = 1;
+    while !look_up.go_on(&store).unwrap() {
+        pieces += 1;
+    }
+    assert_eq!(pieces, 6);
+    let found = look_up.found();
+    assert_eq!(found.len(), names.len());
+    for old in found {
+        let want = match (old.job.job.0, old.job.task) {
+            (1, Some(0)) => None,
+            (1, Some(task)) => Some(task != 7),
+            (1, None) => Some(false), // not all of them
+            (id, _) if id <= u64::from(TASKS) => Some(id != 7),
+            (..) => None,
+        };
+        assert_eq!(
+            (old.ok, old.owner),
+            (want, want.map(|_| Uid(1000))),
+            "{old:?}"
+        );
+    }
 }
 
 // --- workflows

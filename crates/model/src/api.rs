@@ -448,6 +448,19 @@ impl Column {
         }
     }
 
+    /// Leaves out the values of some rows.
+    fn keep(&mut self, rows: &[bool]) {
+        fn keep<T>(values: &mut Vec<T>, rows: &[bool]) {
+            let mut rows = rows.iter();
+            values.retain(|_| rows.next().copied().unwrap_or(true));
+        }
+        match self {
+            Self::Numbers(all) => keep(all, rows),
+            Self::Texts(all) => keep(all, rows),
+            Self::Words { at, .. } => keep(at, rows),
+        }
+    }
+
     /// Each row's own text; numbers have none.
     fn into_texts(self) -> Vec<String> {
         match self {
@@ -561,6 +574,25 @@ impl Table {
             }
         }
         all
+    }
+
+    /// Leaves out the rows that are false in `rows`, which has one value for each.
+    pub fn keep(&mut self, rows: &[bool]) {
+        self.columns.iter_mut().for_each(|column| column.keep(rows));
+        self.rows = rows.iter().filter(|kept| **kept).count();
+    }
+
+    /// Leaves out the columns of a field.
+    pub fn without(&mut self, field: JobField) {
+        let mut fields = self.fields.iter();
+        self.columns.retain(|_| fields.next() != Some(&field));
+        self.fields.retain(|other| *other != field);
+        let more = self.more;
+        let (fields, columns) = (
+            std::mem::take(&mut self.fields),
+            std::mem::take(&mut self.columns),
+        );
+        *self = Self::of(fields, columns, self.rows).going_on(more);
     }
 
     /// The value of `field` in `row`; [`Value::Nothing`] when it was not asked for.
@@ -787,10 +819,17 @@ pub enum Request {
         /// Which.
         job: JobId,
     },
-    /// Ended steps of jobs, from the store. Answer: [`Reply::Steps`].
+    /// Ended steps of jobs, from the store. Answer: [`Reply::Steps`], or [`Reply::StepsPage`]
+    /// where pages are asked for.
     Steps {
         /// Which.
         jobs: Vec<JobRef>,
+        /// The answer may be a part, with the place where it goes on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pages: bool,
+        /// Go on there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<StepCursor>,
     },
     /// Ends jobs, or sends a signal to running ones. Answer: [`Reply::Done`].
     Cancel {
@@ -1407,6 +1446,17 @@ pub struct EndedJob {
     pub note: String,
 }
 
+/// Where a list of steps goes on. Commands hand it back as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepCursor {
+    /// Its jobs; history goes on there.
+    pub jobs: Cursor,
+    /// The last of those before, of which some steps are told: its attempt, and the number of that
+    /// attempt's records up to which all are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<(JobId, crate::Attempt, u64)>,
+}
+
 /// An ended step.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepRow {
@@ -1482,6 +1532,14 @@ pub enum Reply {
     Entry(crate::step::Entry),
     /// Ended steps, by job and step.
     Steps(Vec<StepRow>),
+    /// Some steps, by job from the latest job on, and where the rest is.
+    StepsPage {
+        /// The steps; jobs in the order of their ids.
+        rows: Vec<StepRow>,
+        /// The list goes on there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<StepCursor>,
+    },
     /// Done.
     Done {
         /// Number of objects changed.

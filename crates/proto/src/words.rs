@@ -113,9 +113,24 @@ impl Said {
         decoder: &mut Decoder,
         tell: impl Fn(&str, &str),
     ) -> Result<Option<T>, FrameError> {
+        let next = self.next_measured(decoder, |_| Ok(()), tell)?;
+        Ok(next.map(|(message, ())| message))
+    }
+
+    /// The same, with what `measure` says of its bytes before they are decoded.
+    ///
+    /// # Errors
+    /// Those of `measure`; bytes that are no message; too many different names.
+    pub fn next_measured<T: DeserializeOwned, M>(
+        &mut self,
+        decoder: &mut Decoder,
+        measure: impl Fn(&[u8]) -> Result<M, FrameError>,
+        tell: impl Fn(&str, &str),
+    ) -> Result<Option<(T, M)>, FrameError> {
         while let Some(body) = decoder.next_frame()? {
+            let measured = measure(body)?;
             match hear(body)? {
-                Heard::Message(message) => return Ok(Some(message)),
+                Heard::Message(message) => return Ok(Some((message, measured))),
                 Heard::Foreign { name, why } if self.is_new(&name)? => tell(&name, &why),
                 Heard::Foreign { .. } => {}
             }

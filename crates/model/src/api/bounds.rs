@@ -40,7 +40,7 @@ impl Request {
             | Self::ConfirmFlow { .. }
             | Self::PlanChart { .. } => Ok(()),
             Self::Submit(new) | Self::Allocate(new) => submission(new),
-            Self::Steps { jobs } => match jobs.len() {
+            Self::Steps { jobs, .. } => match jobs.len() {
                 0 => Err(Refusal::invalid(
                     "no job is named whose steps are to be told",
                 )),
@@ -462,6 +462,8 @@ mod tests {
                 };
                 n
             ],
+            pages: false,
+            after: None,
         };
         check(&jobs(0), Some("no job"));
         check(&jobs(limits::STEP_JOBS), None);
