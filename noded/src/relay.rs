@@ -3,7 +3,9 @@
 //!
 //! Nothing in a frame is looked at: its bytes travel without the header, which the link's
 //! own frames replace. What one user may hold here is limited, so that nobody can use the
-//! daemon up: connections, bytes of unfinished frames, time to finish one.
+//! daemon up: connections, bytes of unfinished frames, time to begin and to finish one, time in
+//! which an answer is not taken. How long a command may be silent between two questions only the
+//! controller could say, which knows whether it stays with a job: that has no limit here.
 
 use cosy_model::{Gid, OsText, Refusal, RefusalCode, Uid, api::Reply, limits};
 use cosy_proto::client::Answer;
@@ -13,10 +15,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::ReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Connections of one user at once.
 const CONNECTIONS_PER_UID: usize = 64;
@@ -24,10 +27,32 @@ const CONNECTIONS_PER_UID: usize = 64;
 const CONNECTIONS: usize = 4096;
 /// Bytes of frames that are not yet whole, of one user.
 const BUFFERED_PER_UID: usize = 48 << 20;
-/// A frame that was begun must be whole within this time.
-const FRAME_TIME: Duration = Duration::from_secs(30);
+/// An answer must be taken at this rate at least, in bytes in a second.
+const TAKE_RATE: usize = 64 << 10;
 /// How often a command that waits for its answer is looked at, whether it is there.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long commands may keep the relay waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Times {
+    /// The first byte of a connection must come within so long.
+    first: Duration,
+    /// A frame that was begun must be whole after so long.
+    frame: Duration,
+    /// An answer of which nothing is taken for so long is not waited for any more.
+    take: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let half_a_minute = Duration::from_secs(30);
+        Self {
+            first: half_a_minute,
+            frame: half_a_minute,
+            take: half_a_minute,
+        }
+    }
+}
 
 /// What the relay tells the daemon.
 #[derive(Debug)]
@@ -83,9 +108,16 @@ impl Relay {
     where
         E: From<RelayEvent> + Send + 'static,
     {
+        Self::listen_for(path, events, Times::default())
+    }
+
+    fn listen_for<E>(path: &Path, events: mpsc::Sender<E>, times: Times) -> std::io::Result<Self>
+    where
+        E: From<RelayEvent> + Send + 'static,
+    {
         let listener = bind(path)?;
         let table = Arc::new(Mutex::new(Table::default()));
-        tokio::spawn(accept(listener, Arc::clone(&table), events));
+        tokio::spawn(accept(listener, Arc::clone(&table), events, times));
         Ok(Self {
             path: path.to_owned(),
             table,
@@ -150,13 +182,17 @@ pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn accept<E>(listener: UnixListener, table: Arc<Mutex<Table>>, events: mpsc::Sender<E>)
-where
+async fn accept<E>(
+    listener: UnixListener,
+    table: Arc<Mutex<Table>>,
+    events: mpsc::Sender<E>,
+    times: Times,
+) where
     E: From<RelayEvent> + Send + 'static,
 {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => admit(stream, &table, &events),
+            Ok((stream, _)) => admit(stream, &table, &events, times),
             // No descriptors left: others will close some.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
@@ -166,7 +202,7 @@ where
     }
 }
 
-fn admit<E>(stream: UnixStream, table: &Arc<Mutex<Table>>, events: &mpsc::Sender<E>)
+fn admit<E>(stream: UnixStream, table: &Arc<Mutex<Table>>, events: &mpsc::Sender<E>, times: Times)
 where
     E: From<RelayEvent> + Send + 'static,
 {
@@ -202,6 +238,7 @@ where
         gid: Gid(peer.gid()),
         table: Arc::clone(table),
         events: events.clone(),
+        times,
     };
     tokio::spawn(session.serve(stream, answers));
 }
@@ -212,6 +249,7 @@ struct Session<E> {
     gid: Gid,
     table: Arc<Mutex<Table>>,
     events: mpsc::Sender<E>,
+    times: Times,
 }
 
 impl<E: From<RelayEvent>> Session<E> {
@@ -234,13 +272,21 @@ impl<E: From<RelayEvent>> Session<E> {
         let mut decoder = Decoder::new(limits::FRAME_BYTES);
         let mut waits = false;
         let mut unfinished = 0;
+        // Until then the next word must have come.
+        let mut until = Some(Instant::now() + self.times.first);
+        let mut begun = false;
         loop {
-            let begun = !decoder.is_empty();
+            if decoder.is_empty() {
+                begun = false;
+            } else if !waits && !begun {
+                begun = true;
+                until = Some(Instant::now() + self.times.frame);
+            }
             tokio::select! {
                 answer = answers.recv() => {
                     // None: the link broke, and this connection with it.
                     let Some(bytes) = answer else { return };
-                    if writing.write_all(&bytes).await.is_err() {
+                    if send(&mut writing, &bytes, self.times.take).await.is_err() {
                         return;
                     }
                     waits = false;
@@ -249,7 +295,7 @@ impl<E: From<RelayEvent>> Session<E> {
                     Ok(n) if n > 0 => unfinished += n,
                     Ok(_) | Err(_) => return,
                 },
-                () = tokio::time::sleep(FRAME_TIME), if begun && !waits => return,
+                () = passes(until), if !waits => return,
                 () = gone(&writing), if waits => return,
             }
             if waits {
@@ -265,7 +311,7 @@ impl<E: From<RelayEvent>> Session<E> {
             };
             let passed = match whole {
                 Some(body) => {
-                    waits = true;
+                    (waits, begun, until) = (true, false, None);
                     unfinished = unfinished.saturating_sub(frame::HEADER + body.len());
                     self.pass_on(body).await
                 }
@@ -314,6 +360,35 @@ fn framed(bytes: Vec<u8>) -> Vec<u8> {
     [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
 }
 
+/// Returns at that time, if there is one.
+async fn passes(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes an answer to a peer that takes some of it at least every `patience`, and all of it at
+/// [`TAKE_RATE`].
+async fn send(
+    writing: &mut (impl AsyncWrite + Unpin),
+    bytes: &[u8],
+    patience: Duration,
+) -> std::io::Result<()> {
+    let seconds = u64::try_from(bytes.len() / TAKE_RATE).unwrap_or(0);
+    let until = Instant::now() + patience + Duration::from_secs(seconds);
+    let mut left = bytes;
+    while !left.is_empty() {
+        let next = until.min(Instant::now() + patience);
+        let written = tokio::time::timeout_at(next, writing.write(left)).await;
+        match written.map_err(|_| std::io::ErrorKind::TimedOut)?? {
+            0 => return Err(std::io::ErrorKind::WriteZero.into()),
+            n => left = &left[n..],
+        }
+    }
+    Ok(())
+}
+
 /// Waits for bytes and gives them to the decoder; tells how many, 0 at the end of the stream.
 /// A connection that is silent holds no memory for bytes to come.
 async fn arrived(reading: &ReadHalf<'_>, decoder: &mut Decoder) -> std::io::Result<usize> {
@@ -339,6 +414,91 @@ async fn gone(stream: &tokio::net::unix::WriteHalf<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncReadExt;
+
+    /// What never passes while a test runs.
+    const NEVER: Duration = Duration::from_secs(100_000);
+    /// What passes at once, however slow the machine is.
+    const SOON: Duration = Duration::from_millis(20);
+    const PATIENT: Times = Times {
+        first: NEVER,
+        frame: NEVER,
+        take: NEVER,
+    };
+
+    /// A relay, and what it tells.
+    fn relay(times: Times) -> (tempfile::TempDir, Relay, mpsc::Receiver<RelayEvent>) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (events, told) = mpsc::channel(16);
+        let relay = Relay::listen_for(&dir.path().join("relay/socket"), events, times);
+        (dir, relay.expect("it listens"), told)
+    }
+
+    async fn rest(stream: &mut UnixStream) -> usize {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes).await;
+        bytes.len()
+    }
+
+    /// Waits for the first frame, and tells on which connection it came.
+    async fn frame_of(told: &mut mpsc::Receiver<RelayEvent>) -> u64 {
+        match told.recv().await {
+            Some(RelayEvent::Frame { connection, .. }) => connection,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_is_hung_up_on() {
+        let first = SOON;
+        let (_dir, relay, mut told) = relay(Times { first, ..PATIENT });
+        let mut stream = UnixStream::connect(&relay.path).await.expect("it listens");
+        assert_eq!(rest(&mut stream).await, 0);
+        let closed = told.recv().await;
+        assert!(
+            matches!(closed, Some(RelayEvent::Closed { .. })),
+            "{closed:?}"
+        );
+        assert!(locked(&relay.table).held.is_empty());
+    }
+
+    /// However slowly it goes on.
+    #[tokio::test]
+    async fn a_frame_that_does_not_come_to_its_end_is_not_waited_for() {
+        let frame = SOON;
+        for drips in [false, true] {
+            let (_dir, relay, _told) = relay(Times { frame, ..PATIENT });
+            let stream = UnixStream::connect(&relay.path).await.expect("it listens");
+            let (mut reading, mut writing) = stream.into_split();
+            let promise = [&60_000u32.to_le_bytes()[..], &[1]].concat();
+            writing.write_all(&promise).await.expect("it is taken");
+            let drip = async {
+                while drips && writing.write_all(&[1]).await.is_ok() {
+                    tokio::time::sleep(SOON / 10).await;
+                }
+            };
+            let mut bytes = Vec::new();
+            let (read, ()) = tokio::join!(reading.read_to_end(&mut bytes), drip);
+            assert!(read.is_err() || bytes.is_empty(), "{bytes:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_does_not_take_an_answer_is_hung_up_on() {
+        let take = SOON;
+        let (_dir, relay, mut told) = relay(Times { take, ..PATIENT });
+        let mut stream = UnixStream::connect(&relay.path).await.expect("it listens");
+        let question = [1, 0, 0, 0, 7];
+        stream.write_all(&question).await.expect("it is taken");
+        let connection = frame_of(&mut told).await;
+        relay.answer(connection, OsText(vec![9; 8 << 20]));
+        let closed = told.recv().await;
+        assert!(
+            matches!(closed, Some(RelayEvent::Closed { .. })),
+            "{closed:?}"
+        );
+        assert!(rest(&mut stream).await < 8 << 20);
+    }
 
     #[test]
     fn answers_always_have_a_header() {

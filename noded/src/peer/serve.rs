@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
@@ -36,6 +36,9 @@ const ASK: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(90);
 /// Asks that are not whole may have so many KiB together.
 const BUFFERED_KIB: usize = 64 << 10;
+/// Those of one key: the longest one and no more, so that nobody keeps the others waiting by
+/// promising what does not come.
+const BUFFERED_OF_KEY_KIB: usize = (limits::FRAME_BYTES >> 10) + 1;
 /// Sent bytes that nobody acknowledges for so long end a connection, in milliseconds.
 const SILENCE_MS: u32 = 30_000;
 
@@ -226,7 +229,8 @@ impl<E: From<PeerAsked>> Port<E> {
         }
         loop {
             if let Ok(true) = carry_out(stream, verdict).await
-                && let Some(ask) = self.next_ask(stream).await
+                && let Some(place) = &place
+                && let Some(ask) = next_ask(stream, place, &self.buffered_kib).await
                 && let Some(next) = self.verdict(ask, key).await
             {
                 verdict = next;
@@ -252,19 +256,24 @@ impl<E: From<PeerAsked>> Port<E> {
         self.events.send(event).await.ok()?;
         answer.await.ok()
     }
+}
 
-    /// The next ask on a connection that is known; `None` ends it.
-    async fn next_ask(&self, stream: &mut TlsStream<TcpStream>) -> Option<Asked> {
-        let length = tokio::time::timeout(IDLE, read_length(stream));
-        let length = length.await.ok()??;
-        let reading = async {
-            let room = (length / 1024 + 1) as u32;
-            let _room = self.buffered_kib.acquire_many(room).await.ok()?;
-            let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
-            Some(asked(&body))
-        };
-        tokio::time::timeout(ASK, reading).await.ok()?
-    }
+/// The next ask on a connection that is known; `None` ends it. `all`: room for those of all keys.
+async fn next_ask(
+    stream: &mut (impl AsyncRead + Unpin),
+    place: &Place,
+    all: &Semaphore,
+) -> Option<Asked> {
+    let length = tokio::time::timeout(IDLE, read_length(stream));
+    let length = length.await.ok()??;
+    let reading = async {
+        let room = (length / 1024 + 1) as u32;
+        let _own = place.room.acquire_many(room).await.ok()?;
+        let _room = all.acquire_many(room).await.ok()?;
+        let body = read_body(stream, length, limits::FRAME_BYTES).await.ok()?;
+        Some(asked(&body))
+    };
+    tokio::time::timeout(ASK, reading).await.ok()?
 }
 
 /// What the other end wants, or why that is not understood here.
@@ -275,7 +284,7 @@ fn asked(body: &[u8]) -> Asked {
 }
 
 /// The length of the frame that begins; `None` for one that is too long.
-async fn read_length(stream: &mut TlsStream<TcpStream>) -> Option<usize> {
+async fn read_length(stream: &mut (impl AsyncRead + Unpin)) -> Option<usize> {
     let mut header = [0; frame::HEADER];
     stream.read_exact(&mut header).await.ok()?;
     let length = u32::from_le_bytes(header) as usize;
@@ -312,28 +321,39 @@ async fn carry_out(stream: &mut TlsStream<TcpStream>, verdict: Verdict) -> io::R
 
 /// The connections that have shown a good ticket, by key.
 #[derive(Clone, Default)]
-struct Known(Arc<Mutex<BTreeMap<PublicKey, usize>>>);
+struct Known(Arc<Mutex<BTreeMap<PublicKey, OfKey>>>);
+
+/// What one key has.
+struct OfKey {
+    connections: usize,
+    /// For asks that are not whole, in KiB.
+    room: Arc<Semaphore>,
+}
 
 /// A connection's place among them, given back when it is dropped.
 struct Place {
     known: Known,
     key: PublicKey,
+    room: Arc<Semaphore>,
 }
 
 impl Known {
     /// `None` when there are too many already.
     fn enter(&self, key: PublicKey) -> Option<Place> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.values().sum::<usize>() >= limits::PEERS {
+        if all.values().map(|own| own.connections).sum::<usize>() >= limits::PEERS {
             return None;
         }
-        let own = all.entry(key).or_default();
-        if *own >= limits::PEERS_OF_KEY {
+        let own = all.entry(key).or_insert_with(|| OfKey {
+            connections: 0,
+            room: Arc::new(Semaphore::new(BUFFERED_OF_KEY_KIB)),
+        });
+        if own.connections >= limits::PEERS_OF_KEY {
             return None;
         }
-        *own += 1;
-        let known = self.clone();
-        Some(Place { known, key })
+        own.connections += 1;
+        let (known, room) = (self.clone(), own.room.clone());
+        Some(Place { known, key, room })
     }
 }
 
@@ -341,8 +361,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut all = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = all.get_mut(&self.key) {
-            *own -= 1;
-            if *own == 0 {
+            own.connections -= 1;
+            if own.connections == 0 {
                 all.remove(&self.key);
             }
         }
@@ -352,6 +372,36 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A key that promises long asks, on many connections, and sends nothing.
+    #[tokio::test]
+    async fn one_key_does_not_keep_the_others_waiting() {
+        let (known, all) = (Known::default(), Arc::new(Semaphore::new(BUFFERED_KIB)));
+        let key = || KeyPair::generate().unwrap().public();
+        let (stolen, honest) = (key(), key());
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            let (mut ours, mut theirs) = tokio::io::duplex(64);
+            let length = u32::try_from(limits::FRAME_BYTES).unwrap();
+            ours.write_all(&length.to_le_bytes()).await.unwrap();
+            let (place, all) = (known.enter(stolen).unwrap(), all.clone());
+            let asking = async move { next_ask(&mut theirs, &place, &all).await.is_none() };
+            silent.push((ours, tokio::spawn(asking)));
+        }
+        // Until one of them has all that its key may have.
+        while all.available_permits() == BUFFERED_KIB {
+            tokio::task::yield_now().await;
+        }
+        let (mut ours, mut theirs) = tokio::io::duplex(64);
+        ours.write_all(&[1, 0, 0, 0, 7]).await.unwrap();
+        let place = known.enter(honest).unwrap();
+        let heard = next_ask(&mut theirs, &place, &all).await;
+        assert!(matches!(heard, Some(Err(_))), "it is read, and no ask");
+        assert!(all.available_permits() >= BUFFERED_KIB - BUFFERED_OF_KEY_KIB);
+        for (_, asking) in silent {
+            asking.abort();
+        }
+    }
 
     #[test]
     fn a_port_is_remembered() {
