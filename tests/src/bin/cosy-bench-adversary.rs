@@ -22,7 +22,7 @@ use cosy_model::{
 use cosy_tests::bench::arguments;
 use cosy_tests::memory_group::MemoryGroup;
 use cosy_tests::people::{self, ANN, BOB};
-use cosy_tests::{Client, Cluster, Options, command, system};
+use cosy_tests::{Client, Cluster, Options, command, script, system};
 use nix::libc;
 use std::fs;
 use std::io::{Read, Write};
@@ -505,7 +505,14 @@ fn lists(bench: &Bench) -> Vec<Attack> {
                 all,
             ),
         ),
-        ask("steps of 1,000 jobs", Request::Steps { jobs: refs(1000) }),
+        ask(
+            "steps of 1,000 jobs",
+            Request::Steps {
+                jobs: refs(1000),
+                pages: false,
+                after: None,
+            },
+        ),
         ask(
             "wait for 100,000 jobs",
             Request::Wait {
@@ -628,9 +635,14 @@ fn submissions(bench: &Bench) -> Vec<Attack> {
         at_once: Some(1),
     });
     array.spec.hold = true;
-    let mut fat = plain();
-    fat.script = OsText(vec![b'#'; limits::SCRIPT_BYTES]);
-    fat.spec.environment = OsText(vec![b'a'; limits::ENVIRONMENT_BYTES]);
+    let filled = |start: &str, length: usize| {
+        let mut bytes = start.as_bytes().to_vec();
+        bytes.resize(length, b'a');
+        OsText(bytes)
+    };
+    let mut fat = script(&bench.work, "#!/bin/sh\n#");
+    fat.script = filled("#!/bin/sh\n#", limits::SCRIPT_BYTES);
+    fat.spec.environment = filled("A=", limits::ENVIRONMENT_BYTES);
     let mut after = plain();
     after.spec.dependencies = vec![
         Dependency {
