@@ -191,6 +191,52 @@ fn a_signal_is_sent_again_to_a_job_that_has_not_begun() {
 }
 
 #[test]
+fn a_signal_for_the_script_or_a_step_waits_for_its_job() {
+    let c = cluster(1);
+    let job = submit_text(&c, "-H -o out", TRAPS);
+    let child = begin(&c, &format!("scancel -v --signal=USR1 {job}.batch"));
+    until_told(&c, "scancel: Job is in transitional state, retrying");
+    run(&c, &format!("scontrol release {job}")).expect(0);
+    finish(child, b"", TIMEOUT).expect(0);
+    assert_eq!(c.until_end(job).state, JobState::Completed);
+    assert_eq!(read(&c, "out"), "got\n");
+    // A step that is not there when its job runs is none: that is said at once.
+    let job = submit_text(&c, "-H -o out", TRAPS);
+    let child = begin(&c, &format!("scancel -v --signal=USR1 {job}.0"));
+    until_told(&c, "scancel: Job is in transitional state, retrying");
+    run(&c, &format!("scontrol release {job}")).expect(0);
+    finish(child, b"", TIMEOUT).expect(1);
+    let why = format!("Kill job error on job step id {job}.0: Invalid job id specified\n");
+    assert!(read(&c, "told").ends_with(&why), "{}", read(&c, "told"));
+    run(&c, &format!("scancel {job}")).expect(0);
+}
+
+/// One answer names 200 of those that could not take it.
+#[test]
+fn a_signal_for_many_reaches_each_of_them_once() {
+    let c = cluster(1);
+    let trap = "trap 'echo got' USR1\nwhile [ ! -e over ]; do sleep 0.1; done";
+    let array = submit_text(&c, "-H -a 1-300 -o out.%a", trap);
+    run(&c, &format!("scontrol release {array}_7")).expect(0);
+    wait::until_true("one runs", || {
+        run(&c, &format!("squeue -hr -t R -j {array} -o %K")).out == "7\n"
+    });
+    let child = begin(&c, &format!("scancel -v -b --signal=USR1 {array}"));
+    until_told(&c, "scancel: Job is in transitional state, retrying");
+    wait::until_true("the first", || read(&c, "out.7") == "got\n");
+    run(&c, &format!("scontrol release {array}_20")).expect(0);
+    wait::until_true("a late one", || read(&c, "out.20") == "got\n");
+    run(&c, &format!("scancel -t PENDING {array}")).expect(0);
+    // Nobody waits any more.
+    finish(child, b"", TIMEOUT).expect(0);
+    std::fs::write(c.work().join("over"), "").unwrap();
+    wait::until_true("their ends", || run(&c, "squeue -h").out.is_empty());
+    for task in ["7", "20"] {
+        assert_eq!(read(&c, &format!("out.{task}")), "got\n", "{task}");
+    }
+}
+
+#[test]
 fn without_a_controller_sbatch_waits_for_it() {
     let mut c = cluster(1);
     c.cosyd.signal(nix::sys::signal::Signal::SIGTERM);

@@ -7,12 +7,13 @@ use super::{accounts, error, read, say, steps};
 use crate::call::CallError;
 use crate::{Context, exit};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
-use cosy_model::limits::IDS_IN_REQUEST;
+use cosy_model::limits::REFUSALS;
 use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
 use cosy_slurm::cancel::{OPTIONS, PAUSE, Tries, VARIABLES, Wanted};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::says;
 use cosy_slurm::targets::{Step, Target};
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -271,50 +272,82 @@ impl Jobs<'_> {
     /// Ends the jobs or sends the signal. A job that has not begun cannot take a signal: it is
     /// tried again, as Slurm does.
     fn send(mut self) -> u8 {
-        let (mut tries, mut code) = (Tries::default(), exit::OK);
-        self.name_those_that_take_a_signal();
+        let mut code = exit::OK;
+        if !self.wanted.ends()
+            && let Some((begun, waiting)) = self.begun_and_waiting()
+        {
+            if begun.len() + waiting.len() > REFUSALS {
+                return self.send_to_many(begun, waiting);
+            }
+            // Of jobs that are chosen without their ids it has to be known which have not begun.
+            if self.filter.ids.is_empty() {
+                self.filter.ids = begun.into_iter().chain(waiting).collect();
+            }
+        }
+        let mut retries = Retries::new(self.wanted);
         loop {
-            let (changed, refused) = match self.ask() {
-                Ok(done) => done,
+            let early = match self.try_once(&mut code) {
+                Ok(early) => early,
                 Err(e) => return self.failed(&e),
             };
-            if changed == 0 && refused.is_empty() {
-                none_matches(self.context, self.wanted);
-            }
-            let (early, refused): (Vec<_>, Vec<_>) =
-                refused.into_iter().partition(|(_, why)| is_early(why));
-            code = code.max(self.complain(&refused));
-            self.filter.ids = early.iter().filter_map(|(id, _)| id.parse().ok()).collect();
-            let again = !self.filter.ids.is_empty();
-            let Some(pause) = tries.next().filter(|_| again) else {
+            self.filter.ids.clone_from(&early);
+            if early.is_empty() || !retries.pause() {
                 return code.max(self.too_early(&early));
-            };
-            if self.wanted.verbose && pause == PAUSE {
-                say("scancel: Job is in transitional state, retrying");
             }
-            std::thread::sleep(Duration::from_millis(pause));
         }
     }
 
-    /// Of jobs that are chosen without their ids it has to be known which have not begun.
-    fn name_those_that_take_a_signal(&mut self) {
-        if self.wanted.ends() || !self.filter.ids.is_empty() {
-            return;
+    /// Asks once; gives those that have not begun.
+    fn try_once(&self, code: &mut u8) -> Result<Vec<JobRef>, CallError> {
+        let (changed, refused) = self.ask()?;
+        if changed == 0 && refused.is_empty() {
+            none_matches(self.context, self.wanted);
         }
-        let Some(table) = list(
-            self.context,
-            self.filter.clone(),
-            vec![JobField::Ref, JobField::State],
-        ) else {
-            return;
-        };
+        let (early, refused): (Vec<_>, Vec<_>) =
+            refused.into_iter().partition(|(_, why)| is_early(why));
+        *code = (*code).max(self.complain(&refused));
+        Ok(early.iter().filter_map(|(id, _)| id.parse().ok()).collect())
+    }
+
+    /// A signal for more jobs than one answer names. Each gets it once: those that wait are
+    /// looked at again and again, and asked for when they have begun.
+    fn send_to_many(mut self, begun: Vec<JobRef>, waiting: Vec<JobRef>) -> u8 {
+        let all = self.filter.clone();
+        let (mut now, mut later, mut code) = (begun, waiting, exit::OK);
+        let mut retries = Retries::new(self.wanted);
+        loop {
+            for ids in now.chunks(REFUSALS) {
+                self.filter.ids = ids.to_vec();
+                match self.try_once(&mut code) {
+                    Ok(early) => later.extend(early),
+                    Err(e) => return self.failed(&e),
+                }
+            }
+            if later.is_empty() || !retries.pause() {
+                return code.max(self.too_early(&later));
+            }
+            self.filter = all.clone();
+            let Some((begun, waiting)) = self.begun_and_waiting() else {
+                return code.max(self.too_early(&later));
+            };
+            let left: BTreeSet<JobRef> = later.into_iter().collect();
+            let of_those = |ids: Vec<JobRef>| ids.into_iter().filter(|id| left.contains(id));
+            (now, later) = (of_those(begun).collect(), of_those(waiting).collect());
+        }
+    }
+
+    /// The jobs that are meant, one by one: those that have begun, and those that wait.
+    fn begun_and_waiting(&self) -> Option<(Vec<JobRef>, Vec<JobRef>)> {
+        let fields = vec![JobField::Ref, JobField::State];
+        let table = list(self.context, self.filter.clone(), fields)?;
         let live = (0..table.rows).filter(|row| is_live(&table, *row));
-        let ids: Vec<JobRef> = live
-            .filter_map(|row| table.text(row, JobField::Ref).parse().ok())
-            .collect();
-        if ids.len() <= IDS_IN_REQUEST {
-            self.filter.ids = ids;
-        }
+        let (waiting, begun): (Vec<usize>, Vec<usize>) =
+            live.partition(|row| is_waiting(&table, *row));
+        let ids = |rows: Vec<usize>| {
+            let id = |row: usize| table.text(row, JobField::Ref).parse().ok();
+            rows.into_iter().filter_map(id).collect()
+        };
+        Some((ids(begun), ids(waiting)))
     }
 
     /// How many jobs were ended or sent the signal, and which not.
@@ -334,8 +367,8 @@ impl Jobs<'_> {
         }
     }
 
-    fn too_early(&self, early: &[(String, Refusal)]) -> u8 {
-        for (id, _) in early {
+    fn too_early(&self, early: &[JobRef]) -> u8 {
+        for id in early {
             let why = says::TRANSITION;
             error(
                 self.context,
@@ -384,6 +417,33 @@ impl Jobs<'_> {
     }
 }
 
+/// The pauses in which jobs may begin.
+struct Retries {
+    tries: Tries,
+    verbose: bool,
+}
+
+impl Retries {
+    fn new(wanted: &Wanted) -> Self {
+        Self {
+            tries: Tries::default(),
+            verbose: wanted.verbose,
+        }
+    }
+
+    /// Waits until the next try; false when there were enough.
+    fn pause(&mut self) -> bool {
+        let Some(pause) = self.tries.next() else {
+            return false;
+        };
+        if self.verbose && pause == PAUSE {
+            say("scancel: Job is in transitional state, retrying");
+        }
+        std::thread::sleep(Duration::from_millis(pause));
+        true
+    }
+}
+
 /// Whether a signal was refused because the job has not begun.
 fn is_early(why: &Refusal) -> bool {
     why.code == RefusalCode::WrongState && why.about == Some(About::Waiting)
@@ -393,6 +453,11 @@ fn is_early(why: &Refusal) -> bool {
 fn is_live(table: &Table, row: usize) -> bool {
     let state = table.text(row, JobField::State).parse::<JobState>();
     !state.is_ok_and(|s| s.is_end() || s == JobState::Completing)
+}
+
+/// Whether the job has not begun.
+fn is_waiting(table: &Table, row: usize) -> bool {
+    table.text(row, JobField::State).parse() == Ok(JobState::Waiting)
 }
 
 /// Asks on the terminal.
@@ -405,6 +470,16 @@ fn agreed(question: &str) -> bool {
         && answer.trim_start().starts_with(['y', 'Y'])
 }
 
+/// Nothing of the job has begun.
+fn waits(context: &Context, job: JobRef) -> bool {
+    let filter = JobFilter {
+        ids: vec![job],
+        ..JobFilter::default()
+    };
+    let table = list(context, filter, vec![JobField::State]);
+    table.is_some_and(|t| t.rows > 0 && (0..t.rows).all(|row| is_waiting(&t, row)))
+}
+
 fn cancel_step(context: &Context, wanted: &Wanted, target: &Target) -> u8 {
     let signal = wanted.signal.unwrap_or(signal::KILL);
     if wanted.verbose {
@@ -415,10 +490,19 @@ fn cancel_step(context: &Context, wanted: &Wanted, target: &Target) -> u8 {
     }
     let mut code = exit::OK;
     for job in &target.jobs {
-        let sent = match target.step {
-            Some(Step::Number(step)) => steps::signal(context, *job, step, signal),
-            Some(Step::Batch) => steps::signal_script(context, *job, signal),
-            Some(Step::Extern) | None => Ok(()),
+        let mut retries = Retries::new(wanted);
+        let sent = loop {
+            let sent = match target.step {
+                Some(Step::Number(step)) => steps::signal(context, *job, step, signal),
+                Some(Step::Batch) => steps::signal_script(context, *job, signal),
+                Some(Step::Extern) | None => Ok(()),
+            };
+            let early = sent.is_err() && !wanted.ends() && waits(context, *job);
+            match early {
+                true if retries.pause() => {}
+                true => break Err(says::TRANSITION),
+                false => break sent,
+            }
         };
         if let Err(why) = sent {
             let text = format!("Kill job error on job step id {}: {why}", target.text);
