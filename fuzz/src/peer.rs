@@ -84,7 +84,7 @@ fn asked(ask: PeerAsk) {
                 }
             }
         }
-        PeerWish::Resume { .. } => {}
+        PeerWish::Resume { .. } | PeerWish::Limit { .. } => {}
         PeerWish::Command { ask, .. } => {
             if let StepAsk::Start { job, spec } = ask {
                 start(job, &spec);

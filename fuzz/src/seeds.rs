@@ -463,12 +463,14 @@ fn peer() -> Vec<Vec<u8>> {
         StepAsk::List { job: JobId(1) },
         StepAsk::Usage { job: JobId(1) },
         StepAsk::Signal { job: JobId(1), step: StepId(0), signal: 2 },
+        StepAsk::Limit { job: JobId(1), step: Some(StepId(0)), limit: Span::from_secs(60) },
     ];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     let mut add = |kind: u8, bytes: Vec<u8>| pieces.push([vec![kind], bytes].concat());
     for what in [
         PeerWish::Start(Box::new(order)),
         PeerWish::Resume { key: step },
+        PeerWish::Limit { key: step, limit: Span::from_secs(60) },
         PeerWish::Command { uid: Uid(1000), gid: Gid(100), ask: asks[0].clone() },
     ] {
         let ask = PeerAsk {

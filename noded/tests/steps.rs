@@ -160,7 +160,7 @@ impl TlsClient {
         }
     }
 
-    fn ask(&mut self, ask: &PeerAsk) -> PeerAnswer {
+    fn ask(&mut self, ask: &impl serde::Serialize) -> PeerAnswer {
         let bytes = frame::encode(ask, limits::FRAME_BYTES).unwrap();
         self.stream.write_all(&bytes).unwrap();
         self.stream.flush().unwrap();
@@ -828,6 +828,164 @@ fn signals_and_orders_reach_all_nodes_of_a_step() {
     assert_eq!(watcher.end().tasks.len(), 2);
     let records = nodes.benches[0].records(1, 1);
     assert_eq!(records[0].end.cause, EndCause::Cancelled);
+}
+
+/// What is answered when running steps of job 1 are given another limit.
+fn limit(bench: &Bench, step: Option<u32>, limit: Span) -> StepAnswer {
+    let mut client = Client::connect(bench);
+    client.ask(&StepAsk::Limit {
+        job: JobId(1),
+        step: step.map(StepId),
+        limit,
+    });
+    client.answer()
+}
+
+#[test]
+fn another_limit_reaches_all_nodes_of_a_step() {
+    let mut nodes = Nodes::started(3);
+    let allocations = nodes.allocations(1, 2);
+    nodes.hold(&allocations);
+    let hour = Span::from_minutes(60);
+    let start = |tasks: u32, own: Option<Span>| {
+        let mut spec = shell("echo up; exec sleep 1000");
+        (spec.tasks, spec.nodes, spec.time_limit) = (Some(tasks), Some(tasks), own);
+        let mut client = Client::start(&nodes.benches[0], 1, &spec);
+        client.created();
+        client.until("all", |e| e.output.len() == tasks as usize);
+        client
+    };
+    let wide = start(3, Some(hour));
+    let narrow = start(1, None);
+    let shown = |bench: &Bench| -> Vec<Option<Span>> {
+        let mut all = list(bench, 1);
+        all.sort_by_key(|info| info.key.step);
+        all.iter().map(|info| info.time_limit).collect()
+    };
+    let half = Span::from_minutes(30);
+    assert_eq!(limit(&nodes.benches[0], Some(0), half), StepAnswer::Done);
+    assert_eq!(shown(&nodes.benches[0]), [Some(half), None]);
+    let refused = |step: Option<u32>, span: Span| match limit(&nodes.benches[0], step, span) {
+        StepAnswer::Refused(refusal) => (refusal.code, refusal.message),
+        other => panic!("refused, not {other:?}"),
+    };
+    let (code, why) = refused(Some(7), half);
+    assert_eq!(code, RefusalCode::NotFound);
+    assert!(why.starts_with("no step 1.7 runs; "), "{why}");
+    assert_eq!(refused(None, Span::ZERO).0, RefusalCode::Invalid);
+    // A daemon that is started again knows it.
+    nodes.benches[0].daemon().kill();
+    nodes.benches[0].start();
+    nodes.benches[0].accept();
+    assert_eq!(shown(&nodes.benches[0]), [Some(half), None]);
+    // Each node ends its part itself, for that reason.
+    assert_eq!(limit(&nodes.benches[0], None, Span(1)), StepAnswer::Done);
+    for (client, count) in [(wide, 3), (narrow, 1)] {
+        let ended = client.end();
+        let causes = ended.nodes.values().map(|node| &node.end.cause);
+        let causes: Vec<&EndCause> = causes.collect();
+        assert_eq!(causes, vec![&EndCause::TimeLimit; count]);
+    }
+    for record in nodes.benches[0].records(1, 2) {
+        assert_eq!(record.end.cause, EndCause::TimeLimit);
+    }
+}
+
+#[test]
+fn a_limit_that_a_node_does_not_get_is_told() {
+    let mut nodes = Nodes::started(2);
+    let allocations = nodes.allocations(1, 1);
+    nodes.hold(&allocations);
+    let mut spec = shell("echo up; exec sleep 1000");
+    spec.tasks = Some(2);
+    let mut client = Client::start(&nodes.benches[0], 1, &spec);
+    client.created();
+    client.until("both", |e| e.output.len() == 2);
+    nodes.benches[1].daemon().kill();
+    let hour = Span::from_minutes(60);
+    let why = match limit(&nodes.benches[0], Some(0), hour) {
+        StepAnswer::Refused(refusal) => refusal.message,
+        other => panic!("refused, not {other:?}"),
+    };
+    let name = &nodes.benches[1].name;
+    let begin = format!("the limit was not changed on all nodes: node {name} (");
+    assert!(why.starts_with(&begin), "{why}");
+    assert_eq!(list(&nodes.benches[0], 1)[0].time_limit, Some(hour));
+    nodes.benches[1].start();
+    nodes.benches[1].accept();
+    assert_eq!(limit(&nodes.benches[0], Some(0), Span(1)), StepAnswer::Done);
+    assert_eq!(client.end().nodes.len(), 2);
+}
+
+#[test]
+fn a_limit_may_come_before_its_part_of_the_step() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let key = StepKey {
+        attempt: allocation.key,
+        step: StepId(0),
+    };
+    let say = |what: PeerWish| peer_ask(&name, &allocation, what);
+    let mut early = TlsClient::connect(&peer);
+    let span = Span(1);
+    assert_eq!(
+        early.ask(&say(PeerWish::Limit { key, limit: span })),
+        PeerAnswer::Accepted
+    );
+    let ended = nodes.benches[0].path("ended");
+    let script = format!("trap '> {}' TERM; sleep 1000 & wait", ended.display());
+    let order = StepOrder {
+        key,
+        spec: shell(&script),
+        layout: StepLayout {
+            nodes: vec![name.clone()],
+            ranks: vec![vec![RankRun {
+                first: 0,
+                count: 1,
+                stride: 1,
+            }]],
+            tasks: 1,
+            cores_per_task: 1,
+        },
+        tree: vec![0],
+        peers: vec![peer.clone()],
+    };
+    let mut part = TlsClient::connect(&peer);
+    let start = say(PeerWish::Start(Box::new(order)));
+    assert_eq!(part.ask(&start), PeerAnswer::Accepted);
+    wait_for("its end", || ended.exists().then_some(()));
+}
+
+/// A node of a release that knows no other limits says so, and what it was asked.
+#[test]
+fn what_another_release_asks_is_refused_by_name() {
+    #[derive(serde::Serialize)]
+    struct Later {
+        version: u32,
+        node: String,
+        ticket: cosy_model::OsText,
+        what: std::collections::BTreeMap<&'static str, u32>,
+    }
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let ask = Later {
+        version: cosy_proto::PROTOCOL,
+        node: nodes.benches[0].name.clone(),
+        ticket: allocation.ticket.clone(),
+        what: [("dance", 1)].into(),
+    };
+    let PeerAnswer::Refused { reason } = TlsClient::connect(&nodes.peers[0]).ask(&ask) else {
+        panic!("it was accepted");
+    };
+    let begin = "what the other node asks is not understood here: ";
+    assert!(
+        reason.starts_with(begin) && reason.contains("dance"),
+        "{reason}"
+    );
+    is_well(&nodes.benches[0], 1);
 }
 
 #[test]

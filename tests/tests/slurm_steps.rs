@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_tests::shell::{batch, check, shell};
-use cosy_tests::{Cluster, Options};
+use cosy_tests::shell::{batch, check, shell, submit, submit_text};
+use cosy_tests::{Cluster, Options, wait};
 use std::fs;
 
 fn cluster(nodes: usize) -> Cluster {
@@ -91,6 +91,52 @@ fn limits_of_steps() {
                     (exceeds job's time or other limits)\n";
     let line = "srun --deadline now+1hour --time-min 120 true";
     check(&c, line, 1, "", too_long);
+}
+
+#[test]
+fn limits_of_steps_are_changed_while_they_run() {
+    let c = cluster(1);
+    let text = "srun --exact -n1 -t30 sleep 1000 & srun --exact -n1 sleep 1000 & wait";
+    let job = submit_text(&c, "-n2 -t60", text);
+    // The script is a step, too; which of the others is first is chance.
+    let line = format!("squeue -hs -j {job} -o '%i %l' | grep -v batch");
+    let steps = || Some(shell(&c, &line).out).filter(|s| s.lines().count() == 2);
+    let both = wait::until("both steps", steps);
+    let own = both.lines().find_map(|line| line.strip_suffix(" 30:00"));
+    let own = own.unwrap_or_else(|| panic!("{both}"));
+    let other = both
+        .lines()
+        .find_map(|line| line.strip_suffix(" UNLIMITED"));
+    let other = other.unwrap_or_else(|| panic!("{both}"));
+    let has = |step: &str, limit: &str| {
+        let line = format!("scontrol show step {step} | grep -o 'TimeLimit=[^ ]*'");
+        check(&c, &line, 0, &format!("TimeLimit={limit}\n"), "");
+    };
+    let update = |step: &str, limit: &str, code: i32, said: &str| {
+        let line = format!("scontrol update StepId={step} TimeLimit={limit}");
+        check(&c, &line, code, "", said);
+    };
+    update(own, "20", 0, "");
+    has(own, "00:20:00");
+    update(own, "+5", 0, "");
+    update(own, "-3", 0, "");
+    has(own, "00:22:00");
+    let less = "scontrol: error: TimeLimit decrement larger than current time limit (60 > 22)\n";
+    update(own, "-60", 1, less);
+    let without = "scontrol: error: Cannot increment/decrement TimeLimit when set to UNLIMITED.\n";
+    update(other, "+5", 1, without);
+    update(&format!("{job}"), "10", 0, "");
+    has(own, "00:10:00");
+    has(other, "00:10:00");
+    update(other, "UNLIMITED", 0, "");
+    has(other, "UNLIMITED");
+    let none = "slurm_update error: Invalid job id specified\n";
+    update(&format!("{job}.7"), "5", 1, none);
+    update("99999.0", "5", 1, none);
+    let begun = submit(&c, "-H --wrap true");
+    update(&format!("{begun}"), "5", 1, none);
+    let line = format!("scontrol update StepId={own}");
+    check(&c, &line, 1, "", "No changes specified\n");
 }
 
 #[test]

@@ -435,6 +435,7 @@ fn running_steps(
                 start: info.start,
                 nodes: info.nodes.clone(),
                 tasks: info.tasks,
+                limit: info.time_limit,
                 ..step(&info.key.step.to_string(), &info.name)
             });
         }

@@ -2,11 +2,12 @@
 //! job's first node, which knows them; the controller is only asked for the way there.
 
 use crate::Context;
+use crate::call::CallError;
 use crate::run::talk::{self, Answered};
 use crate::run::way_to;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
-use cosy_model::{JobId, StepId};
+use cosy_model::{JobId, Span, StepId};
 use cosy_slurm::says;
 
 /// Sends a signal to a step's tasks; a step that is killed gets no time to end by itself.
@@ -20,6 +21,24 @@ pub fn signal(context: &Context, job: JobRef, step: u32, signal: i32) -> Result<
     match ask_node(context, job, &ask) {
         Some(StepAnswer::Done) => Ok(()),
         Some(_) | None => Err(says::NO_JOB),
+    }
+}
+
+/// Gives one running step, or all of a job, another time limit.
+///
+/// # Errors
+/// [`talk::StepRefused`], [`crate::call::CallError`], or no way to the node.
+pub fn limit(
+    context: &Context,
+    job: JobId,
+    step: Option<StepId>,
+    limit: Span,
+) -> anyhow::Result<()> {
+    let ask = StepAsk::Limit { job, step, limit };
+    let stream = way_to(context, job)?;
+    match talk::ask(stream, &ask, None, &mut |_| ())? {
+        Answered::Other(StepAnswer::Done) => Ok(()),
+        Answered::Other(_) | Answered::Step(_) => Err(CallError::Unexpected.into()),
     }
 }
 

@@ -442,6 +442,17 @@ pub enum StepAsk {
         /// Number; 0 ends the step (SIGTERM, grace, SIGKILL).
         signal: i32,
     },
+    /// Give running steps another time limit of their own. Answer: [`StepAnswer::Done`] when
+    /// all their nodes have it.
+    Limit {
+        /// Job.
+        job: JobId,
+        /// Step; all that run without.
+        #[serde(default)]
+        step: Option<StepId>,
+        /// From the beginning of the step. The job's end is the step's, whatever this says.
+        limit: Span,
+    },
 }
 
 impl StepAsk {
@@ -452,7 +463,8 @@ impl StepAsk {
             | Self::Attach { job, .. }
             | Self::List { job }
             | Self::Usage { job }
-            | Self::Signal { job, .. } => *job,
+            | Self::Signal { job, .. }
+            | Self::Limit { job, .. } => *job,
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use cosy_model::OsText;
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
-use cosy_model::{Gid, Uid};
+use cosy_model::{Gid, Span, Uid};
 use serde::{Deserialize, Serialize};
 
 /// Most bytes of one chunk.
@@ -42,6 +42,14 @@ pub enum PeerWish {
     Resume {
         /// Which step.
         key: StepKey,
+    },
+    /// Give this part of a step that runs, and those below, another time limit. Chunks carry
+    /// one [`cosy_model::step::StepAnswer`].
+    Limit {
+        /// Which step.
+        key: StepKey,
+        /// From the beginning of the step.
+        limit: Span,
     },
     /// A command on the host of the caller. Chunks carry what it would say to the socket
     /// for steps.

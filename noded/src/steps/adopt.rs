@@ -3,7 +3,7 @@
 
 use super::layout::{Held, gpus_wanted};
 use super::records::{RECORDS, left_over, list_left_over};
-use super::spool::{NEXT, list, outcome, read};
+use super::spool::{NEXT, limit, list, outcome, read};
 use super::start::below;
 use super::table::{First, Reach, Running, Steps};
 use super::{StepOutcome, StepTask};
@@ -83,12 +83,18 @@ impl Steps {
         ended: Option<StepOutcome>,
     ) {
         let (phase, start) = (kept.phase, kept.start);
-        let task = Arc::new(kept.work);
+        let mut work = kept.work;
+        let limit = limit(&self.path_of(key));
+        work.order.spec.time_limit = limit.or(work.order.spec.time_limit);
+        let task = Arc::new(work);
         self.note(key, &task, start);
         match (holder, ended) {
             (Some(pid), _) => {
                 self.resume_children(key, &task);
                 self.follow(key, pid);
+                if limit.is_some() {
+                    self.tell_limit(key);
+                }
             }
             (None, Some(outcome)) => self.over(key, outcome),
             (None, None) if phase == Phase::Started => {

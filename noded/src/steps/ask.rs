@@ -69,6 +69,9 @@ impl Steps {
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
             StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
             StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
+            StepAsk::Limit { step, limit, .. } => {
+                self.asked_limit(attempt, step, limit, connection);
+            }
             StepAsk::Signal { step, signal, .. } => {
                 let answer = match self.signal(StepKey { attempt, step }, signal) {
                     Ok(()) => StepAnswer::Done,

@@ -1,16 +1,16 @@
 //! Births, orders and ends of steps' supervisors.
 
 use super::spool::{is_over, outcome, read};
-use super::table::{Reach, Running, StepEvent, Steps};
+use super::table::{Reach, StepEvent, Steps};
 use super::{StepOutcome, StepTask, UpKind};
 use crate::node::tell_child;
 use crate::nursery::Nursery;
 use crate::shepherd::nursery::Birth;
-use crate::shepherd::signals::{self, Order};
+use crate::shepherd::signals::Order;
 use crate::spool::{self, Outcome, Phase};
 use crate::{sweep, sys};
 use cosy_model::node::{AttemptKey, KillCause};
-use cosy_model::step::{NodeEnd, StepId, StepKey, StepRecord};
+use cosy_model::step::{NodeEnd, StepKey, StepRecord};
 use cosy_model::{End, EndCause, OsText, RefusalCode, Span};
 use nix::unistd::Pid;
 use std::sync::Arc;
@@ -129,19 +129,14 @@ impl Steps {
         self.tell_all(attempt, Order::Resume);
     }
 
-    /// The attempt has another limit: so have its steps that have none of their own.
+    /// The attempt has another limit: so have its steps, within their own.
     pub fn limit(&mut self, attempt: AttemptKey, limit: Span) {
         let Some(job) = self.jobs.get_mut(&attempt) else {
             return;
         };
         Arc::make_mut(&mut job.allocation).limit = limit;
-        let left = job.left(job.stopped.unwrap_or_else(Instant::now));
-        let order = Order::Left(signals::seconds(left));
-        let bound = |r: &Running| r.task.order.spec.time_limit.is_none();
-        let steps = job.running.iter().filter(|(_, running)| bound(running));
-        let steps: Vec<StepId> = steps.map(|(step, _)| *step).collect();
-        for step in steps {
-            self.tell(StepKey { attempt, step }, order);
+        for key in self.keys_of(attempt) {
+            self.tell_limit(key);
         }
     }
 
@@ -151,7 +146,7 @@ impl Steps {
         }
     }
 
-    fn keys_of(&self, attempt: AttemptKey) -> Vec<StepKey> {
+    pub(super) fn keys_of(&self, attempt: AttemptKey) -> Vec<StepKey> {
         let running = self.jobs.get(&attempt).into_iter();
         let steps = running.flat_map(|job| job.running.keys().copied());
         steps.map(|step| StepKey { attempt, step }).collect()

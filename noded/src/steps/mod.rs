@@ -8,6 +8,7 @@
 //!                 by its supervisor, as an attempt's is
 //!     outcome     a [`StepOutcome`], written before anyone is told
 //!     io          Unix socket of the supervisor: further hops connect there
+//!     limit       the limit that it was given since it began, in milliseconds
 //! ```
 //!
 //! The daemon gives the supervisor one descriptor at its birth: its way up. That is the
@@ -33,6 +34,7 @@ mod end;
 mod fixture;
 pub mod layout;
 pub mod ledger;
+mod limit;
 mod part;
 mod pending;
 pub mod records;

@@ -43,7 +43,7 @@ impl Steps {
         }
         let job = match &ask.what {
             PeerWish::Start(order) => Some(order.key.attempt),
-            PeerWish::Resume { key } => Some(key.attempt),
+            PeerWish::Resume { key } | PeerWish::Limit { key, .. } => Some(key.attempt),
             PeerWish::Command { .. } => None,
         };
         let claims = match self.claims(&ask.ticket, job, &key) {
@@ -56,6 +56,10 @@ impl Steps {
         match ask.what {
             PeerWish::Start(order) => self.part_asked(PartAsked { order, verdict }),
             PeerWish::Resume { key } => self.resume(key, verdict),
+            PeerWish::Limit { key, limit } => {
+                let done = self.limit_of_part(key, limit).map(Verdict::Carry);
+                let _ = verdict.send(done.unwrap_or_else(refuse));
+            }
             PeerWish::Command { uid, gid, ask } => {
                 let done = self.command(&claims, uid, gid, ask);
                 let _ = verdict.send(done.unwrap_or_else(refuse));
@@ -141,9 +145,13 @@ impl Steps {
         });
     }
 
-    fn start_part(&mut self, order: StepOrder) -> Result<StdStream, String> {
+    fn start_part(&mut self, mut order: StepOrder) -> Result<StdStream, String> {
         let key = order.key;
         self.check_part(&order)?;
+        let job = self.jobs.get_mut(&key.attempt);
+        if let Some(limit) = job.and_then(|job| job.limits.remove(&key.step)) {
+            order.spec.time_limit = Some(limit);
+        }
         self.has_room()?;
         if self.is_short(&order) {
             // The end of an earlier step is seen here a moment later than at the head.
@@ -213,7 +221,7 @@ impl Steps {
     }
 }
 
-fn pair() -> Result<(StdStream, StdStream), String> {
+pub(super) fn pair() -> Result<(StdStream, StdStream), String> {
     let (left, right) = StdStream::pair().map_err(|e| e.to_string())?;
     let both = left.set_nonblocking(true).and(right.set_nonblocking(true));
     both.map_err(|e| e.to_string())?;

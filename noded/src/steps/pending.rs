@@ -141,7 +141,8 @@ impl PendingAsk {
                 StepAsk::List { .. }
                 | StepAsk::Usage { .. }
                 | StepAsk::Attach { .. }
-                | StepAsk::Signal { .. } => 0,
+                | StepAsk::Signal { .. }
+                | StepAsk::Limit { .. } => 0,
             },
             Self::Part(asked) => bytes_of(&asked.order.spec),
         }

@@ -6,6 +6,7 @@
 
 use super::{StepOutcome, StepTask, directory_name, step_of};
 use crate::spool::{self, Kept, OUTCOME, OUTCOME_NEW, STEP_SPARE};
+use cosy_model::Span;
 use cosy_model::step::StepId;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub const NEXT: &str = "next";
 /// Name of the supervisor's socket.
 pub const IO: &str = "io";
+/// Name of the file with the limit that a step was given since it began, in milliseconds.
+const LIMIT: &str = "limit";
 /// Most spare directories.
 const SPARES: usize = 64;
 
@@ -81,6 +84,7 @@ impl StepSpool {
         }
         file.write_all_at(&[0; spool::HEADER], 0)?;
         spool::absent_is_fine(fs::remove_file(directory.join(IO)))?;
+        spool::absent_is_fine(fs::remove_file(directory.join(LIMIT)))?;
         let outcome = directory.join(OUTCOME);
         spool::absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
         let spare = self.spare_name();
@@ -108,6 +112,20 @@ pub fn list(attempt: &Path) -> Vec<StepId> {
 pub fn read(directory: &Path) -> io::Result<(Kept<StepTask>, Option<nix::unistd::Pid>)> {
     let file = spool::open_launch(directory)?;
     Ok((spool::read_launch(&file)?, crate::sys::lock_holder(&file)?))
+}
+
+/// Keeps the limit that a step is given while it runs: whole or not at all.
+///
+/// # Errors
+/// The file system's.
+pub fn write_limit(directory: &Path, limit: Span) -> io::Result<()> {
+    spool::write_whole(&directory.join(LIMIT), limit.ms().to_string().as_bytes())
+}
+
+/// The limit that a step was given since it began.
+pub fn limit(directory: &Path) -> Option<Span> {
+    let text = fs::read_to_string(directory.join(LIMIT)).ok()?;
+    text.parse().ok().map(Span)
 }
 
 /// How a step ended here, if a whole outcome is there.

@@ -169,6 +169,8 @@ pub(super) struct Job {
     pub first: Option<First>,
     pub shares: Shares,
     pub running: BTreeMap<StepId, Running>,
+    /// Limits for steps whose parts here have not come yet.
+    pub limits: BTreeMap<StepId, Span>,
     /// It ends: no more steps.
     pub closing: bool,
     /// It has something in the spool.
@@ -326,6 +328,7 @@ impl Steps {
             first: None,
             shares: Shares::default(),
             running: BTreeMap::new(),
+            limits: BTreeMap::new(),
             stopped: None,
             closing: false,
             touched: false,

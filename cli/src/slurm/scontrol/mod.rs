@@ -14,6 +14,7 @@ mod reserve;
 mod resize;
 mod show;
 mod steer;
+mod steps;
 mod update;
 mod wait;
 

@@ -23,13 +23,10 @@ impl Session<'_> {
         }
         match subject(given) {
             Some(Subject::Job) => self.update_jobs(given),
+            Some(Subject::Step) => self.update_steps(given),
             Some(Subject::Node) => self.update_nodes(given),
             Some(Subject::Partition) => self.update_partition(given),
             Some(Subject::Reservation) => self.update_reservation(given),
-            None if given.iter().any(|w| is_step(w)) => {
-                say("the time limit of a step is that of its srun: only its job's can be changed");
-                mistaken(&Mistake::unsupported(&given.join(" ")))
-            }
             None => {
                 say("No valid entity in update command");
                 say(
@@ -290,11 +287,6 @@ impl Session<'_> {
         }
         exit::FAILED
     }
-}
-
-fn is_step(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
-    name.eq_ignore_ascii_case("stepid")
 }
 
 /// A user's number, given as number or name.

@@ -97,7 +97,7 @@ pub struct Mistake(pub Vec<String>);
 
 impl Mistake {
     /// `scontrol: error: Invalid TimeLimit value`.
-    fn value(name: &str) -> Self {
+    pub(super) fn value(name: &str) -> Self {
         Self(vec![format!("scontrol: error: Invalid {name} value")])
     }
 
@@ -135,7 +135,7 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Update, Mistake> {
     Ok(update)
 }
 
-fn limit_of(text: &str) -> Result<Limit, Mistake> {
+pub(super) fn limit_of(text: &str) -> Result<Limit, Mistake> {
     let (text, kind): (&str, fn(Span) -> Limit) = match text.as_bytes() {
         [b'+', ..] => (&text[1..], Limit::More),
         [b'-', rest @ ..] if rest != b"1" => (&text[1..], Limit::Less),

@@ -9,6 +9,7 @@ pub mod pairs;
 pub mod partition;
 pub mod reservation;
 pub mod resize;
+pub mod step;
 
 use crate::getopt::{Opt, Takes};
 use crate::table::Row;
@@ -109,7 +110,7 @@ words! {
     Token "token" 5 "refused: nobody needs one here",
     Top "top" 3 "put jobs before the others of their user",
     Uhold "uhold" 5 "hold as the user would",
-    Update "update" 1 "change jobs, nodes, partitions, reservations",
+    Update "update" 1 "change jobs, steps, nodes, partitions, reservations",
     Verbose "verbose" 4 "how many records there are, from here on",
     Version "version" 4 "say the version",
     WaitJob "wait_job" 3 "wait until a job has its nodes",

@@ -62,6 +62,8 @@ pub fn pairs<'a>(words: &'a [String], alone: &[&str]) -> Vec<Pair<'a>> {
 pub enum Subject {
     /// Jobs.
     Job,
+    /// Steps of a job.
+    Step,
     /// Nodes.
     Node,
     /// A partition.
@@ -71,9 +73,10 @@ pub enum Subject {
 }
 
 /// The words that say what is updated, the first that is there counts.
-const SUBJECTS: [(&str, Subject); 6] = [
+const SUBJECTS: [(&str, Subject); 7] = [
     ("NodeName", Subject::Node),
     ("JobId", Subject::Job),
+    ("StepId", Subject::Step),
     ("ReservationName", Subject::Reservation),
     ("PartitionName", Subject::Partition),
     ("JobName", Subject::Job),
@@ -138,6 +141,7 @@ mod tests {
         check("nodename=n1 state=idle", Some(Subject::Node));
         check("PartitionName=x State=UP", Some(Subject::Partition));
         check("Reservation=r duration=5", Some(Subject::Reservation));
+        check("stepid=5.0 TimeLimit=5", Some(Subject::Step));
         check("TimeLimit=5", None);
     }
 }
