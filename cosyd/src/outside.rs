@@ -8,7 +8,7 @@ use crate::directory;
 use crate::engine::Input;
 use crate::hub::Hub;
 use crate::pool::{Bounds, Pool};
-use cosy_control::{ClusterConfig, Effect, Event, LookupFailure};
+use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
 use cosy_model::api::Reply;
 use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid};
 use cosy_sched::Scheduler;
@@ -184,13 +184,14 @@ impl Outside {
             Effect::Plan {
                 plan,
                 scheduler,
+                inside,
                 only,
                 most,
             } => {
                 let _ = self
                     .workers
                     .planner
-                    .send(planning(plan, scheduler, only, most));
+                    .send(planning(plan, scheduler, inside, only, most));
             }
             Effect::Appraise {
                 appraisal,
@@ -310,13 +311,16 @@ fn send_mail(command: &[String], to: &str, subject: &str, time: Duration) -> Res
     ))
 }
 
-fn planning(plan: u64, scheduler: Box<Scheduler>, only: Option<JobId>, most: usize) -> Work {
+fn planning(
+    plan: u64,
+    scheduler: Box<Scheduler>,
+    inside: Vec<InsidePlan>,
+    only: Option<JobId>,
+    most: usize,
+) -> Work {
     let run = move || {
         let now = crate::clock::now();
-        let predictions = match only {
-            Some(job) => scheduler.predict(now, job).into_iter().collect(),
-            None => scheduler.plan(now, Some(most)).predictions,
-        };
+        let predictions = predictions(now, &scheduler, &inside, only, most);
         Event::Planned { plan, predictions }
     };
     let failed = Event::Planned {

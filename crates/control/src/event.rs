@@ -247,6 +247,35 @@ impl Event {
     }
 }
 
+/// A copy of the planner of a reservation, as it is or will be.
+#[derive(Debug)]
+pub struct InsidePlan {
+    /// The snapshot.
+    pub scheduler: Box<Scheduler>,
+    /// From then on it plans.
+    pub from: Time,
+}
+
+/// What the planners of a cluster and of reservations predict, of one job only where that is
+/// wanted; at most so many of each.
+pub fn predictions(
+    now: Time,
+    cluster: &Scheduler,
+    inside: &[InsidePlan],
+    only: Option<JobId>,
+    most: usize,
+) -> Vec<Prediction> {
+    let of = |scheduler: &Scheduler, now: Time| match only {
+        Some(job) => scheduler.predict(now, job).into_iter().collect(),
+        None => scheduler.plan(now, Some(most)).predictions,
+    };
+    let mut all: Vec<Prediction> = of(cluster, now);
+    for plan in inside {
+        all.extend(of(&plan.scheduler, now.max(plan.from)));
+    }
+    all
+}
+
 /// What is to be done, after the batch's records are durable.
 #[derive(Debug)]
 pub enum Effect {
@@ -346,6 +375,8 @@ pub enum Effect {
         plan: u64,
         /// The snapshot.
         scheduler: Box<Scheduler>,
+        /// Planners of reservations with the jobs that wait in them.
+        inside: Vec<InsidePlan>,
         /// Only this job's prediction is wanted.
         only: Option<JobId>,
         /// No more than so many predictions are wanted: those of the first in line.

@@ -86,8 +86,8 @@ pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolic
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
 pub use event::{
-    Batch, Caller, ClientId, CommandEvent, Effect, Event, Facts, LinkAnswer, LinkHello, LinkId,
-    LookupFailure, OldJob, TokenSeed, Via,
+    Batch, Caller, ClientId, CommandEvent, Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello,
+    LinkId, LookupFailure, OldJob, TokenSeed, Via, predictions,
 };
 pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};

@@ -434,14 +434,16 @@ impl Controller {
 
     // --- plans
 
-    pub(crate) fn ask_plan(&mut self, pending: PendingPlan, only: Option<JobId>) {
+    pub(crate) fn ask_plan(&mut self, now: Time, pending: PendingPlan, only: Option<JobId>) {
         let plan = self.next_plan;
         self.next_plan += 1;
         self.plans.insert(plan, pending);
         let scheduler = Box::new(self.sched.clone());
+        let inside = self.insides_to_plan(now, only);
         self.effect(Effect::Plan {
             plan,
             scheduler,
+            inside,
             only,
             most: PLAN_MOST,
         });
@@ -457,7 +459,7 @@ impl Controller {
     pub(crate) fn must_plan(&mut self, now: Time) -> bool {
         let waiting = self.sched.waiting_count();
         if waiting <= PLAN_AT_ONCE {
-            return waiting > 0 && self.may_plan();
+            return (waiting > 0 || self.any_awaits_turn_inside()) && self.may_plan();
         }
         let good = self
             .last_plan
@@ -465,7 +467,7 @@ impl Controller {
             .is_some_and(|at| now.since(at) < PLAN_GOOD);
         if !good && !self.last_plan.asked {
             self.last_plan.asked = true;
-            self.ask_plan(PendingPlan::Refresh, None);
+            self.ask_plan(now, PendingPlan::Refresh, None);
         }
         false
     }

@@ -94,6 +94,7 @@ impl Controller {
     ) -> Option<Reply> {
         if fields.contains(&JobField::PredictedStart) && self.must_plan(now) {
             self.ask_plan(
+                now,
                 PendingPlan::Jobs {
                     client,
                     caller: Box::new(caller.clone()),
@@ -412,12 +413,20 @@ impl Controller {
         if !submitted.is_some_and(|job| self.may_see(caller, job)) {
             return Err(no_job(target));
         }
-        let waiting = self.first_queued(target);
+        let waiting = self.first_queued(target).or_else(|| {
+            let mut ids = self.ids_of(target).into_iter();
+            ids.find(|id| {
+                self.jobs
+                    .get(id)
+                    .is_some_and(|j| self.awaits_turn_inside(j))
+            })
+        });
         let Some(waiting) = waiting.filter(|_| self.may_plan()) else {
             let starts = self.last_plan.starts.clone();
             return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));
         };
         self.ask_plan(
+            now,
             PendingPlan::Explain {
                 client,
                 caller: Box::new(caller.clone()),

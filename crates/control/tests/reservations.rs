@@ -4,7 +4,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{Reply, Request, Submission};
+use cosy_model::api::{JobField, JobRef, Reply, Request, Submission};
 use cosy_model::reservation::*;
 use cosy_model::*;
 use world::*;
@@ -981,4 +981,67 @@ fn nobody_takes_all_the_room_for_quotes() {
     }
     assert_eq!(refused, 4);
     assert!((1..=2).contains(&snapshots), "{snapshots} snapshots");
+}
+
+/// Job and its predicted start in seconds from `from`, of those that wait.
+fn predicted(world: &mut World, from: Time) -> Vec<(u64, Option<i64>)> {
+    let table = world.jobs(&[JobField::Id, JobField::State, JobField::PredictedStart]);
+    let waits = |row: &usize| table.text(*row, JobField::State) == "waiting";
+    let start = |row: usize| {
+        let start = table.number(row, JobField::PredictedStart).map(Time);
+        let id = table.number(row, JobField::Id).expect("a number");
+        (id as u64, start.map(|start| start.since(from).ms() / 1000))
+    };
+    let mut all: Vec<_> = (0..table.rows).filter(waits).map(start).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn starts_inside_of_reservations_are_predicted() {
+    let mut world = World::new(lenient(2));
+    world.run_time = Span::from_secs(1000);
+    let start = world.now + Span::from_secs(100);
+    let booked = world.book(nodes(1, Pick::At(start), 600)).unwrap();
+    let inside = |spec: JobSpec| JobSpec {
+        reservation: Some(booked.id),
+        ..spec
+    };
+    let first = world.submit(inside(whole("first", 1, 200)));
+    let second = world.submit(inside(whole("second", 1, 100)));
+    // What it takes is what others leave: no time is told.
+    let rest = world.submit(inside(JobSpec {
+        time_limit: None,
+        ..whole("rest", 1, 1)
+    }));
+    let held = world.submit(inside(JobSpec {
+        hold: true,
+        ..whole("held", 1, 100)
+    }));
+    let before = predicted(&mut world, start);
+    let want = [
+        (first, Some(0)),
+        (second, Some(200)),
+        (rest, None),
+        (held, None),
+    ];
+    assert_eq!(before, want);
+    // One job that is asked for alone, too.
+    let explained = world.ask(Request::Explain {
+        job: JobRef {
+            job: JobId(second),
+            task: None,
+        },
+    });
+    let Reply::Explained { table, .. } = explained else {
+        panic!("{explained:?}");
+    };
+    let alone = table.number(0, JobField::PredictedStart).map(Time);
+    assert_eq!(alone, Some(start + Span::from_secs(200)));
+    // While it is active the planner inside is asked, from what runs there.
+    world.pass(130);
+    assert!(runs(&world, first));
+    let within = predicted(&mut world, start);
+    assert_eq!(within[0], (second, Some(200)), "{within:?}");
+    assert_eq!(within[1], (rest, None), "{within:?}");
 }

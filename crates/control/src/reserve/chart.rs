@@ -32,7 +32,7 @@ impl Controller {
                 until,
                 most,
             };
-            self.ask_plan(pending, None);
+            self.ask_plan(now, pending, None);
             return None;
         }
         let starts = &self.last_plan.starts;
@@ -94,7 +94,9 @@ impl Controller {
         starts: &BTreeMap<JobId, Prediction>,
         most: usize,
     ) -> Vec<PlanBar> {
-        let waits = |id: &JobId| self.jobs.get(id).is_some_and(|job| job.is_waiting());
+        // Reservations have bars of their own.
+        let outside = |job: &crate::job::Job| job.is_waiting() && job.spec().reservation.is_none();
+        let waits = |id: &JobId| self.jobs.get(id).is_some_and(outside);
         let planned = starts.values().filter(|p| waits(&p.job));
         let mut order: Vec<_> = planned.filter_map(|p| Some((p.start?, p.job))).collect();
         order.sort_unstable();

@@ -171,7 +171,7 @@ impl Controller {
     }
 
     /// A planner for the jobs inside, with the reservation's share of each node.
-    fn planner_inside(&self, reservation: &Reservation) -> Box<Scheduler> {
+    pub(crate) fn planner_inside(&self, reservation: &Reservation) -> Box<Scheduler> {
         let mut amounts = vec![Amounts::default(); self.nodes.len()];
         let mut nodes = NodeMask::new(self.nodes.len());
         for share in &reservation.shares {

@@ -25,6 +25,7 @@ mod facts;
 mod inside;
 mod load;
 mod moves;
+mod planned;
 mod quote;
 mod repair;
 mod share;

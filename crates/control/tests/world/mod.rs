@@ -741,13 +741,11 @@ impl World {
             Effect::Plan {
                 plan,
                 scheduler,
+                inside,
                 only,
                 most,
             } => {
-                let predictions = match only {
-                    Some(job) => scheduler.predict(self.now, job).into_iter().collect(),
-                    None => scheduler.plan(self.now, Some(most)).predictions,
-                };
+                let predictions = predictions(self.now, &scheduler, &inside, only, most);
                 let planned = Event::Planned { plan, predictions };
                 if self.slow_plans {
                     self.late_plans.push(planned);
