@@ -85,6 +85,25 @@ impl Controller {
         is_admin(&self.config, caller)
     }
 
+    /// The level that somebody has in a queue, for jobs and reservations alike. Administrators
+    /// may do everything: a `deny` keeps them from nothing, they only come after all others.
+    ///
+    /// # Errors
+    /// [`RefusalCode::AccessDenied`].
+    pub(crate) fn may_enter(
+        &self,
+        rights: &Caller,
+        queue: &QueueSpec,
+    ) -> Result<AccessLevel, Refusal> {
+        let level = level(queue, &rights.user);
+        if level == AccessLevel::Deny && !self.is_admin(rights) {
+            let (user, queue) = (&rights.user.name, &queue.name);
+            let why = format!("user {user} has no access to queue {queue}");
+            return Err(Refusal::new(RefusalCode::AccessDenied, why));
+        }
+        Ok(level)
+    }
+
     pub(crate) fn require_admin(&self, caller: &Caller, what: &str) -> Result<(), Refusal> {
         if self.is_admin(caller) {
             return Ok(());

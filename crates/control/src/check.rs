@@ -6,14 +6,13 @@
 //! asks; what only administrators may give (a priority, a negative nice value) is asked of
 //! the caller, where it is not as it was.
 
-use crate::access::level;
 use crate::columns;
 use crate::controller::Controller;
 use crate::event::Caller;
 use crate::job::{Place, Submitted};
 use cosy_model::job::{CountedFeatures, MailRequest, ResourceRequest};
 use cosy_model::{
-    About, AccessLevel, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode, Span, User, limits,
+    About, JobSpec, OsText, Program, QueueId, Refusal, RefusalCode, Span, User, limits,
 };
 use std::collections::BTreeMap;
 
@@ -168,7 +167,8 @@ impl Controller {
         }
         for (id, parts) in entering {
             let before = outcome.coming.get(&id).copied().unwrap_or(0);
-            self.may_submit(owner, id, parts.saturating_mul(jobs) + before)?;
+            let rights = self.rights_of(caller, owner);
+            self.may_submit(&rights, id, parts.saturating_mul(jobs) + before)?;
         }
         Ok(())
     }
@@ -209,19 +209,17 @@ impl Controller {
         Ok(())
     }
 
-    /// Whether a user may be in a queue, and has room there for so many jobs more.
-    pub(crate) fn may_submit(&self, user: &User, id: QueueId, jobs: usize) -> Result<(), Refusal> {
+    /// Whether somebody may be in a queue, and has room there for so many jobs more.
+    pub(crate) fn may_submit(
+        &self,
+        rights: &Caller,
+        id: QueueId,
+        jobs: usize,
+    ) -> Result<(), Refusal> {
         let queue = &self.queues[id.index()];
         let name = &queue.spec.name;
-        let mine = queue.by_user.get(&user.uid).copied().unwrap_or(0);
-        let denied = level(&queue.spec, user) == AccessLevel::Deny;
-        let user = &user.name;
-        if denied {
-            return Err(Refusal::new(
-                RefusalCode::AccessDenied,
-                format!("user {user} has no access to queue {name}"),
-            ));
-        }
+        let mine = queue.by_user.get(&rights.user.uid).copied().unwrap_or(0);
+        self.may_enter(rights, &queue.spec)?;
         if !queue.state.takes_jobs() {
             let word = queue.state.word();
             return Err(Refusal::new(

@@ -8,6 +8,7 @@
 //! Source: sbatch(1), `--partition`.
 
 use crate::controller::Controller;
+use crate::event::Caller;
 use crate::job::{Job, Phase, Place};
 use cosy_model::{JobId, QueueId, Refusal, Time};
 use cosy_sched::WaitingJob;
@@ -130,7 +131,8 @@ impl Controller {
         if user.name.is_empty() || !self.queues[queue.index()].state.starts_jobs() {
             return None;
         }
-        self.may_submit(user, queue, 1).ok()?;
+        let rights = Caller::known(user.clone());
+        self.may_submit(&rights, queue, 1).ok()?;
         let place = self.place(job.spec(), queue, user).ok()?;
         let mut trial = self.planner_job_at(job, &place)?;
         trial.key.job = TRIAL;

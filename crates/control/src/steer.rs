@@ -363,7 +363,8 @@ impl Controller {
             let new = made?;
             if new.queue != old.queue {
                 let queue = self.find_queue(Some(&new.queue))?;
-                self.may_submit(&owner, queue, 1)?;
+                let rights = self.rights_of(&bulk.caller, &owner);
+                self.may_submit(&rights, queue, 1)?;
             }
             return Ok(new);
         }

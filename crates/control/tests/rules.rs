@@ -3,9 +3,12 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, NodeAction, Reply, Request};
+use cosy_model::api::{
+    JobChange, JobField, JobFilter, JobRef, NodeAction, Reply, Request, Submission,
+};
 use cosy_model::job::{MailRequest, MemoryRequest, ResourceRequest};
 use cosy_model::node::*;
+use cosy_model::reservation::Pick;
 use cosy_model::*;
 use world::*;
 
@@ -283,6 +286,43 @@ fn access_lists() {
     let refused = refusal(&mut world, spec("x"));
     assert_eq!(refused.code, RefusalCode::AccessDenied);
     assert!(refused.message.contains("u1000"), "{refused}");
+}
+
+/// One rule for jobs and reservations.
+#[test]
+fn administrators_pass_a_deny() {
+    let mut c = config(1, 4);
+    c.queues[0].others = AccessLevel::Deny;
+    c.reservations.all_of = Vec::new();
+    let mut world = World::new(c);
+    let later = world.now + Span::from_secs(3600);
+    let asks = || {
+        let submission = Submission {
+            spec: spec("x"),
+            script: OsText::default(),
+            array: None,
+        };
+        let ask = plain_ask(whole_nodes(1), Span::from_secs(60), Pick::At(later));
+        let reserve = Request::Reserve {
+            ask: Box::new(ask),
+            hold: false,
+            job: None,
+        };
+        [Request::Submit(Box::new(submission)), reserve]
+    };
+    for request in asks() {
+        let Reply::Refused(refused) = world.ask(request) else {
+            panic!("it was let in");
+        };
+        let want = "user u1000 has no access to queue main";
+        assert_eq!(refused.code, RefusalCode::AccessDenied);
+        assert_eq!(refused.message, want);
+    }
+    for request in asks() {
+        let reply = world.ask_as(user(0, "root"), None, request);
+        let admitted = matches!(reply, Reply::Submitted { .. } | Reply::Reserved { .. });
+        assert!(admitted, "{reply:?}");
+    }
 }
 
 #[test]

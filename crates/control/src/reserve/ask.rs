@@ -91,15 +91,8 @@ impl Controller {
     pub(crate) fn may_reserve(&self, caller: &Caller, id: QueueId) -> Result<AccessLevel, Refusal> {
         let queue = &self.queues[id.index()];
         let name = &queue.spec.name;
-        let level = crate::access::level(&queue.spec, &caller.user);
-        let admin = self.is_admin(caller);
-        if level == AccessLevel::Deny && !admin {
-            return Err(Refusal::new(
-                RefusalCode::AccessDenied,
-                format!("user {} has no access to queue {name}", caller.user.name),
-            ));
-        }
-        if !self.reservation_policy(name).enabled && !admin {
+        let level = self.may_enter(caller, &queue.spec)?;
+        if !self.reservation_policy(name).enabled && !self.is_admin(caller) {
             return Err(Refusal::new(
                 RefusalCode::Admission,
                 format!("queue {name} takes no reservations of users"),
