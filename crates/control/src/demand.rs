@@ -43,21 +43,34 @@ impl Controller {
     /// The fewest nodes of a queue on which as many tasks could be, by their cores and by
     /// how many may be together.
     pub(crate) fn least_nodes(&self, request: &ResourceRequest, queue: QueueId) -> u32 {
-        let tasks = crate::show::asked_tasks(request);
         if let Some(nodes) = request.nodes {
             return nodes;
         }
         let counted = request.counted_nodes().unwrap_or(1);
-        if tasks <= 1 {
-            return counted;
-        }
-        let nodes = self.queues[queue.index()].nodes.iter();
+        let tasks = crate::show::asked_tasks(request);
+        let needed = self.tasks_need(request, tasks, &self.queues[queue.index()]);
+        needed.max(counted)
+    }
+
+    /// On how many nodes of a queue, at the least, so many tasks of a request could be.
+    fn tasks_need(&self, request: &ResourceRequest, tasks: u32, queue: &Queue) -> u32 {
+        let nodes = queue.nodes.iter();
         let cores = nodes.map(|n| self.nodes[n.index()].amounts.cores).max();
         // Of nodes that have not registered yet nothing is known.
         let fit = cores.filter(|cores| *cores > 0);
         let fit = fit.map_or(tasks, |cores| cores / request.cores_per_task.max(1));
         let together = request.tasks_per_node.map_or(fit, |most| fit.min(most));
-        tasks.div_ceil(together.max(1)).max(counted)
+        tasks.div_ceil(together.max(1)).max(1)
+    }
+
+    /// Between how many nodes a request leaves the choice: then the planner takes as few of
+    /// them as the tasks need. Fewer than the least never do: either that is one, or the tasks
+    /// need more of the largest nodes there are.
+    fn leaves_choice(&self, request: &ResourceRequest, tasks: u32, queue: &Queue) -> Option<u32> {
+        let (least, most) = (request.nodes?, request.max_nodes?);
+        request.tasks.filter(|_| !request.overcommit)?;
+        let more = least == 1 || self.tasks_need(request, tasks, queue) > least;
+        (most > least && more && request.require.len() <= 1).then_some(most)
     }
 
     pub(crate) fn demand(
@@ -65,7 +78,8 @@ impl Controller {
         request: &ResourceRequest,
         queue: &Queue,
     ) -> Result<Demand, Refusal> {
-        let (nodes, tasks) = counts(request)?;
+        let (mut nodes, tasks) = counts(request)?;
+        let mut max_nodes = queue.spec.max_nodes;
         if let (Some(max), Some(asked)) = (queue.spec.max_nodes, nodes)
             && asked > max
         {
@@ -73,6 +87,10 @@ impl Controller {
                 over(queue, &format!("{asked} nodes"), &format!("{max} nodes"))
                     .about(About::NodeCount),
             );
+        }
+        if let Some(most) = self.leaves_choice(request, tasks, queue) {
+            nodes = None;
+            max_nodes = Some(max_nodes.map_or(most, |max| max.min(most)));
         }
         let (mut per_task, mut per_node) = amounts(request, queue)?;
         let mut tasks_per_node = tasks_cap(request, queue, &per_task, &per_node);
@@ -83,7 +101,7 @@ impl Controller {
         let allowed = self.allowed(request, queue)?;
         let demand = Demand {
             nodes,
-            max_nodes: queue.spec.max_nodes,
+            max_nodes,
             tasks,
             tasks_per_node,
             per_task,
@@ -236,7 +254,9 @@ fn counts(request: &ResourceRequest) -> Result<(Option<u32>, u32), Refusal> {
         None if request.require.len() > 1 => Some((request.require.len() as u32).min(tasks)),
         other => other,
     };
-    if let (Some(n), Some(per)) = (nodes, request.tasks_per_node)
+    // As many nodes as there may be.
+    let most = nodes.max(nodes.and(request.max_nodes));
+    if let (Some(n), Some(per)) = (most, request.tasks_per_node)
         && u64::from(n) * u64::from(per) < u64::from(tasks)
     {
         return Err(Refusal::invalid(format!(

@@ -65,6 +65,39 @@ fn a_number_of_tasks_stays_where_it_fits() {
 }
 
 #[test]
+fn tasks_take_as_few_nodes_as_they_need() {
+    let asked = |least, most, tasks| {
+        let mut job = between(least, most);
+        job.request.tasks = Some(tasks);
+        job
+    };
+    for (least, most, tasks, want) in [
+        (1, 2, 8, 2),
+        (1, 4, 9, 3),
+        (2, 4, 4, 2),
+        (2, 4, 12, 3),
+        (2, 9, 16, 4),
+    ] {
+        let mut world = World::new(config(4, 4));
+        let id = world.submit(asked(least, most, tasks));
+        let got = nodes(&mut world, id);
+        assert_eq!(got, (want, i64::from(tasks)), "{least}-{most} for {tasks}");
+    }
+    let mut world = World::new(config(4, 4));
+    for (least, most) in [(1, 2), (2, 2)] {
+        let refused = world.try_submit(asked(least, most, 9), None).unwrap_err();
+        assert_eq!(refused.code, RefusalCode::NeverFits, "{refused}");
+    }
+    let mut each = asked(1, 2, 8);
+    each.request.tasks_per_node = Some(4);
+    let id = world.submit(each.clone());
+    assert_eq!(nodes(&mut world, id), (2, 8));
+    each.request.tasks_per_node = Some(3);
+    let refused = world.try_submit(each, None).unwrap_err();
+    assert!(refused.message.contains("on 2 nodes"), "{refused}");
+}
+
+#[test]
 fn nodes_that_are_shared() {
     let mut world = World::new(config(3, 4));
     let mut other = spec("other");
