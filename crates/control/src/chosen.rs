@@ -112,7 +112,8 @@ pub(crate) struct Tally {
 impl Tally {
     /// True when all that now have no row of their own are meant.
     pub fn covers(self, plain: u32) -> bool {
-        let unchanged = plain == self.plain && plain == self.chosen;
+        // The last that is like no other, named alone, is not the array.
+        let unchanged = plain > 1 && plain == self.plain && plain == self.chosen;
         plain > 0 && (self.whole && !self.left_out || unchanged)
     }
 }

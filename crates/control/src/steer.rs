@@ -257,6 +257,9 @@ impl Controller {
 
     fn set_held(&mut self, now: Time, bulk: &mut BulkRequest, id: JobId, held: Option<HeldBy>) {
         if let Some(job) = self.jobs.get_mut(&id) {
+            // A task that is named alone is no longer like the others.
+            let alone = job.has_row || !bulk.whole.contains(&job.submitted.base);
+            job.own |= alone && job.member.is_some();
             job.held = held;
         }
         self.steered(bulk, id);

@@ -5,7 +5,7 @@
 mod world;
 
 use cosy_control::*;
-use cosy_model::api::{JobChange, JobField, JobFilter, Reply, Request};
+use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::job::{CountedFeatures, MemoryRequest, ResourceRequest};
 use cosy_model::*;
 use world::*;
@@ -315,6 +315,53 @@ fn who_does_not_want_to_run_again_does_not() {
 }
 
 // --- holds and priorities
+
+/// A task that was held alone is no longer like the others, also when it is the last of them;
+/// an array that is held as a whole stays one line.
+#[test]
+fn tasks_that_are_held_alone_have_lines_of_their_own() {
+    let lines = |world: &mut World| -> Vec<String> {
+        let request = Request::Jobs {
+            filter: JobFilter::default(),
+            fields: vec![JobField::Ref],
+            fold_arrays: true,
+        };
+        let Reply::Jobs(table) = world.ask_as(root(), None, request) else {
+            panic!("no list");
+        };
+        let mut all: Vec<String> = (0..table.rows)
+            .map(|row| table.text(row, JobField::Ref).to_owned())
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    let mut world = World::new(config(1, 2));
+    let array = world.try_submit(spec("a"), Some("0-5")).unwrap();
+    let hold = |task: Option<u32>| Request::Hold {
+        filter: JobFilter {
+            ids: vec![JobRef {
+                job: JobId(array),
+                task,
+            }],
+            ..JobFilter::default()
+        },
+        as_user: false,
+    };
+    let begin = lines(&mut world);
+    assert_eq!(begin, ["1_0", "1_1", "1_[2-5]"]);
+    world.ask_as(root(), None, hold(Some(5)));
+    let alone = lines(&mut world);
+    assert_eq!(alone, ["1_0", "1_1", "1_5", "1_[2-4]"]);
+    world.ask_as(root(), None, hold(Some(4)));
+    world.ask_as(root(), None, hold(Some(3)));
+    world.ask_as(root(), None, hold(Some(2)));
+    let last = lines(&mut world);
+    assert_eq!(last, ["1_0", "1_1", "1_2", "1_3", "1_4", "1_5"]);
+    let mut world = World::new(config(1, 2));
+    world.try_submit(spec("a"), Some("0-5")).unwrap();
+    world.ask_as(root(), None, hold(None));
+    assert_eq!(lines(&mut world), ["1_0", "1_1", "1_[2-5]"]);
+}
 
 #[test]
 fn an_administrator_holds_as_such_or_as_the_user() {
