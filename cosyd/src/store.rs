@@ -17,7 +17,7 @@ mod tests;
 mod triggers;
 
 use aside::{Table, Unit, Unreadable};
-use cosy_control::{JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SubmissionRow};
+use cosy_control::{ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SubmissionRow};
 use cosy_model::api::{HistoryEvent, JobRef};
 use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
 use outcomes::Outcomes;
@@ -94,6 +94,7 @@ const MIGRATIONS: &[&str] = &[
     BODIES,
     aside::TABLES,
     OLDER,
+    CLOCK,
 ];
 
 /// Schema 7: which submissions live, in a table of its own. In a column beside scripts and
@@ -125,6 +126,11 @@ const BODIES: &str = "
 /// that is lost.
 const OLDER: &str = "
     CREATE TABLE older (at INTEGER NOT NULL, row BLOB NOT NULL) STRICT;
+";
+
+/// How the clocks of the controller that wrote last stood to each other: one row.
+const CLOCK: &str = "
+    CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 1), row BLOB NOT NULL) STRICT;
 ";
 
 /// An open store.
@@ -252,6 +258,7 @@ impl Store {
             ..Loaded::default()
         };
         loaded.older = self.older()?;
+        loaded.clock = self.clock()?;
         loaded.bodies = self.live_bodies(&mut bad)?;
         loaded.standings = self.numbered(
             "standings",
@@ -357,6 +364,15 @@ impl Store {
             .iter()
             .filter_map(|blob| decode("older", blob).ok())
             .collect())
+    }
+
+    /// One that cannot be read says nothing.
+    fn clock(&self) -> Result<Option<ClockRow>, StoreError> {
+        let blob: Option<Vec<u8>> = self.sql(|c| {
+            c.query_row("SELECT row FROM clock", [], |r| r.get(0))
+                .optional()
+        })?;
+        Ok(blob.and_then(|blob| decode("clock", &blob).ok()))
     }
 
     fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
@@ -688,6 +704,10 @@ fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         Record::Older(row) => run(
             "INSERT INTO older (at, row) VALUES (?1, ?2)",
             params![row.at.0, encode(row)?],
+        ),
+        Record::Clock(row) => run(
+            "INSERT OR REPLACE INTO clock (id, row) VALUES (1, ?1)",
+            params![encode(row)?],
         ),
         Record::SubmissionDone(base) => {
             run(

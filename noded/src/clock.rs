@@ -5,7 +5,7 @@
 //! the controller's clock, so that is what they are compared with.
 
 use crate::sys;
-use cosy_model::Time;
+use cosy_model::{Span, Time};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -52,9 +52,25 @@ fn since_boot() -> i64 {
 /// The moment of a date by this node's clock; now for a date to come, and for one so old that
 /// this machine did not run yet.
 pub fn moment_of(date: Time) -> Instant {
-    let passed = Duration::from_millis(sys::now().since(date).ms().unsigned_abs());
+    ago(sys::now().since(date))
+}
+
+/// The moment so long ago; now, where this machine did not run yet.
+pub fn ago(passed: Span) -> Instant {
+    let passed = Duration::from_millis(passed.ms().max(0).unsigned_abs());
     let now = Instant::now();
-    now.checked_sub(passed).unwrap_or(now)
+    let within = passed <= sys::since_boot();
+    now.checked_sub(passed).filter(|_| within).unwrap_or(now)
+}
+
+/// How long ago that was.
+pub fn passed(since: Instant) -> Span {
+    Span(i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The date of a moment on this node's clock as it is now, whoever has set it since.
+pub fn date_of(since: Instant) -> Time {
+    sys::now() - passed(since)
 }
 
 /// The date since this daemon began, whatever is done to the clock: for virtual jobs, whose
@@ -68,7 +84,6 @@ pub fn date() -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::Span;
 
     #[test]
     fn the_controllers_date_runs_on_whatever_the_own_clock_says() {
@@ -88,5 +103,16 @@ mod tests {
         let before = Instant::now();
         assert!(moment_of(Time::FAR) >= before);
         assert!(moment_of(sys::now() - Span::from_secs(1)) < Instant::now());
+    }
+
+    #[test]
+    fn moments_and_dates_are_the_same() {
+        let second = Span::from_secs(1);
+        let date = sys::now() - second;
+        let back = date_of(moment_of(date));
+        assert!(back.ahead_of(date).abs() < second, "{back:?} {date:?}");
+        assert!(passed(ago(second)) >= second);
+        // Before this machine ran.
+        assert!(passed(moment_of(Time::EPOCH)) < second);
     }
 }

@@ -14,7 +14,7 @@
 //! so an end of this daemon at any point loses nothing.
 
 use crate::cgroup::{Cgroups, Group, Wanted};
-use crate::clock::ControllerClock;
+use crate::clock::{self, ControllerClock};
 use crate::config::Config;
 use crate::daemon::Event;
 use crate::devices::{DeviceNumber, Held};
@@ -85,11 +85,11 @@ enum Stage {
     /// Holds an allocation.
     Prepared,
     /// Its shepherd works.
-    Running { since: Time, reach: Reach },
+    Running { since: Instant, reach: Reach },
     /// Its shepherd was lost; what is left is being killed.
-    Cleaning { since: Time },
+    Cleaning { since: Instant },
     /// Its program is over, its steps are being ended. Without a start it had no program.
-    Winding { since: Option<Time>, then: Wind },
+    Winding { since: Option<Instant>, then: Wind },
     /// The epilog runs.
     Epilog { outcome: Option<Outcome> },
     /// Over, not yet forgotten.
@@ -286,7 +286,12 @@ impl Node {
             trigger: false,
         });
         let start = sys::now();
-        self.set(key, Stage::Cleaning { since: start });
+        self.set(
+            key,
+            Stage::Cleaning {
+                since: Instant::now(),
+            },
+        );
         self.sweep(
             key,
             sweep::Lost {
@@ -308,7 +313,7 @@ impl Node {
         match (&kept.work, kept.phase, holder) {
             (Work::Hold(_), Phase::Received, _) => self.prepare(key, Next::Report),
             (Work::Hold(_), Phase::Prepared | Phase::Started, _) => {
-                self.open_for_steps(key, or_now(kept.start));
+                self.open_for_steps(key, began(kept.start));
             }
             (Work::Run(_), _, Some(pid)) => self.follow(key, pid, kept.start),
             (Work::Run(_), Phase::Received, None) => self.prepare(key, Next::Run),
@@ -328,7 +333,7 @@ impl Node {
         let Some(pidfd) = held.map(Arc::new) else {
             return self.shepherd_gone(key);
         };
-        let since = or_now(since);
+        let since = began(since);
         let reach = Reach::Adopted(Arc::clone(&pidfd));
         self.set(key, Stage::Running { since, reach });
         self.open_for_steps(key, since);
@@ -360,11 +365,15 @@ impl Node {
                     | Stage::Cleaning { since }
                     | Stage::Winding {
                         since: Some(since), ..
-                    } => AttemptPhase::Running { since: *since },
+                    } => AttemptPhase::Running {
+                        since: clock::date_of(*since),
+                        ran: Some(clock::passed(*since)),
+                    },
                     Stage::Epilog {
                         outcome: Some(outcome),
                     } => AttemptPhase::Running {
                         since: outcome.end.start.unwrap_or(outcome.end.end),
+                        ran: None,
                     },
                     Stage::Ended { outcome, .. } => AttemptPhase::Ended(outcome.end.clone()),
                     Stage::Failed(_) => return None,
@@ -419,7 +428,7 @@ impl Node {
             Stage::Running { since, .. } | Stage::Cleaning { since } => NodeReport::Started {
                 key,
                 node,
-                at: *since,
+                at: clock::date_of(*since),
             },
             Stage::Ended { outcome, .. } => NodeReport::Ended {
                 key,
@@ -693,7 +702,7 @@ impl Node {
     // ---- steps
 
     /// Steps may run in it from now on; it began then.
-    fn open_for_steps(&mut self, key: AttemptKey, since: Time) {
+    fn open_for_steps(&mut self, key: AttemptKey, since: Instant) {
         if key.job.trigger().is_some() {
             return; // the program of a trigger has nothing that steps could run on
         }
@@ -959,11 +968,10 @@ impl Node {
             (Next::Release, _) => self.release_held(key),
             (Next::Report | Next::Run, Err(reason)) => self.failed(key, reason),
             (Next::Report, Ok(())) => {
-                let now = sys::now();
-                let _ = self.fixed.spool.mark_prepared(key, now);
+                let _ = self.fixed.spool.mark_prepared(key, sys::now());
                 self.set(key, Stage::Prepared);
                 self.report_again(key);
-                self.open_for_steps(key, now);
+                self.open_for_steps(key, Instant::now());
             }
             (Next::Run, Ok(())) => self.start(key),
         }
@@ -996,7 +1004,7 @@ impl Node {
     }
 
     fn ask_for_shepherd(&mut self, key: AttemptKey) {
-        let since = sys::now();
+        let since = Instant::now();
         let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
         let reach = Reach::Expected(early.map(std::mem::take).unwrap_or_default());
         self.set(key, Stage::Running { since, reach });
@@ -1134,7 +1142,8 @@ impl Node {
 
     fn supervisor_lost(&mut self, key: AttemptKey, kept: Kept) {
         tracing::warn!(job = %key.job, "the shepherd of attempt {} was killed; cleaning up", key.attempt);
-        self.set(key, Stage::Cleaning { since: kept.start });
+        let since = clock::moment_of(kept.start);
+        self.set(key, Stage::Cleaning { since });
         let groups: Vec<Group> = match kept.work {
             Work::Run(task) => task.groups,
             Work::Hold(_) => Vec::new(),
@@ -1179,7 +1188,8 @@ impl Node {
             outcome.end.cause = EndCause::NodeLost;
         }
         if self.steps.close(key, KillCause::Superseded) {
-            let since = outcome.end.start;
+            let end = &outcome.end;
+            let since = end.start.map(|start| clock::ago(end.end.since(start)));
             let then = Wind::End(outcome);
             return self.set(key, Stage::Winding { since, then });
         }
@@ -1370,10 +1380,10 @@ pub(crate) fn tell_child(pid: Pid, nursery: i32, order: Order) -> std::io::Resul
 }
 
 /// When something began; now, where that was not kept.
-fn or_now(since: Time) -> Time {
+fn began(since: Time) -> Instant {
     match since {
-        Time::EPOCH => sys::now(),
-        known => known,
+        Time::EPOCH => Instant::now(),
+        known => clock::moment_of(known),
     }
 }
 

@@ -6,7 +6,7 @@
 //! SPOOL/NODE/seen          how far the controller's store was then, signed
 //! SPOOL/NODE/lock          held by the one daemon that works on this node
 //! SPOOL/NODE/JOB.ATTEMPT/  one attempt (0711 as root, so that users reach their script)
-//!     launch               phase, start time, then the work as MessagePack (0600)
+//!     launch               phase, start on both clocks, then the work as MessagePack (0600)
 //!     script               the job's script, owned by its user (0500)
 //!     outcome              how it ended: written by the shepherd before anyone is told
 //!     plugins/             files of its MPI plugins, owned by its user (0700)
@@ -45,8 +45,9 @@
 //! down for long) is worth an fsync, which the daemon does on another thread.
 
 use crate::cgroup::Group;
+use crate::sys;
 use cosy_model::node::{Allocation, AttemptKey, Launch};
-use cosy_model::{Attempt, Dialect, End, JobId, OsText, Time};
+use cosy_model::{Attempt, Dialect, End, JobId, OsText, Span, Time, limits};
 use cosy_plugin::remove_files;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -83,6 +84,8 @@ const SPARES: usize = 64;
 const MAGIC: &[u8; 8] = b"COSYATT1";
 pub(crate) const HEADER: usize = 24;
 const CHECKSUM: usize = 8;
+/// Bytes of the header that say when something began on the clock that nobody sets.
+const STEADY: usize = 7;
 
 /// How far an attempt got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,7 +156,8 @@ pub struct Task {
 pub struct Kept<W = Work> {
     /// How far.
     pub phase: Phase,
-    /// When its shepherd took it on, or, while it is only held, since when it is ready.
+    /// When its shepherd took it on, or, while it is only held, since when it is ready: by the
+    /// clock as it is now, also where somebody has set it since.
     pub start: Time,
     /// What it is.
     pub work: W,
@@ -547,9 +551,12 @@ pub fn read_launch<W: DeserializeOwned>(file: &File) -> io::Result<Kept<W>> {
         _ => Phase::Started,
     };
     let start = bytes[16..HEADER].first_chunk().ok_or_else(bad)?;
+    let mut steady = [0; 8];
+    steady[..STEADY].copy_from_slice(&bytes[9..9 + STEADY]);
+    let start = Time(i64::from_le_bytes(*start));
     Ok(Kept {
         phase,
-        start: Time(i64::from_le_bytes(*start)),
+        start: by_clock_now(start, u64::from_le_bytes(steady)),
         work: rmp_serde::from_slice(body).map_err(|_| bad())?,
     })
 }
@@ -571,11 +578,34 @@ pub fn mark_started(file: &File, start: Time) -> io::Result<()> {
     mark(file, Phase::Started, start)
 }
 
+/// `start` is just now, or the epoch where there is none.
 fn mark(file: &File, phase: Phase, start: Time) -> io::Result<()> {
     let mut bytes = [0; HEADER - 8];
     bytes[0] = phase as u8;
+    bytes[1..=STEADY].copy_from_slice(&steady_ms().to_le_bytes()[..STEADY]);
     bytes[8..].copy_from_slice(&start.0.to_le_bytes());
     file.write_all_at(&bytes, 8)
+}
+
+/// What a clock shows that nobody sets, in milliseconds. Never 0, which earlier releases wrote.
+fn steady_ms() -> u64 {
+    u64::try_from(sys::steady().as_millis())
+        .unwrap_or(0)
+        .saturating_add(1)
+}
+
+/// A date on the clock as it is now: what has passed since is told by the other one, in the same run
+/// of the machine.
+fn by_clock_now(date: Time, steady: u64) -> Time {
+    let passed = steady_ms().checked_sub(steady);
+    let Some(passed) = passed.filter(|_| steady > 0 && date != Time::EPOCH) else {
+        return date;
+    };
+    let told = sys::now() - Span(i64::try_from(passed).unwrap_or(i64::MAX));
+    match told.ahead_of(date).abs() < limits::CLOCK_STEP {
+        true => date,
+        false => told,
+    }
 }
 
 /// What the program is to be told, from this byte on.
@@ -867,9 +897,38 @@ mod tests {
         let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!(kept.phase, Phase::Received);
         assert_eq!(kept.work.allocation().nodes, "short");
-        spool.mark_prepared(second, Time(77)).unwrap();
+        let ready = sys::now();
+        spool.mark_prepared(second, ready).unwrap();
         let kept: Kept = read_launch(&spool.open_launch(second).unwrap()).unwrap();
-        assert_eq!((kept.phase, kept.start), (Phase::Prepared, Time(77)));
+        assert_eq!((kept.phase, kept.start), (Phase::Prepared, ready));
+    }
+
+    /// Somebody sets the clock while an attempt runs: since when it does is the same moment, on the
+    /// clock as it is then.
+    #[test]
+    fn a_start_is_a_moment_and_not_a_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(dir.path(), "n1").unwrap();
+        let key = key_of("7.1").unwrap();
+        let work = Work::Hold(Box::new(allocation("7.1", "n1")));
+        spool.create(key, &work, None).unwrap();
+        let read = || -> Kept { read_launch(&spool.open_launch(key).unwrap()).unwrap() };
+        for off in [-3_600_000, 3_600_000] {
+            let before = sys::now();
+            spool.mark_prepared(key, before + Span(off)).unwrap();
+            let start = read().start;
+            assert!(before - Span(1000) <= start && start <= sys::now(), "{off}");
+        }
+        spool.mark_prepared(key, Time::EPOCH).unwrap();
+        assert_eq!(read().start, Time::EPOCH);
+        // By an earlier release, or before this machine ran.
+        let file = spool.open_launch(key).unwrap();
+        for steady in [0, u64::MAX >> 8] {
+            mark(&file, Phase::Started, Time(77)).unwrap();
+            file.write_all_at(&steady.to_le_bytes()[..STEADY], 9)
+                .unwrap();
+            assert_eq!(read().start, Time(77));
+        }
     }
 
     #[test]

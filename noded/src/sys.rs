@@ -97,12 +97,21 @@ pub fn lock_holder(file: &File) -> io::Result<Option<Pid>> {
 
 /// Time since the machine was started, also while it was asleep.
 pub fn since_boot() -> std::time::Duration {
+    shown_by(libc::CLOCK_BOOTTIME)
+}
+
+/// What the clock shows that nobody sets and that stands still while the machine is asleep.
+pub fn steady() -> std::time::Duration {
+    shown_by(libc::CLOCK_MONOTONIC)
+}
+
+fn shown_by(clock: libc::clockid_t) -> std::time::Duration {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the call writes one timespec and keeps nothing.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) } != 0;
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut now) } != 0;
     match failed {
         true => std::time::Duration::ZERO,
         false => std::time::Duration::new(

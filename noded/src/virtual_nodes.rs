@@ -4,7 +4,7 @@
 //! without) and ends with the code in `COSY_VIRTUAL_EXIT` (0 without). Limits, orders
 //! and signals are honoured. Nothing is on disk: an end of the daemon loses the jobs.
 
-use crate::clock::ControllerClock;
+use crate::clock::{self, ControllerClock};
 use cosy_model::node::{
     Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeReport,
     PrepareFailure,
@@ -80,7 +80,10 @@ impl VirtualNodes {
                 node: self.names[*place as usize].clone(),
                 phase: match stage {
                     Stage::Prepared => AttemptPhase::Prepared,
-                    Stage::Running { since, .. } => AttemptPhase::Running { since: *since },
+                    Stage::Running { since, .. } => AttemptPhase::Running {
+                        since: *since,
+                        ran: Some(clock::date().since(*since)),
+                    },
                     Stage::Ended(end) => AttemptPhase::Ended(end.clone()),
                 },
             })

@@ -682,9 +682,11 @@ fn a_step_outlives_its_daemon() {
     assert_eq!(bench.records(1, 1)[0].end.exit_code, 5);
 }
 
-#[test]
-fn a_held_allocation_does_not_begin_anew_with_its_daemon() {
-    const HOUR: Span = Span::from_minutes(60);
+const HOUR: Span = Span::from_minutes(60);
+
+/// The limit of a step in an allocation of two hours, once its daemon was started anew and what it
+/// kept says that it began an hour earlier; by the date alone, or where somebody set the clock.
+fn limit_after_an_hour(date_alone: bool) -> Span {
     let mut bench = Bench::started();
     let mut allocation = bench.cores(1, 1);
     allocation.limit = HOUR + HOUR;
@@ -700,13 +702,29 @@ fn a_held_allocation_does_not_begin_anew_with_its_daemon() {
     let earlier = i64::from_le_bytes(ready) - HOUR.ms();
     assert!(earlier > 0, "since when it is ready is kept");
     file.write_all_at(&earlier.to_le_bytes(), 16).unwrap();
+    if date_alone {
+        // As earlier releases wrote it.
+        file.write_all_at(&[0; 7], 9).unwrap();
+    }
     bench.start();
     bench.accept();
     let mut client = Client::start(&bench, 1, &spec(&["true"]));
     match client.answer() {
-        StepAnswer::Created { limit, .. } => assert!(limit <= HOUR, "{limit}"),
+        StepAnswer::Created { limit, .. } => limit,
         other => panic!("created, not {other:?}"),
     }
+}
+
+#[test]
+fn a_held_allocation_does_not_begin_anew_with_its_daemon() {
+    let limit = limit_after_an_hour(true);
+    assert!(limit <= HOUR, "{limit}");
+}
+
+#[test]
+fn a_clock_that_is_set_leaves_an_allocation_its_time() {
+    let limit = limit_after_an_hour(false);
+    assert!(limit > HOUR, "{limit}");
 }
 
 // ---- steps on many nodes

@@ -25,6 +25,7 @@ pub mod python;
 pub mod resv;
 pub mod run;
 pub mod shell;
+pub mod shifted;
 pub mod system;
 pub mod wait;
 

@@ -693,7 +693,7 @@ fn a_database_of_the_third_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 3;",
     )
@@ -737,7 +737,7 @@ fn what_lived_in_the_fifth_schema_lives_on() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 5;",
     )
@@ -951,7 +951,7 @@ fn a_database_of_the_fourth_schema_is_migrated() {
          DROP TABLE bodies;
          DROP TABLE standings;
          ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older;
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock;
          CREATE INDEX submissions_live ON submissions(base) WHERE live = 1;
          PRAGMA user_version = 4;",
     )
@@ -1058,7 +1058,7 @@ fn a_database_of_the_ninth_schema_is_migrated() {
     drop(bench.saved(&running(1, 1000, Some(7))));
     let old = rusqlite::Connection::open(bench.path()).unwrap();
     let back = "DROP TABLE bodies; DROP TABLE standings; ALTER TABLE jobs DROP COLUMN body;
-         DROP TABLE set_aside; DROP TABLE older; PRAGMA user_version = 9;";
+         DROP TABLE set_aside; DROP TABLE older; DROP TABLE clock; PRAGMA user_version = 9;";
     old.execute_batch(back).unwrap();
     let changed: serde_json::Value = serde_json::json!({
         "id": 1, "base": 1, "index": 7, "state": "waiting", "attempt": 0, "held": "user",
@@ -1097,4 +1097,25 @@ fn numbers_of_a_lost_store_are_not_given_out_again() {
     assert_eq!((loaded.last_event, loaded.next_job), (900, 70));
     assert_eq!((loaded.next_reservation, loaded.next_flow), (60, 50));
     assert_eq!(loaded.next_trigger, 40);
+}
+
+/// How clocks stood is kept once, the latest.
+#[test]
+fn how_clocks_stood_is_kept() {
+    let bench = Bench::new();
+    assert_eq!(whole(&bench.open()).clock, None);
+    let row = |wall: i64| cosy_control::ClockRow {
+        wall: Time(wall),
+        steady_ms: 7,
+        slept: cosy_model::Span(3),
+        boot: "0b".to_owned(),
+    };
+    bench.open().commit(&[Record::Clock(row(5))]).unwrap();
+    bench.open().commit(&[Record::Clock(row(6))]).unwrap();
+    assert_eq!(whole(&bench.open()).clock, Some(row(6)));
+    // What cannot be read says nothing, and stops nothing.
+    let store = rusqlite::Connection::open(bench.path()).unwrap();
+    store.execute("UPDATE clock SET row = x'c1'", []).unwrap();
+    drop(store);
+    assert_eq!(whole(&bench.open()).clock, None);
 }

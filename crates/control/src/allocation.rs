@@ -63,7 +63,6 @@ impl Controller {
 
     /// The job runs as soon as every node is ready.
     pub(crate) fn held_ready(&mut self, now: Time, id: JobId) {
-        let began = self.started_at;
         let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) else {
             return;
         };
@@ -72,11 +71,7 @@ impl Controller {
             return;
         }
         // When an earlier controller had all of them ready, nobody knows any more.
-        let start = if run.allocated < began {
-            run.allocated
-        } else {
-            now
-        };
+        let start = if run.from_store { run.allocated } else { now };
         self.unsaved_starts.insert(id);
         self.program_began(now, id, start);
         self.expect_held_end(id);

@@ -7,6 +7,13 @@
 //! date which the clock, as it is now, would have shown: so each of them lasts as long as it
 //! was to last. What users named as dates (begin times, reservations, deadlines) stays.
 //!
+//! A store says how the clocks stood when they agreed last ([`ClockRow`]). A controller that takes
+//! it up on the same run of the same machine begins with the date that this clock would show, so a
+//! clock that was set meanwhile is seen in the first turn like any other step. On another machine, or
+//! after a restart of it, nothing tells the two apart; there it is the nodes that say how long
+//! programs have run, and what runs is counted from then ([`Controller::has_run_for`]). Allocations
+//! in which nothing is launched have nobody who says so.
+//!
 //! Silence of nodes is measured in time in which the controller listened. A gap in it, in which
 //! nobody could report, gives all of them their full time again.
 //!
@@ -17,11 +24,12 @@
 
 use crate::controller::{Controller, TICK};
 use crate::event::LinkId;
-use crate::job::Run;
+use crate::job::{Job, Run};
+use crate::record::{ClockRow, Record};
 use crate::reviews::Again;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
-    ClockStep, End, JobId, Moment, NodeId, ReservationId, Span, Steady, Time, limits,
+    Boot, ClockStep, End, JobId, Moment, NodeId, ReservationId, Span, Steady, Time, limits,
 };
 use std::collections::VecDeque;
 
@@ -48,11 +56,40 @@ pub(crate) struct Clocks {
     pub listened: Span,
     /// Most nodes say that the clock is wrong.
     doubted: bool,
+    /// The store does not say that they agreed then.
+    unsaved: bool,
+    /// Dates in the store are of a clock that cannot be compared with this one.
+    unsure: bool,
+}
+
+impl ClockRow {
+    fn of(agreed: Moment) -> Self {
+        Self {
+            wall: agreed.wall,
+            steady_ms: agreed.steady.0,
+            slept: agreed.slept,
+            boot: format!("{:032x}", agreed.boot.0),
+        }
+    }
+
+    /// Now, with the date that the clock would show had nobody set it since; `None` where that
+    /// cannot be known.
+    pub(crate) fn carried_to(&self, now: Moment) -> Option<Moment> {
+        let boot = Boot(u128::from_str_radix(&self.boot, 16).ok()?);
+        let passed = now.steady.0.checked_sub(self.steady_ms)?;
+        (boot.is_same(now.boot) && passed >= 0).then(|| Moment {
+            wall: self.wall + Span(passed),
+            slept: self.slept,
+            ..now
+        })
+    }
 }
 
 impl Clocks {
     pub fn new(now: Moment) -> Self {
         Self {
+            unsaved: now.boot != Boot::default(),
+            unsure: false,
             agreed: now,
             wall: now.wall,
             steady: now.steady,
@@ -75,6 +112,7 @@ impl Clocks {
         }
         let slept = Span(now.slept.ms() - self.agreed.slept.ms()).max(Span::ZERO);
         self.agreed = now;
+        self.unsaved = now.boot != Boot::default();
         Some((by, slept))
     }
 }
@@ -125,6 +163,44 @@ pub(crate) fn told_skew(ahead: Span) -> String {
 }
 
 impl Controller {
+    /// The store says how clocks stood, or nothing that is of use now.
+    pub(crate) fn clocks_restored(&mut self, comparable: bool) {
+        self.clocks.unsaved &= !comparable;
+        self.clocks.unsure = !comparable;
+    }
+
+    /// How clocks stand is kept with what was counted from dates on them.
+    pub(crate) fn save_clocks(&mut self) {
+        if std::mem::take(&mut self.clocks.unsaved) {
+            let row = ClockRow::of(self.clocks.agreed);
+            self.record(Record::Clock(row));
+        }
+    }
+
+    /// A node says how long a program has run. Where the store could not tell what its dates
+    /// mean on the clock as it is now, the attempt is counted from then.
+    pub(crate) fn has_run_for(&mut self, now: Time, id: JobId, ran: Span) {
+        let run = self.jobs.get(&id).and_then(Job::run);
+        let run = run.filter(|run| run.from_store && self.clocks.unsure);
+        let Some(from) = run.and_then(|run| run.started) else {
+            return;
+        };
+        let by = (now - ran).ahead_of(from);
+        if by.abs() < limits::RUN_OFF {
+            return;
+        }
+        let step = ClockStep { from, by };
+        self.run_goes_on(id, step);
+        if by > Span::ZERO && self.reservations.live().next().is_some() {
+            self.keep_promise(now, id, by);
+        }
+        let detail = format!(
+            "it has run for {ran}: its dates were those of another clock, and are set by {} s",
+            by.ms() / 1000
+        );
+        self.happened(now, "dates_set", "controller", format!("job {id}"), detail);
+    }
+
     /// Looks at the clocks; what was counted from dates is set right when one was set.
     pub(crate) fn look_at_clocks(&mut self, now: Moment) {
         if let Some((by, slept)) = self.clocks.look(now) {
@@ -160,6 +236,7 @@ impl Controller {
     /// The clock on the wall was set.
     fn clock_set(&mut self, now: Time, step: ClockStep) {
         self.last_tick = self.last_tick.set_by(step);
+        self.started_at = self.started_at.set_by(step);
         self.answers_rest(step.by);
         self.runs_go_on(now, step);
         self.starts_set(step);
@@ -186,14 +263,7 @@ impl Controller {
             .map(|job| job.id)
             .collect();
         for id in holding.iter().copied() {
-            if let Some(run) = self.jobs.get_mut(&id).and_then(|job| job.run_mut()) {
-                run.clock_set(step);
-            }
-            let run = self.jobs.get(&id).and_then(|job| job.run());
-            if let Some(end) = run.map(|run| self.holds_until(id, run)) {
-                self.planner_of(id).set_expected_end(id, end);
-            }
-            self.dirty.insert(id);
+            self.run_goes_on(id, step);
         }
         if step.by > Span::ZERO && self.reservations.live().next().is_some() {
             for id in holding {
@@ -205,6 +275,14 @@ impl Controller {
             .into_iter()
             .map(|(at, id)| (at.set_by(step), id))
             .collect();
+    }
+
+    fn run_goes_on(&mut self, id: JobId, step: ClockStep) {
+        if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
+            run.clock_set(step);
+            self.plan_end_again(id);
+            self.dirty.insert(id);
+        }
     }
 
     /// Starts that others wait a while after.
@@ -398,6 +476,24 @@ impl Controller {
             ..told
         }
     }
+
+    /// When a step was, on the controller's clock: as long as its node has measured, and not
+    /// before its job had the nodes, where that is known.
+    pub(crate) fn step_on_our_clock(
+        &self,
+        now: Time,
+        id: NodeId,
+        run: Option<&Run>,
+        told: &mut End,
+    ) {
+        let clock = &self.nodes[id.index()].clock;
+        let first = told.start.unwrap_or(told.end);
+        let length = told.end.since(first);
+        let earliest = run.map_or(Time(i64::MIN), |run| run.allocated);
+        let start = clock.date(first).within(earliest, now);
+        told.start = told.start.map(|_| start);
+        told.end = (start + length).min(now.max(start));
+    }
 }
 
 /// Seconds with a fraction: clocks are set by less than a minute too.
@@ -415,6 +511,7 @@ mod tests {
             wall: Time::from_secs(wall),
             steady: Steady(steady * 1000),
             slept: Span::from_secs(slept),
+            boot: Boot(1),
         }
     }
 

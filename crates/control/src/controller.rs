@@ -3,6 +3,7 @@
 use crate::answers::Answers;
 use crate::aside::{Aside, Object, Witness};
 use crate::attend::Attending;
+use crate::came::Came;
 use crate::clock::Clocks;
 use crate::config::ClusterConfig;
 use crate::depend::{Awaited, Waiter};
@@ -164,6 +165,10 @@ pub struct Controller {
     pub(crate) over_strays: BTreeMap<JobId, Attempt>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     pub(crate) started_at: Time,
+    /// Jobs before this one are of earlier controllers.
+    pub(crate) first_own: JobId,
+    /// By which dates jobs stand in line.
+    pub(crate) came: Came,
     /// What passes is measured on them.
     pub(crate) clocks: Clocks,
     /// Looks at jobs since the start, for whatever reason: a measure of work.
@@ -247,6 +252,8 @@ impl Controller {
             over_strays: BTreeMap::new(),
             witness: None,
             started_at: now,
+            first_own: JobId(1),
+            came: Came::default(),
             clocks: Clocks::new(at),
             looks: 0,
             out: Batch::default(),
@@ -332,6 +339,7 @@ impl Controller {
         self.save_reservations();
         self.save_flows();
         self.save_triggers();
+        self.save_clocks();
         self.go_on_when_durable();
         std::mem::take(&mut self.out)
     }

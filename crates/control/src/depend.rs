@@ -685,7 +685,7 @@ impl Controller {
                 queue_priority: self.queues[queue.index()].spec.priority,
                 level: *level,
                 nice: crate::columns::nice(job.spec(), job.submitted.base),
-                submit: job.submitted.submit,
+                submit: self.came.in_line(&job.submitted),
                 rank: job.rank(),
                 job: job.id,
             },

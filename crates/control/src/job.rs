@@ -216,6 +216,8 @@ pub(crate) struct Run {
     pub steps: StepUse,
     /// The store was restored since: whether it still runs, its nodes have to tell.
     pub doubtful: bool,
+    /// It began under an earlier controller.
+    pub from_store: bool,
 }
 
 /// How far the order to start the program is.

@@ -95,6 +95,7 @@ impl Controller {
             lost: BTreeSet::new(),
             steps: StepUse::default(),
             doubtful: false,
+            from_store: false,
         }));
         self.count_start(now, base, id);
         self.note_start(now, id);

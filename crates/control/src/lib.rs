@@ -30,6 +30,7 @@ mod beyond;
 mod bodies;
 mod books;
 mod bundles;
+mod came;
 mod change;
 mod check;
 mod chosen;
@@ -91,10 +92,11 @@ pub use event::{
 };
 pub use history::HistoryRows;
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
-pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{
-    JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SetAside, StandingRow, SubmissionRow,
+    ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SetAside, StandingRow,
+    SubmissionRow,
 };
+pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};
 pub use visible::Eyes;

@@ -25,15 +25,15 @@ const NAMED_STRAYS: usize = 20;
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     ids: Vec<Range<JobId>>,
-    /// When that was found out last.
-    found: Option<Time>,
+    /// Jobs before this one were there when that was found out last.
+    found: Option<JobId>,
 }
 
 impl Lost {
     pub fn load(rows: &[OlderRow]) -> Self {
         Self {
             ids: rows.iter().map(|row| row.first..row.next).collect(),
-            found: rows.iter().map(|row| row.at).max(),
+            found: rows.iter().map(|row| row.first).max(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Lost {
 
     /// The store has the job, perhaps not all that has become of it.
     fn concerns(&self, job: &Job) -> bool {
-        self.found.is_some_and(|found| job.submitted.submit < found)
+        self.found.is_some_and(|found| job.submitted.base < found)
     }
 }
 
@@ -69,7 +69,7 @@ impl Controller {
         self.go_on_above(seen);
         let next = JobId(self.next_job);
         self.lost_ids.ids.push(first..next);
-        self.lost_ids.found = Some(now);
+        self.lost_ids.found = Some(first);
         self.record(Record::Older(OlderRow {
             at: now,
             first,
@@ -97,13 +97,13 @@ impl Controller {
     /// Jobs of before this controller began: those that wait are held, of those that run their
     /// nodes have to tell. How many of both.
     fn doubt_all(&mut self, now: Time) -> (usize, usize) {
-        let before = self.started_at;
+        let before = self.first_own;
         let arrays: Vec<JobId> = self
             .groups
             .iter()
-            .filter(|(_, group)| {
+            .filter(|(base, group)| {
                 let spec = &group.submitted.spec;
-                let old = group.submitted.submit < before && spec.begin.is_none_or(|b| b <= now);
+                let old = **base < before && spec.begin.is_none_or(|b| b <= now);
                 old && group.indices.is_some() && group.plain > 0 && group.held.is_none()
             })
             .map(|(base, _)| *base)
@@ -118,12 +118,12 @@ impl Controller {
             let Some(job) = self.jobs.get_mut(&id) else {
                 continue;
             };
-            if job.submitted.submit >= before {
+            if job.submitted.base >= before {
                 continue;
             }
             let later = job.spec().begin.is_some_and(|begin| begin > now);
             match &mut job.phase {
-                Phase::Run(run) if run.allocated < before => {
+                Phase::Run(run) if run.from_store => {
                     run.doubtful = true;
                     open += 1;
                     self.dirty.insert(id);

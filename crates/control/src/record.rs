@@ -315,6 +315,20 @@ pub struct OlderRow {
     pub mark: StoreMark,
 }
 
+/// How the controller's clocks stood to each other when they agreed last: whether the one on the
+/// wall is set while the controller does not run is known by that.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClockRow {
+    /// The date.
+    pub wall: Time,
+    /// The clock that nobody sets, in milliseconds.
+    pub steady_ms: i64,
+    /// How long the machine had slept.
+    pub slept: Span,
+    /// Which run of which machine, in hexadecimal.
+    pub boot: String,
+}
+
 /// One durable change. A batch of them is one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
@@ -347,6 +361,8 @@ pub enum Record {
     Job(Box<JobRow>),
     /// The store is older than what nodes have seen.
     Older(OlderRow),
+    /// How clocks stand to each other from now on.
+    Clock(ClockRow),
     /// All jobs of a submission have ended.
     SubmissionDone(JobId),
     /// One of them waits again.
@@ -827,6 +843,8 @@ pub struct Loaded {
     pub set_aside: Vec<SetAside>,
     /// When the store was older than what nodes had seen.
     pub older: Vec<OlderRow>,
+    /// How the clocks of the controller stood that wrote last.
+    pub clock: Option<ClockRow>,
 }
 
 impl Loaded {

@@ -92,7 +92,7 @@ impl Controller {
                 if let Some(id) = self.node_on_link(link, &node)
                     && !self.aside.has(key.job)
                 {
-                    self.steps_ended(id, key, before, records);
+                    self.steps_ended(now, id, key, before, records);
                 }
             }
             NodeReport::AskPassage { number, uid, job } => {
@@ -674,8 +674,11 @@ impl Controller {
         let key = item.key;
         match &item.phase {
             AttemptPhase::Ended(end) => self.ended_on(now, id, key, end.clone()),
-            AttemptPhase::Running { since } => {
+            AttemptPhase::Running { since, ran } => {
                 self.started(now, id, key, *since);
+                if let Some(ran) = ran.filter(|_| self.at_attempt(id, key).is_some()) {
+                    self.has_run_for(now, key.job, ran);
+                }
                 self.repeat_kill(id, key);
             }
             AttemptPhase::Prepared => {

@@ -56,6 +56,8 @@ impl Controller {
     /// The controller as it was when the store was last written.
     pub fn restore(mut config: ClusterConfig, loaded: Loaded, now: impl Into<Moment>) -> Self {
         let at = now.into();
+        let carried = loaded.clock.as_ref().and_then(|row| row.carried_to(at));
+        let (at, comparable) = (carried.unwrap_or(at), carried.is_some());
         let now = at.wall;
         let own_queues: BTreeMap<String, OwnQueue> = loaded.own_queues.into_iter().collect();
         let file_queues = FileQueues::of(&config);
@@ -63,6 +65,7 @@ impl Controller {
         let policy = policy(&config);
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
         let mut it = Self::empty(config, sched, at);
+        it.clocks_restored(comparable);
         (it.file_queues, it.own_queues) = (file_queues, own_queues);
         let reservations = LoadedReservations {
             rows: loaded.reservations,
@@ -73,6 +76,7 @@ impl Controller {
             hour_prices: loaded.hour_prices,
         };
         it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
+        it.first_own = JobId(it.next_job);
         it.last_event = loaded.last_event;
         it.lost_ids = Lost::load(&loaded.older);
         it.node_keys = loaded.node_keys.into_iter().collect();
@@ -460,6 +464,7 @@ impl Controller {
             lost: lost.collect(),
             steps: StepUse::default(),
             doubtful: row.doubtful,
+            from_store: true,
         }));
         let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
         self.held_ends.extend(ends_at.map(|at| (at, id)));

@@ -7,11 +7,12 @@ use crate::job::Job;
 use crate::record::{Record, StepBatch};
 use cosy_model::node::{AttemptKey, NodeOrder};
 use cosy_model::step::StepRecord;
-use cosy_model::{NodeId, limits};
+use cosy_model::{NodeId, Time, limits};
 
 impl Controller {
     pub(crate) fn steps_ended(
         &mut self,
+        now: Time,
         id: NodeId,
         key: AttemptKey,
         before: u64,
@@ -25,6 +26,11 @@ impl Controller {
             let known = self.steps_known(key, before);
             let old = known.saturating_sub(before).min(records.len() as u64);
             records.drain(..old as usize);
+            let run = self.jobs.get(&key.job).filter(|j| j.attempt == key.attempt);
+            let run = run.and_then(Job::run);
+            for record in &mut records {
+                self.step_on_our_clock(now, id, run, &mut record.end);
+            }
             self.take_steps(key, before.saturating_add(old), records);
         }
         self.order(id, |node| NodeOrder::StepsTaken { key, node, count });

@@ -190,6 +190,7 @@ impl Controller {
     pub(crate) fn add_group(&mut self, group: Group) {
         let submitted = group.submitted.clone();
         let base = submitted.base;
+        self.came.note(&submitted);
         let (held, jobs) = (group.held, group.fates.len() as u32);
         for at in 0..group.fates.len() {
             let id = group.id_at(at);

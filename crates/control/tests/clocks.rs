@@ -428,3 +428,184 @@ fn a_start_lies_between_the_allocation_and_now() {
         assert_eq!(run.and_then(|run| run.started), Some(now), "{ahead}");
     }
 }
+
+/// The clock is set while the controller does not run: jobs, limits and what was promised go on
+/// as if it had been set while it did.
+#[test]
+fn a_clock_that_is_set_while_the_controller_is_stopped_changes_no_length() {
+    for by in [-3 * 24 * HOUR, -HOUR, -55, 55, HOUR, 3 * 24 * HOUR] {
+        let mut world = world(2);
+        let first: Vec<u64> = (0..2).map(|_| world.submit(long(100, 4))).collect();
+        world.deliver_all();
+        world.pass(40);
+        let waits = world.submit(long(100, 4));
+        let allocated = world.store.row(first[0]).run.as_ref().unwrap().allocated;
+        world.set_clock(secs(by));
+        world.crash();
+        world.connect_all();
+        world.pass(55); // 95 s of 100
+        assert_eq!(busy(&world), 8, "set by {by}: {}", world.queue());
+        assert_eq!(starts(&world), 2);
+        let run = world.store.row(first[0]).run.clone().unwrap();
+        assert_eq!(run.allocated, allocated + secs(by), "set by {by}");
+        assert_eq!(planned_end(&mut world, first[0]), Some(world.now + secs(5)));
+        world.pass(6);
+        assert_eq!(world.state_of(first[0]), JobState::Completed);
+        assert_eq!(starts(&world), 3, "set by {by}: {}", world.queue());
+        assert!(world.state_of(waits) != JobState::Completed);
+        let way = if by < 0 { "backward" } else { "forward" };
+        let told = format!("clock of the controller: set {way} by {}.000 s", by.abs());
+        assert_eq!(events(&world, "clock_set"), [told]);
+    }
+}
+
+/// The same with one that nobody enforces but the controller, a begin time that stays a date,
+/// and a reservation that does.
+#[test]
+fn dates_stay_and_lengths_stay_while_the_controller_is_stopped() {
+    for by in [-HOUR, 90, HOUR] {
+        let mut world = world(2);
+        let mut held = long(100, 4);
+        held.program = Program::Allocation;
+        held.attended = true;
+        let submission = Submission {
+            spec: held,
+            script: OsText::default(),
+            array: None,
+        };
+        world.ask(Request::Allocate(Box::new(submission)));
+        world.deliver_all();
+        let mut later = long(100, 1);
+        let begin = world.now + secs(2 * HOUR);
+        later.begin = Some(begin);
+        let later = world.submit(later);
+        world.pass(50);
+        world.set_clock(secs(by));
+        world.crash();
+        world.connect_all();
+        world.pass(49);
+        assert!(world.queue().starts_with("1:running"), "set by {by}");
+        world.pass(2);
+        assert_eq!(world.state_of(1), JobState::TimedOut, "set by {by}");
+        let left = begin.since(world.now).ms() / 1000;
+        world.pass(left - 1);
+        assert_eq!(starts(&world), 0, "set by {by}: {}", world.queue());
+        world.pass(2);
+        assert_eq!(world.starts_of(later), 1, "set by {by}: {}", world.queue());
+    }
+}
+
+/// The machine of the controller was started again, with another date: nodes say how long what
+/// they have has run.
+#[test]
+fn after_a_restart_of_its_machine_nodes_say_how_long_programs_have_run() {
+    for by in [-HOUR, -55, 55, HOUR] {
+        let mut world = world(2);
+        let job = world.submit(long(1000, 4));
+        world.deliver_all();
+        world.pass(40);
+        world.set_clock(secs(by));
+        world.boot = Boot(2);
+        world.crash();
+        world.connect_all();
+        world.pass(10);
+        assert_eq!(planned_end(&mut world, job), Some(world.now + secs(950)));
+        let run = world.store.row(job).run.clone().unwrap();
+        assert_eq!(run.started, Some(world.now - secs(50)), "set by {by}");
+        assert_eq!(busy(&world), 4);
+        world.crash();
+        world.connect_all();
+        assert_eq!(planned_end(&mut world, job), Some(world.now + secs(950)));
+    }
+}
+
+/// What a report takes on its way, and a clock that went right, move nothing.
+#[test]
+fn after_a_restart_of_its_machine_good_dates_stay() {
+    let mut world = world(1);
+    let job = world.submit(long(1000, 4));
+    world.deliver_all();
+    world.pass(40);
+    let begun = world.now - secs(40);
+    world.boot = Boot(2);
+    world.crash();
+    // What has run for 40 s is told five seconds late.
+    world.now = world.now + secs(5);
+    for on in world.nodes[0].known.values_mut() {
+        on.began = on.began + secs(5);
+    }
+    world.connect_all();
+    world.pass(2);
+    let run = world.store.row(job).run.clone().unwrap();
+    assert_eq!((run.allocated, run.started), (begun, Some(begun)));
+}
+
+/// Who came first is served first, whatever dates the submissions have.
+#[test]
+fn a_clock_that_is_set_back_lets_nobody_overtake() {
+    for restart in [false, true] {
+        let mut world = world(1);
+        world.submit(long(100, 4));
+        world.deliver_all();
+        let first = world.submit(long(100, 4));
+        world.pass(5);
+        world.set_clock(secs(-HOUR));
+        if restart {
+            world.crash();
+            world.connect_all();
+        }
+        let second = world.submit(long(100, 4));
+        world.pass(5);
+        world.set_clock(secs(-HOUR));
+        let third = world.submit(long(100, 4));
+        if restart {
+            world.crash();
+            world.connect_all();
+        }
+        world.pass(300);
+        let row = |id: u64| world.store.row(id).clone();
+        let allocated = |id: u64| row(id).run.map(|run| run.allocated);
+        assert!(allocated(first) < allocated(second), "{restart}");
+        assert!(allocated(second) < allocated(third), "{restart}");
+        assert!(allocated(third).is_some(), "{}", world.queue());
+    }
+}
+
+/// What is told of steps is on the controller's clock too, and as long as their node measured.
+#[test]
+fn a_nodes_clock_moves_no_step() {
+    for ahead in [-20 * 60, 20 * 60] {
+        let mut world = world(1);
+        world.config.policy.clock_skew = Span::UNLIMITED;
+        world.event(Event::Reconfigured(Box::new(world.config.clone())));
+        world.nodes[0].ahead = secs(ahead);
+        let job = world.submit(long(100, 4));
+        world.deliver_all();
+        world.pass(30);
+        let key = attempt(job, 1);
+        let there = |at: Time| at + secs(ahead);
+        let begun = world.now - secs(20);
+        let end = End {
+            start: Some(there(begun)),
+            ..End::never_ran(EndCause::Exited, there(begun + secs(15)))
+        };
+        let record = step::StepRecord {
+            step: step::StepId(0),
+            name: "s".to_owned(),
+            nodes: "n1".to_owned(),
+            tasks: 1,
+            cores: 1,
+            end,
+        };
+        let report = NodeReport::Steps {
+            key,
+            node: "n1".to_owned(),
+            before: 0,
+            records: vec![record],
+        };
+        world.report(0, report);
+        let end = &world.store.steps[&key][0].end;
+        assert_eq!(end.start, Some(begun), "{ahead}");
+        assert_eq!(end.end, begun + secs(15), "{ahead}");
+    }
+}

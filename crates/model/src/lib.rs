@@ -42,6 +42,6 @@ pub use resources::{Amounts, Counted, MiB, NodeShare};
 pub use settings::{License, Settings};
 pub use step::{StepId, StepKey};
 pub use text::OsText;
-pub use time::{ClockStep, Moment, Span, Steady, Time};
+pub use time::{Boot, ClockStep, Moment, Span, Steady, Time};
 pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, Watched};
 pub use user::{Group, User};

@@ -30,6 +30,10 @@ pub const LICENSE_NAME_BYTES: usize = 64;
 /// A clock on the wall that is ahead or behind by so much more than before was set, or the
 /// machine slept; less is what looking at two clocks one after the other costs.
 pub const CLOCK_STEP: crate::Span = crate::Span::from_secs(1);
+/// Where a controller that was started anew cannot tell what dates in its store mean, a run whose
+/// dates are off by more than this is counted from what its node says; less is what a report
+/// takes on its way.
+pub const RUN_OFF: crate::Span = crate::Span::from_secs(10);
 /// A program that begins so much later than its job got its nodes is not late: nodes are
 /// planned for others only two seconds after the last force.
 pub const LATE_START: crate::Span = crate::Span::from_secs(1);

@@ -277,6 +277,9 @@ pub enum AttemptPhase {
     Running {
         /// Start.
         since: Time,
+        /// How long it has run, on a clock that nobody sets. Older daemons do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ran: Option<Span>,
     },
     /// The program has ended.
     Ended(End),

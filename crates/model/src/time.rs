@@ -29,6 +29,10 @@ pub struct Span(pub i64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Steady(pub i64);
 
+/// A run of a machine, from one start of it to the next. None is known by this number: 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Boot(pub u128);
+
 /// One look at both clocks of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Moment {
@@ -38,6 +42,8 @@ pub struct Moment {
     pub steady: Steady,
     /// How long the machine has slept since it was started.
     pub slept: Span,
+    /// Which run of which machine: steady clocks of two are not comparable.
+    pub boot: Boot,
 }
 
 /// Where nobody sets the clock on the wall (simulations, most tests) one number is both.
@@ -47,6 +53,7 @@ impl From<Time> for Moment {
             wall,
             steady: Steady(wall.0),
             slept: Span::ZERO,
+            boot: Boot::default(),
         }
     }
 }
@@ -63,6 +70,13 @@ pub struct ClockStep {
 impl ClockStep {
     /// Dates farther away were not counted on that clock: 1,000 days, longer than jobs are.
     const REACH: Span = Span(1000 * 86_400_000);
+}
+
+impl Boot {
+    /// Whether two looks were made in the same run of the same machine, as far as is known.
+    pub fn is_same(self, other: Self) -> bool {
+        self.0 != 0 && self == other
+    }
 }
 
 impl Steady {

@@ -251,7 +251,10 @@ fn reports() -> Vec<NodeReport> {
             nodes: vec![itself()],
             inventory: vec![
                 held(AttemptPhase::Prepared),
-                held(AttemptPhase::Running { since: Time(1000) }),
+                held(AttemptPhase::Running {
+                    since: Time(1000),
+                    ran: None,
+                }),
                 held(AttemptPhase::Ended(end())),
             ],
             seen: OsText(vec![0; 72]),

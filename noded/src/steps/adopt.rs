@@ -7,12 +7,13 @@ use super::spool::{NEXT, limit, list, outcome, read};
 use super::start::below;
 use super::table::{First, Reach, Running, Steps};
 use super::{StepOutcome, StepTask};
+use crate::clock;
 use crate::spool::{Kept, Phase};
-use crate::sys;
 use cosy_model::node::{Allocation, AttemptKey};
 use cosy_model::step::{JobPart, StepKey};
 use nix::unistd::Pid;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::watch;
 
 impl Steps {
@@ -31,7 +32,7 @@ impl Steps {
         if steps.is_empty() && !path.join(NEXT).exists() {
             return;
         }
-        let mut job = self.job_of(allocation, sys::now());
+        let mut job = self.job_of(allocation, Instant::now());
         job.touched = true;
         self.jobs.insert(attempt, job);
         if let Err(e) = self.first(attempt) {
@@ -127,7 +128,7 @@ impl Steps {
         let running = Running {
             task: Arc::clone(task),
             reach: Reach::Expected(Vec::new()),
-            since,
+            since: clock::moment_of(since),
             gone: watch::channel(false).0,
         };
         job.running.insert(key.step, running);

@@ -6,6 +6,7 @@ use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
 use super::{Dock, check};
 use crate::cgroup::Wanted;
+use crate::clock;
 use crate::peer::hop::dock;
 use crate::shepherd::signals::Order;
 use cosy_model::node::{AttemptKey, KillCause};
@@ -256,7 +257,7 @@ impl Steps {
             name: running.task.order.spec.name.clone(),
             nodes: cosy_model::fold(running.task.order.layout.nodes_with_tasks()),
             tasks: running.task.order.layout.tasks,
-            start: Some(running.since),
+            start: Some(clock::date_of(running.since)),
             time_limit: running.task.order.spec.time_limit,
             memory: running.task.order.spec.memory,
         });

@@ -9,7 +9,6 @@ use super::serve::Connection;
 use super::spool;
 use super::start::below;
 use super::table::{Job, Running, Steps};
-use crate::clock;
 use crate::peer::carry::carry;
 use crate::peer::pool::{Pool, Reply};
 use crate::peer::read_frame;
@@ -152,7 +151,7 @@ impl Job {
         let Some(own) = running.task.order.spec.time_limit else {
             return of_job;
         };
-        let ran = now.saturating_duration_since(clock::moment_of(running.since));
+        let ran = now.saturating_duration_since(running.since);
         let ran = i64::try_from(ran.as_millis()).unwrap_or(i64::MAX);
         let own_left = own.ms().saturating_sub(ran);
         match own.is_unlimited() || (!left.is_unlimited() && own_left > left.ms()) {

@@ -11,7 +11,7 @@ use crate::devices::DeviceNumber;
 use crate::peer::hop::Hop;
 use crate::shepherd::nursery::Birth;
 use crate::spool::{KEEP, name_of};
-use crate::{sweep, sys};
+use crate::sweep;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{
     JobPart, Peer, RankRun, StepAnswer, StepId, StepKey, StepLayout, StepOrder, StepSpec,
@@ -108,7 +108,7 @@ impl Steps {
         let running = Running {
             task: Arc::clone(&task),
             reach: Reach::Expected(Vec::new()),
-            since: sys::now(),
+            since: Instant::now(),
             gone,
         };
         job.running.insert(key.step, running);

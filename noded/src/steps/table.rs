@@ -12,7 +12,7 @@ use super::share::Shares;
 use super::spool::{Counter, StepSpool};
 use super::{StepTask, part::PartAsked};
 use crate::cgroup::Cgroups;
-use crate::clock::{self, ControllerClock};
+use crate::clock::ControllerClock;
 use crate::daemon::Event;
 use crate::devices::Devices;
 use crate::nursery::{Asking, Nursery};
@@ -22,7 +22,7 @@ use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
 use cosy_model::node::{Allocation, AttemptKey, NodeReport};
 use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec};
-use cosy_model::{JobId, RefusalCode, Span, Time};
+use cosy_model::{JobId, RefusalCode, Span};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
@@ -131,7 +131,7 @@ pub(super) enum Reach {
 pub(super) struct Running {
     pub task: Arc<StepTask>,
     pub reach: Reach,
-    pub since: Time,
+    pub since: Instant,
     /// Tells the hops that nothing is above them any more.
     pub gone: watch::Sender<bool>,
 }
@@ -290,10 +290,10 @@ impl Steps {
     }
 
     /// From now on steps may run in an attempt, which began then.
-    pub fn open(&mut self, allocation: &Allocation, since: Time) {
+    pub fn open(&mut self, allocation: &Allocation, since: Instant) {
         let key = allocation.key;
         match self.jobs.get_mut(&key) {
-            Some(job) => job.since = clock::moment_of(since),
+            Some(job) => job.since = since,
             None => {
                 let job = self.job_of(allocation, since);
                 self.jobs.insert(key, job);
@@ -321,10 +321,10 @@ impl Steps {
         self.start_waiting(allocation.key);
     }
 
-    pub(super) fn job_of(&self, allocation: &Allocation, since: Time) -> Job {
+    pub(super) fn job_of(&self, allocation: &Allocation, since: Instant) -> Job {
         Job {
             allocation: Arc::new(allocation.clone()),
-            since: clock::moment_of(since),
+            since,
             first: None,
             shares: Shares::default(),
             running: BTreeMap::new(),

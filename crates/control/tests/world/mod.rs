@@ -46,6 +46,7 @@ pub struct MemoryStore {
     pub answers: BTreeMap<(Uid, [u8; 16]), (Time, Reply)>,
     last_event: u64,
     older: Vec<OlderRow>,
+    pub clock: Option<ClockRow>,
     /// What has happened to nodes: the word, and which.
     said: BTreeSet<(String, String)>,
     /// What was said of ends, by object.
@@ -96,6 +97,7 @@ impl MemoryStore {
                     self.jobs.insert(row.id, *row);
                 }
                 Record::Older(row) => self.older.push(row),
+                Record::Clock(row) => self.clock = Some(row),
                 Record::SubmissionLives(base) => self.submissions.get_mut(&base).unwrap().1 = true,
                 Record::SubmissionDone(base) => self.submissions.get_mut(&base).unwrap().1 = false,
                 Record::Node { name, row } => drop(self.nodes.insert(name, row)),
@@ -253,6 +255,7 @@ impl MemoryStore {
         }
         let mut loaded = Loaded {
             older: self.older.clone(),
+            clock: self.clock.clone(),
             jobs: self
                 .jobs
                 .values()
@@ -430,6 +433,8 @@ pub struct World {
     pub set_by: Span,
     /// How long the machine has slept.
     pub slept: Span,
+    /// Which run of the controller's machine.
+    pub boot: Boot,
     /// Programs begin so long after they were ordered to.
     pub late: Span,
     /// Limits of running programs that were changed, as ordered.
@@ -522,7 +527,11 @@ impl World {
     pub fn new(config: ClusterConfig) -> Self {
         let now = Time::from_secs(1_000_000);
         let store = MemoryStore::default();
-        let controller = Controller::restore(config.clone(), store.load(), now);
+        let first = Moment {
+            boot: Boot(1),
+            ..now.into()
+        };
+        let controller = Controller::restore(config.clone(), store.load(), first);
         let nodes = config
             .nodes
             .iter()
@@ -571,6 +580,7 @@ impl World {
             unchecked: false,
             set_by: Span::ZERO,
             slept: Span::ZERO,
+            boot: Boot(1),
             late: Span::ZERO,
             limits: Vec::new(),
             slow_plans: false,
@@ -609,6 +619,7 @@ impl World {
             wall: self.now,
             steady: Steady(self.now.0 - self.set_by.0),
             slept: self.slept,
+            boot: self.boot,
         }
     }
 
@@ -813,7 +824,13 @@ impl World {
             .map(|(key, on)| InventoryItem {
                 key: *key,
                 node: name.clone(),
-                phase: on.phase.clone(),
+                phase: match &on.phase {
+                    AttemptPhase::Running { since, .. } => AttemptPhase::Running {
+                        since: *since,
+                        ran: Some(self.now.since(on.began)),
+                    },
+                    phase => phase.clone(),
+                },
             })
             .collect();
         let seen = node
@@ -980,7 +997,7 @@ impl World {
             let again = on.phase.clone();
             let name = self.nodes[n].name.clone();
             match again {
-                AttemptPhase::Running { since } => self.report(
+                AttemptPhase::Running { since, .. } => self.report(
                     n,
                     NodeReport::Started {
                         key,
@@ -1034,7 +1051,7 @@ impl World {
         node.known.insert(
             key,
             OnNode {
-                phase: AttemptPhase::Running { since },
+                phase: AttemptPhase::Running { since, ran: None },
                 ends_at: now + length,
                 first: true,
                 stopped: None,
@@ -1113,7 +1130,7 @@ impl World {
         };
         let end = match running {
             Some(AttemptPhase::Ended(end)) => end,
-            Some(AttemptPhase::Running { since }) => End {
+            Some(AttemptPhase::Running { since, .. }) => End {
                 start: Some(since),
                 signal: 15,
                 ..End::never_ran(cause, since + now.since(began))
@@ -1167,7 +1184,7 @@ impl World {
         let Some(on) = self.nodes[n].known.get_mut(&key) else {
             return;
         };
-        let AttemptPhase::Running { since } = on.phase else {
+        let AttemptPhase::Running { since, .. } = on.phase else {
             return;
         };
         let end = End {
