@@ -165,3 +165,34 @@ fn what_has_no_effect_is_told() {
     let want = "sbatch: there is no account 'lab'; the job is recorded with it all the same\n";
     assert_eq!(told, want);
 }
+
+/// Whole nodes get their tasks in turn; where a job has only what its tasks asked for, the first
+/// node is filled.
+#[test]
+fn tasks_on_whole_nodes_go_round() {
+    let c = cluster(2);
+    let told = [
+        "sh",
+        "-c",
+        "echo $SLURM_PROCID $SLURMD_NODENAME $SLURM_TASKS_PER_NODE",
+    ];
+    let check = |options: &str, want: &[&str]| {
+        let words: Vec<&str> = options.split(' ').collect();
+        let said = c.run(&[&["srun"][..], &words, &told].concat()).expect(0);
+        let mut lines: Vec<&str> = said.out.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, want, "{options}");
+    };
+    let even = ["0 n1 2(x2)", "1 n1 2(x2)", "2 n2 2(x2)", "3 n2 2(x2)"];
+    check("-N2 -n4 --exclusive", &even);
+    check("-N2 -n4", &["0 n1 3,1", "1 n1 3,1", "2 n1 3,1", "3 n2 3,1"]);
+    let round = ["0 n1 2,1", "1 n2 2,1", "2 n1 2,1"];
+    check("-N2 -n3 --exclusive -m cyclic", &round);
+    check(
+        "-N2 -n5 --ntasks-per-node=4 -c1 --exclusive",
+        &["0 n1 3,2", "1 n1 3,2", "2 n1 3,2", "3 n2 3,2", "4 n2 3,2"],
+    );
+    let script = "echo $SLURM_TASKS_PER_NODE; srun -l hostname | wc -l";
+    assert_eq!(batch(&c, "-N2 -n6 --exclusive", script), "3(x2)\n6\n");
+    assert_eq!(batch(&c, "-N2 -n6", script), "4,2\n6\n");
+}

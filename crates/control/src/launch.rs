@@ -67,6 +67,7 @@ impl Controller {
             return self.wait_for_licenses(now, id);
         }
         let shares = self.planner_of(id).held_by(id);
+        let shares = self.dealt(id, shares);
         let take = |share| self.take_share(id, share);
         let parts: Vec<Part> = shares.into_iter().map(take).collect();
         let limit = self.limit_from(now, id);

@@ -37,6 +37,7 @@ mod chosen;
 mod clock;
 mod columns;
 mod controller;
+mod dealt;
 mod demand;
 mod depend;
 mod devices;

@@ -180,3 +180,45 @@ fn overcommit_takes_a_core_of_each_node() {
     assert_eq!(table.number(0, JobField::Cores), Some(2));
     assert_eq!(table.text(0, JobField::TasksByNode), "10(x2)");
 }
+
+/// Tasks on each node of an attempt.
+fn tasks(world: &World, id: u64) -> Vec<u32> {
+    let run = world.store.row(id).run.clone();
+    run.map(|run| run.parts.iter().map(|part| part.tasks).collect())
+        .unwrap_or_default()
+}
+
+#[test]
+fn tasks_go_round_whole_nodes() {
+    let mut world = World::new(config(4, 4));
+    let mut job = exactly(2, 100);
+    job.request.tasks = Some(4);
+    let whole = world.submit(job.clone());
+    job.request.exclusive = false;
+    let shared = world.submit(job.clone());
+    world.deliver_all();
+    assert_eq!(tasks(&world, whole), [2, 2]);
+    assert_eq!(tasks(&world, shared), [3, 1]);
+    // It is the same after a restart, and there are as many as were asked for.
+    world.crash();
+    world.connect_all();
+    assert_eq!(tasks(&world, whole), [2, 2]);
+    assert_eq!(nodes(&mut world, whole), (2, 4));
+}
+
+#[test]
+fn tasks_go_round_the_whole_nodes_of_a_part() {
+    let mut world = World::new(config(4, 4));
+    let mut job = exactly(1, 100);
+    job.request.exclusive = false;
+    let mut further = exactly(2, 100).request;
+    further.tasks = Some(5);
+    job.bundles = vec![job::Bundle {
+        request: further,
+        queue: None,
+        name: None,
+    }];
+    let id = world.submit(job);
+    world.deliver_all();
+    assert_eq!(tasks(&world, id), [1, 3, 2]);
+}

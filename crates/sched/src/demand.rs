@@ -71,7 +71,7 @@ impl Demand {
     }
 
     /// How many tasks fit into `free` of one node, 0 when not even one does.
-    pub(crate) fn capacity(&self, free: &Amounts) -> u32 {
+    pub fn capacity(&self, free: &Amounts) -> u32 {
         let most = self.tasks_per_node.unwrap_or(u32::MAX).min(self.tasks);
         if !self.per_node.fits(free) {
             return 0;
