@@ -727,6 +727,48 @@ fn a_clock_that_is_set_leaves_an_allocation_its_time() {
     assert!(limit > HOUR, "{limit}");
 }
 
+/// What is kept of a running step is damaged while the daemon is dead: the step is ended, and what
+/// it held is free.
+#[test]
+fn a_step_that_cannot_be_read_is_ended() {
+    for damage in ["flipped", "empty", "gone"] {
+        let mut bench = Bench::started();
+        let allocation = bench.cores(1, 1);
+        bench.hold(&allocation);
+        let file = bench.path("pid");
+        let script = format!("echo $$ > {}; sleep 1000", file.display());
+        let mut client = Client::start(&bench, 1, &shell(&script));
+        client.created();
+        let pid = pid_in(&file);
+        let launch = bench.spooled(allocation.key).join("s.0/launch");
+        bench.daemon().kill();
+        let options = || {
+            let mut options = std::fs::OpenOptions::new();
+            options.read(true).write(true).open(&launch).unwrap()
+        };
+        match damage {
+            "flipped" => {
+                let (file, mut byte) = (options(), [0]);
+                file.read_exact_at(&mut byte, 40).unwrap();
+                file.write_all_at(&[byte[0] ^ 0x20], 40).unwrap();
+            }
+            "empty" => options().set_len(0).unwrap(),
+            _ => std::fs::remove_file(&launch).unwrap(),
+        }
+        bench.start();
+        bench.accept();
+        wait_gone(pid);
+        client.end();
+        let record = &bench.records(1, 1)[0];
+        assert_eq!(record.step, StepId(0), "{damage}");
+        assert_eq!(record.end.cause, EndCause::SupervisorLost, "{damage}");
+        let mut client = Client::start(&bench, 1, &spec(&["true"]));
+        let (key, _) = client.created();
+        assert_eq!(key.step, StepId(1), "{damage}");
+        assert_eq!(client.end().tasks[&0].exit_code, 0, "{damage}");
+    }
+}
+
 // ---- steps on many nodes
 
 #[test]

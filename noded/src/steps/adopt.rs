@@ -3,7 +3,7 @@
 
 use super::layout::{Held, gpus_wanted};
 use super::records::{RECORDS, left_over, list_left_over};
-use super::spool::{NEXT, limit, list, outcome, read};
+use super::spool::{NEXT, holder, limit, list, outcome, read};
 use super::start::below;
 use super::table::{First, Reach, Running, Steps};
 use super::{StepOutcome, StepTask};
@@ -67,11 +67,15 @@ impl Steps {
         let ended = outcome(&directory);
         match read(&directory) {
             Ok((kept, holder)) => self.adopt_kept(key, kept, holder, ended),
-            // The daemon was killed while it wrote: nothing has run.
+            Err(_) if ended.is_some() && holder(&directory).is_none() => {
+                ended
+                    .into_iter()
+                    .for_each(|outcome| self.over(key, outcome));
+            }
+            // It was whole when it got its name, so somebody has damaged it, and it may run.
             Err(e) => {
-                tracing::info!(job = %key.attempt.job, "step {key} was not kept whole: {e}");
-                let path = self.path(key.attempt);
-                let _ = self.spool.remove(&path, key.step);
+                tracing::error!(job = %key.attempt.job, "what is kept of step {key} cannot be read ({e}): what runs of it is ended");
+                self.sweep_unkept(key, holder(&directory));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Births, orders and ends of steps' supervisors.
 
 use super::spool::{is_over, outcome, read};
-use super::table::{Reach, StepEvent, Steps};
+use super::table::{Reach, StepEvent, Steps, parts_of};
 use super::{StepOutcome, StepTask, UpKind};
 use crate::node::tell_child;
 use crate::nursery::Nursery;
@@ -267,6 +267,25 @@ impl Steps {
             with_steps: false,
             cause: EndCause::SupervisorLost,
         };
+        self.sweep_away(key, lost);
+    }
+
+    /// The same for a step of which nothing is known but its number: it is found by the lock that
+    /// its supervisor holds and by what its processes say of themselves.
+    pub(super) fn sweep_unkept(&mut self, key: StepKey, supervisor: Option<Pid>) {
+        let lost = sweep::Lost {
+            mark: self.mark(key),
+            uid: u32::MAX, // nobody's
+            groups: Vec::new(),
+            start: sys::now(),
+            shepherd: supervisor,
+            with_steps: false,
+            cause: EndCause::SupervisorLost,
+        };
+        self.sweep_away(key, lost);
+    }
+
+    fn sweep_away(&self, key: StepKey, lost: sweep::Lost) {
         let events = self.setup.events.clone();
         tokio::spawn(async move {
             let swept = tokio::task::spawn_blocking(move || sweep::sweep(&lost)).await;
@@ -279,7 +298,35 @@ impl Steps {
     }
 
     pub(super) fn swept(&mut self, key: StepKey, outcome: Outcome) {
+        if self.running(key).is_none() {
+            return self.unkept_is_over(key, outcome);
+        }
         self.end_without_supervisor(key, outcome.end, outcome.drain);
+    }
+
+    /// Nothing is left of a step that could not be read. Its first node says that it was there.
+    fn unkept_is_over(&mut self, key: StepKey, outcome: Outcome) {
+        let job = self.jobs.get(&key.attempt);
+        let first = job.filter(|job| parts_of(&job.allocation).is_some());
+        let whole = first.map(|job| StepRecord {
+            step: key.step,
+            name: String::new(),
+            nodes: job.allocation.node.clone(),
+            tasks: 1,
+            cores: 0,
+            end: outcome.end.clone(),
+        });
+        let end = NodeEnd {
+            end: outcome.end,
+            drain: outcome.drain,
+            starved: 0,
+        };
+        let outcome = StepOutcome {
+            end,
+            tasks: Vec::new(),
+            whole,
+        };
+        self.over(key, outcome);
     }
 
     fn never_ran(&mut self, key: StepKey, why: String) {

@@ -128,6 +128,12 @@ pub fn limit(directory: &Path) -> Option<Span> {
     text.parse().ok().map(Span)
 }
 
+/// The process that works on a step, also when what is kept of it cannot be read.
+pub fn holder(directory: &Path) -> Option<nix::unistd::Pid> {
+    let file = spool::open_launch(directory).ok()?;
+    crate::sys::lock_holder(&file).ok().flatten()
+}
+
 /// How a step ended here, if a whole outcome is there.
 pub fn outcome(directory: &Path) -> Option<StepOutcome> {
     spool::read_outcome(directory)
