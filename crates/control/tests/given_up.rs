@@ -253,3 +253,108 @@ fn a_node_that_is_set_down_ends_them_first() {
     );
     assert_eq!(world.starts_of(job), 2);
 }
+
+// ---- machines that are started again
+
+/// n1 goes down as a whole and comes up again after so many seconds of the controller's time. Its
+/// daemon tells what it finds in its spool: attempts that were lost with the machine.
+fn reboot(world: &mut World, secs: i64) {
+    world.disconnect(0);
+    world.listen(secs, &[1]);
+    world.deliver_all();
+    let node = &mut world.nodes[0];
+    node.boot += 1;
+    let now = world.now;
+    for on in node.known.values_mut() {
+        on.phase = AttemptPhase::Ended(End::never_ran(EndCause::NodeLost, now));
+    }
+    world.connect_all();
+    world.pass(3);
+}
+
+/// Boots of 20 s and of 300 s, where a node is lost after 60 s: shorter and longer.
+const BOOTS: [i64; 2] = [20, 300];
+
+#[test]
+fn a_job_of_a_machine_that_is_started_again_runs_once_more() {
+    for secs in BOOTS {
+        let mut world = World::new(config(2, 4));
+        world.run_time = Span::from_secs(1000);
+        let job = world.submit(on_n1(true));
+        world.deliver_all();
+        world.pass(5);
+        reboot(&mut world, secs);
+        world.pass(70); // a pause comes before
+        assert_eq!(world.queue(), format!("{job}:running"), "{secs}");
+        assert_eq!(world.starts_of(job), 2, "boot of {secs} s");
+        let last = world.store.row(job).attempt;
+        assert_eq!(last, Attempt(2), "it was requeued once");
+        let running = world.nodes.iter().flat_map(|node| &node.known);
+        let running = running.filter(|(_, on)| matches!(on.phase, AttemptPhase::Running { .. }));
+        assert_eq!(running.count(), 1, "boot of {secs} s");
+        // The node is back: it takes a job of its own.
+        let mut all = once("all");
+        all.request.require = vec!["n1".into()];
+        all.time_limit = Some(Span::from_secs(100));
+        let next = world.submit(all);
+        world.deliver_all();
+        world.pass(3);
+        assert_eq!(world.starts_of(next), 1, "{secs}: {}", world.queue());
+        world.pass(1100);
+        assert_eq!(world.state_of(job), JobState::Completed);
+        assert_eq!(world.starts_of(job), 2, "boot of {secs} s");
+    }
+}
+
+#[test]
+fn a_job_that_is_not_to_run_again_fails_once_with_its_machine() {
+    for secs in BOOTS {
+        let mut world = World::new(config(2, 4));
+        world.run_time = Span::from_secs(1000);
+        let job = world.submit(on_n1(false));
+        world.deliver_all();
+        world.pass(5);
+        reboot(&mut world, secs);
+        world.pass(70);
+        assert_eq!(world.state_of(job), JobState::NodeFailed, "{secs}");
+        assert_eq!(world.starts_of(job), 1, "boot of {secs} s");
+        assert_eq!(world.queue(), "");
+        let node = &world.nodes[0];
+        assert!(node.known.is_empty(), "it may forget it: {:?}", node.known);
+        let next = world.submit(on_n1(false));
+        world.deliver_all();
+        world.pass(3);
+        assert!(!world.nodes[0].starts.is_empty());
+        assert_eq!(world.starts_of(next), 1, "{secs}: {}", world.queue());
+    }
+}
+
+/// There is no other node, and the controller is started anew while the machine boots.
+#[test]
+fn the_only_machine_runs_it_again_when_it_is_back() {
+    for secs in BOOTS {
+        for restart in [false, true] {
+            let mut world = World::new(config(1, 4));
+            world.run_time = Span::from_secs(1000);
+            let job = world.submit(on_n1(true));
+            world.deliver_all();
+            world.pass(5);
+            world.disconnect(0);
+            world.listen(secs / 2, &[]);
+            if restart {
+                world.crash();
+            }
+            world.listen(secs / 2, &[]);
+            world.nodes[0].boot += 1;
+            let now = world.now;
+            for on in world.nodes[0].known.values_mut() {
+                on.phase = AttemptPhase::Ended(End::never_ran(EndCause::NodeLost, now));
+            }
+            world.connect_all();
+            world.pass(80);
+            assert_eq!(world.queue(), format!("{job}:running"), "{secs} {restart}");
+            assert_eq!(world.store.row(job).attempt, Attempt(2));
+            assert_eq!(world.starts_of(job), 2, "boot of {secs} s");
+        }
+    }
+}
