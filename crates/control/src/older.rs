@@ -78,10 +78,21 @@ impl Controller {
         }));
         let (held, open) = self.doubt_all(now);
         let detail = format!(
-            "node {node} has seen {behind} events more than the store has: it was restored from an old copy. {held} jobs that may have run since are held, of {open} that ran then their nodes have to tell; ids go on at {next}"
+            "node {node} has seen {behind} events more than the store has: it was restored from an old copy. {held} jobs that may have run since are held, of {open} that ran then their nodes have to tell; ids go on at {next}{}",
+            self.told_of_bookings()
         );
         let object = "store".to_owned();
         self.happened(now, "store_restored", "controller", object, detail);
+    }
+
+    /// No node knows of bookings and of money: they are as they were, and an administrator is told.
+    fn told_of_bookings(&self) -> String {
+        match self.reservations.live().count() {
+            0 => String::new(),
+            live => format!(
+                "; {live} reservations and what accounts have are as they were in the copy: what was booked, cancelled or charged since is not known"
+            ),
+        }
     }
 
     fn go_on_above(&mut self, seen: StoreMark) {
