@@ -8,6 +8,11 @@
 //! Parts may name queues that share no nodes. While such a job lives the planner has one
 //! queue more, of all their nodes ("joint"), and thereby one order for all of them.
 //!
+//! To join queues, and to part them, is to enter every waiting job anew. Users choose which queues
+//! are joined and when, so that is bounded: a joint queue does for jobs of fewer of its queues,
+//! from [`limits::JOINT_QUEUES`] on the next one has all queues, and none goes before
+//! [`limits::JOINED`] have passed, whatever its jobs do.
+//!
 //! Source: sbatch(1), "Heterogeneous Job Support".
 
 use crate::controller::Controller;
@@ -15,13 +20,33 @@ use crate::demand::over;
 use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::record::JobRow;
 use cosy_model::job::{Bundle, ResourceRequest};
-use cosy_model::{About, JobId, JobSpec, QueueId, Refusal, Span, Time, limits};
+use cosy_model::{About, JobId, JobSpec, QueueId, Refusal, Span, Steady, Time, limits};
 use cosy_sched::{Demand, NodeMask};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Queues that are one for the planner, each set sorted.
-pub(crate) type Joint = Vec<Vec<QueueId>>;
+/// Queues that are one for the planner.
+#[derive(Debug, Default)]
+pub(crate) struct Joint {
+    /// Each set sorted.
+    sets: Vec<Vec<QueueId>>,
+    /// When they were joined, or needed last.
+    needed: Steady,
+}
+
+impl Joint {
+    /// The set for a job of these queues: no larger than it must be.
+    fn find(&self, queues: &[QueueId]) -> Option<usize> {
+        let has = |set: &Vec<QueueId>| queues.iter().all(|queue| set.contains(queue));
+        let sets = self.sets.iter().enumerate().filter(|(_, set)| has(set));
+        sets.min_by_key(|(_, set)| set.len()).map(|(at, _)| at)
+    }
+
+    /// The configuration has other queues.
+    pub fn clear(&mut self) {
+        self.sets.clear();
+    }
+}
 
 impl Controller {
     /// Checks the parts of a submission beside their resources.
@@ -99,7 +124,7 @@ impl Controller {
     /// The queue that the planner knows a job under.
     pub(crate) fn planner_queue(&self, spec: &JobSpec, first: QueueId) -> QueueId {
         let queues = self.queues_of(spec, first);
-        let at = queues.and_then(|all| self.joint.iter().position(|known| *known == all));
+        let at = queues.and_then(|all| self.joint.find(&all));
         at.map_or(first, |at| QueueId((self.queues.len() + at) as u16))
     }
 
@@ -115,24 +140,34 @@ impl Controller {
         let Place::Good { queue, .. } = job.submitted.place else {
             return;
         };
-        let queues = self.queues_of(job.spec(), queue);
-        let queues = queues.filter(|all| !self.joint.contains(all));
-        if let Some(queues) = queues {
-            self.joint.push(queues);
+        let Some(queues) = self.queues_of(job.spec(), queue) else {
+            return;
+        };
+        if self.joint.find(&queues).is_none() {
+            let all = || (0..self.queues.len() as u16).map(QueueId).collect();
+            let set = match self.joint.sets.len() < limits::JOINT_QUEUES {
+                true => queues,
+                false => all(),
+            };
+            self.joint.sets.push(set);
+            self.joint.needed = self.clocks.steady;
             self.tell_planner();
         }
     }
 
-    /// Parts the queues again when no job is left that spans several.
+    /// Parts the queues again when no job is left that spans several, and none was for a while.
     pub(crate) fn part_queues(&mut self) {
-        if self.joint.is_empty() {
+        let steady = self.clocks.steady;
+        if self.joint.sets.is_empty() || steady.since(self.joint.needed) < limits::JOINED {
             return;
         }
         let spans = |job: &Job| match job.submitted.place {
             Place::Good { queue, .. } => self.queues_of(job.spec(), queue).is_some(),
             Place::Lost | Place::Beyond { .. } => false,
         };
-        if !self.jobs.values().any(spans) {
+        let spanning = self.jobs.values().any(spans);
+        self.joint.needed = steady;
+        if !spanning {
             self.joint.clear();
             self.tell_planner();
         }
@@ -147,7 +182,7 @@ impl Controller {
                 .fold(NodeMask::default(), |sum, q| sum.or(&q.nodes));
             (nodes, all.into_iter().all(|q| q.state.starts_jobs()))
         };
-        self.joint.iter().map(one).collect()
+        self.joint.sets.iter().map(one).collect()
     }
 
     /// Tells the planner which joint queues start jobs.

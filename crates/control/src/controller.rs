@@ -173,6 +173,7 @@ pub struct Controller {
     pub(crate) clocks: Clocks,
     /// Looks at jobs since the start, for whatever reason: a measure of work.
     pub(crate) looks: u64,
+    pub(crate) placings: u64,
     pub(crate) out: Batch,
     /// An [`Effect::TellDurable`] is under way.
     told: bool,
@@ -237,7 +238,7 @@ impl Controller {
             licenses_used: cosy_model::Counted::default(),
             mailing: BTreeSet::new(),
             choosers: Choosers::default(),
-            joint: Vec::new(),
+            joint: crate::bundles::Joint::default(),
             undecided: Undecided::default(),
             unlicensed: Unlicensed::default(),
             changes: Changes::default(),
@@ -256,6 +257,7 @@ impl Controller {
             came: Came::default(),
             clocks: Clocks::new(at),
             looks: 0,
+            placings: 0,
             out: Batch::default(),
             last_tick: now - TICK,
             ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
@@ -390,6 +392,11 @@ impl Controller {
         self.looks
     }
 
+    /// How often the planner has entered every waiting job anew.
+    pub const fn placings(&self) -> u64 {
+        self.placings
+    }
+
     /// Number of jobs that wait or run.
     pub fn live_jobs(&self) -> usize {
         self.jobs.len()
@@ -403,6 +410,7 @@ impl Controller {
         self.choose_again(now);
         self.licenses_left(now);
         self.undecided.tick();
+        self.part_queues();
         self.check_reservations(now);
         self.check_overruns(now);
         self.save_starts();

@@ -592,9 +592,6 @@ impl Controller {
             self.leave_within(submitted);
             self.wait_no_longer(Waiter::of(submitted), submitted);
         }
-        if !group.submitted.spec.bundles.is_empty() {
-            self.part_queues();
-        }
     }
 
     /// Counts a job among those that hold nodes, each of its parts in its queue.

@@ -196,6 +196,7 @@ impl Controller {
 
     /// Hands machine and queues to the planner.
     pub(crate) fn tell_planner(&mut self) {
+        self.placings += 1;
         let amounts = self.nodes.iter().map(|n| n.amounts.clone()).collect();
         let joint = self.joint_queues();
         let queues = self.queues.iter().map(|q| q.nodes.clone());

@@ -291,3 +291,53 @@ fn what_cannot_be() {
     check(many, None, RefusalCode::Invalid, "parts");
     assert_eq!(world.queue(), "");
 }
+
+/// Users choose which queues are joined, and how often: each time all waiting jobs are entered
+/// anew, so that is bounded, and every such job runs all the same.
+#[test]
+fn queues_are_joined_only_so_often() {
+    let mut config = config(12, 4);
+    let queue = config.queues[0].clone();
+    config.queues = (0..12)
+        .map(|n| QueueSpec {
+            name: format!("q{n}"),
+            nodes: Some(vec![format!("n{}", n + 1)]),
+            ..queue.clone()
+        })
+        .collect();
+    let mut world = World::new(config);
+    world.run_time = Span::from_secs(5);
+    let pair = |a: usize, b: usize| {
+        let other = format!("q{b}");
+        let mut job = several(request(1, 4), vec![part(1, 4, Some(&other))]);
+        job.queue = Some(format!("q{a}"));
+        job
+    };
+    let before = world.controller.placings();
+    for round in 0..3 {
+        for (a, b) in (0..12).flat_map(|a| (a + 1..12).map(move |b| (a, b))) {
+            let job = world.submit(pair(a, b));
+            world.deliver_all();
+            if round == 0 && (a, b) == (7, 9) {
+                assert!(world.queue().contains(&format!("{job}:running")));
+            }
+            world.ask(Request::Cancel {
+                filter: ids(&[job]),
+                signal: None,
+                script_only: false,
+                steps_only: false,
+            });
+            world.deliver_all();
+        }
+    }
+    let joined = world.controller.placings() - before;
+    assert!(joined <= limits::JOINT_QUEUES as u64 + 1, "{joined} times");
+    assert!(joined >= 2, "{joined} times");
+    // They are parted once, when nobody has needed it for a while.
+    world.pass(200);
+    assert_eq!(world.controller.placings() - before, joined + 1);
+    let job = world.submit(pair(3, 11));
+    world.deliver_all();
+    assert_eq!(world.queue(), format!("{job}:running"));
+    assert_eq!(world.controller.placings() - before, joined + 2);
+}

@@ -30,6 +30,11 @@ pub const LICENSE_NAME_BYTES: usize = 64;
 /// A clock on the wall that is ahead or behind by so much more than before was set, or the
 /// machine slept; less is what looking at two clocks one after the other costs.
 pub const CLOCK_STEP: crate::Span = crate::Span::from_secs(1);
+/// So many sets of queues are one for the planner at once, and one more: jobs of several parts in
+/// several queues join them, and each new set enters all waiting jobs anew.
+pub const JOINT_QUEUES: usize = 8;
+/// Queues that were joined stay so for at least so long.
+pub const JOINED: crate::Span = crate::Span::from_secs(60);
 /// Where a controller that was started anew cannot tell what dates in its store mean, a run whose
 /// dates are off by more than this is counted from what its node says; less is what a report
 /// takes on its way.
