@@ -6,7 +6,7 @@
 
 use crate::arg::{self, flag, json, number, parse_state, value, values};
 use crate::jobs::{self, Shown};
-use crate::{Context, cost, exit, lists, output, reservations, stat, steps, when};
+use crate::{Context, alike, cost, exit, lists, output, reservations, stat, steps, when};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
@@ -55,6 +55,13 @@ pub fn command() -> Command {
         )
         .conflicts_with_all(["format", "cost"]),
     )
+    .arg(
+        flag(
+            "array",
+            "Each array task in a line of its own, also those that ended alike",
+        )
+        .conflicts_with_all(["cost", "steps"]),
+    )
     .arg(flag("no-header", "Without titles"))
     .arg(json())
 }
@@ -81,10 +88,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => jobs::fields_of(&shown),
+        None => alike::with_fields(jobs::fields_of(&shown)),
     };
     let named = !filter.ids.is_empty();
-    let table = lists::fetch(context, Request::History { filter, fields })?;
+    let mut table = lists::fetch(context, Request::History { filter, fields })?;
+    if asked.is_none() && !as_json && !matches.get_flag("array") {
+        table = alike::folded(&table);
+    }
     output::print(&if as_json {
         stat::lines(&json!({ "jobs": jobs::json(&table) }))
     } else {

@@ -9,6 +9,7 @@
 
 pub mod account;
 pub mod admin;
+pub mod alike;
 pub mod alloc;
 pub mod arg;
 pub mod broker;

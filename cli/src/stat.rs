@@ -6,7 +6,7 @@
 use crate::arg::{self, flag, json, number, parse_state, values};
 use crate::jobs::{self, Shown};
 use crate::table::{Cell, Head, Look, Paint, render};
-use crate::{Context, exit, lists, output, plan, refs, reservations, when};
+use crate::{Context, alike, exit, lists, output, plan, refs, reservations, when};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
@@ -49,7 +49,7 @@ pub fn command() -> Command {
     .arg(flag("no-header", "Without titles"))
     .arg(flag(
         "array",
-        "Each waiting array task in a line of its own",
+        "Each array task in a line of its own, also those that wait or ended alike",
     ))
     .arg(flag("script", "The script of the job named"))
     .arg(arg::value(
@@ -214,14 +214,18 @@ fn list(
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => jobs::fields_of(&shown),
+        None => alike::with_fields(jobs::fields_of(&shown)),
     };
+    let fold_arrays = !matches.get_flag("array");
     let request = Request::Jobs {
         filter,
         fields,
-        fold_arrays: !matches.get_flag("array"),
+        fold_arrays,
     };
-    let table = lists::fetch(context, request)?;
+    let mut table = lists::fetch(context, request)?;
+    if fold_arrays && asked.is_none() && !as_json {
+        table = alike::folded(&table);
+    }
     let reserved = live_reservations(context, matches)?;
     if as_json {
         let mut all = json!({ "jobs": jobs::json(&table) });

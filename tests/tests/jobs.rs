@@ -525,6 +525,39 @@ fn begin_time_and_history() {
     assert_eq!(words, ["1", "completed", "0"]);
 }
 
+#[test]
+fn tasks_that_ended_alike_share_a_line() {
+    let c = cluster(1);
+    let script = b"#!/bin/sh\ntest $COSY_ARRAY_TASK != 3 || exit 5\n";
+    let words = ["csub", "--wait", "-Q", "-o", "/dev/null", "--array", "1-4"];
+    cosy_tests::run::run_with(&mut c.command(&words), script).expect(5);
+    let ids = |words: &[&str]| {
+        let listed = c.run(words).expect(0).out;
+        let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        let mut ids: Vec<String> = listed.lines().filter_map(first).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let folded = ["1_3", "1_[1-2,4]"];
+    assert_eq!(ids(&["chist", "--no-header"]), folded);
+    assert_eq!(ids(&["cstat", "-E", "--no-header"]), folded);
+    let each = ["1_1", "1_2", "1_3", "1_4"];
+    assert_eq!(ids(&["chist", "--no-header", "--array"]), each);
+    assert_eq!(ids(&["cstat", "-E", "--no-header", "--array"]), each);
+    assert_eq!(ids(&["chist", "--no-header", "--format", "ref"]), each);
+    assert_eq!(
+        ids(&["cstat", "-E", "--no-header", "--format", "ref"]),
+        each
+    );
+    // Of what is not there it is said, and the exit code tells.
+    let none = c.run(&["chist", "99999"]);
+    let why = "chist: none of these is in history: 'cstat ID' shows a job that has not ended\n";
+    assert_eq!((none.code, none.err.as_str()), (1, why));
+    let none = c.run(&["chist", "--steps", "99999"]);
+    assert_ne!(none.code, 0, "{none:?}");
+    assert_ne!(none.err, "", "{none:?}");
+}
+
 /// A program that is not there: said by who waits and in history, and no exit code that looks as
 /// if all had gone well.
 #[test]

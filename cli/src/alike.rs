@@ -1,0 +1,186 @@
+//! Tasks of an array that ended alike share a line, in lists for people.
+//!
+//! Alike are ended tasks of one array with the same state, exit code, signal and reason. Their
+//! line stands where the first of them would, and has the sum of their CPU time, the first
+//! start, the last end, all nodes, and of every other number the largest.
+
+use cosy_model::api::{Column, JobField, NO_NUMBER, Table};
+use cosy_model::{JobState, hostlist};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The fields by which it is told who ended alike.
+pub const FIELDS: [JobField; 6] = [
+    JobField::ArrayId,
+    JobField::ArrayTask,
+    JobField::State,
+    JobField::ExitCode,
+    JobField::Signal,
+    JobField::Reason,
+];
+
+/// Adds what is missing of [`FIELDS`].
+pub fn with_fields(mut fields: Vec<JobField>) -> Vec<JobField> {
+    let missing = FIELDS.into_iter().filter(|f| !fields.contains(f));
+    let missing: Vec<JobField> = missing.collect();
+    fields.extend(missing);
+    fields
+}
+
+/// The list in which those that ended alike are one row.
+pub fn folded(table: &Table) -> Table {
+    let mut lines: Vec<Vec<usize>> = Vec::new();
+    let mut known = BTreeMap::new();
+    for row in 0..table.rows {
+        match key(table, row) {
+            None => lines.push(vec![row]),
+            Some(key) => {
+                let at = *known.entry(key).or_insert(lines.len());
+                match lines.get_mut(at) {
+                    Some(line) => line.push(row),
+                    None => lines.push(vec![row]),
+                }
+            }
+        }
+    }
+    let fields = table.fields.iter().zip(&table.columns);
+    let columns = fields.map(|(field, column)| {
+        let each = lines.iter();
+        match column {
+            Column::Numbers(_) => {
+                Column::Numbers(each.map(|rows| number(table, rows, *field)).collect())
+            }
+            Column::Texts(_) | Column::Words { .. } => {
+                Column::Texts(each.map(|rows| text(table, rows, *field)).collect())
+            }
+        }
+    });
+    let rows = lines.len();
+    Table::of(table.fields.clone(), columns.collect(), rows)
+}
+
+type Key<'a> = (i64, &'a str, Option<i64>, Option<i64>, &'a str);
+
+/// What rows have in common that share a line; `None`: it has one of its own.
+fn key(table: &Table, row: usize) -> Option<Key<'_>> {
+    table.number(row, JobField::ArrayTask)?;
+    let state = table.text(row, JobField::State);
+    let ended = state.parse::<JobState>().is_ok_and(|state| state.is_end());
+    ended.then_some(())?;
+    Some((
+        table.number(row, JobField::ArrayId)?,
+        state,
+        table.number(row, JobField::ExitCode),
+        table.number(row, JobField::Signal),
+        table.text(row, JobField::Reason),
+    ))
+}
+
+fn text(table: &Table, rows: &[usize], field: JobField) -> String {
+    let texts = || rows.iter().map(|row| table.text(*row, field));
+    match (rows, field) {
+        ([_], _) => texts().collect(),
+        (_, JobField::Ref) => name(table, rows),
+        (_, JobField::Nodes) => {
+            let names = texts().flat_map(|list| cosy_model::expand(list).unwrap_or_default());
+            let names: BTreeSet<String> = names.collect();
+            cosy_model::fold(&names.into_iter().collect::<Vec<_>>())
+        }
+        _ => texts().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// `12_[1-8]`.
+fn name(table: &Table, rows: &[usize]) -> String {
+    let task = |row: &usize| u64::try_from(table.number(*row, JobField::ArrayTask)?).ok();
+    let mut tasks: Vec<u64> = rows.iter().filter_map(task).collect();
+    tasks.sort_unstable();
+    let array = rows
+        .first()
+        .and_then(|row| table.number(*row, JobField::ArrayId));
+    format!("{}_[{}]", array.unwrap_or(0), hostlist::ranges(&tasks, 1))
+}
+
+fn number(table: &Table, rows: &[usize], field: JobField) -> i64 {
+    let all = rows.iter().filter_map(|row| table.number(*row, field));
+    let one = match field {
+        JobField::UserCpu | JobField::SystemCpu => all.reduce(i64::saturating_add),
+        JobField::Start | JobField::Submit | JobField::Id => all.min(),
+        _ => all.max(),
+    };
+    one.unwrap_or(NO_NUMBER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_ended_alike() {
+        use JobField as F;
+        let fields = [
+            F::Ref,
+            F::Start,
+            F::End,
+            F::UserCpu,
+            F::PeakMemory,
+            F::Nodes,
+        ];
+        let fields = with_fields(fields.to_vec());
+        // Array (0: none), task, state, exit code, node.
+        type Job = (i64, i64, &'static str, i64, &'static str);
+        let jobs: [Job; 7] = [
+            (12, 1, "completed", 0, "n1"),
+            (12, 3, "completed", 0, "n2"),
+            (0, 0, "completed", 0, "n1"),
+            (12, 2, "failed", 3, "n1"),
+            (12, 4, "completed", 0, "n1"),
+            (12, 5, "running", 0, "n1"),
+            (13, 1, "completed", 0, "n1"),
+        ];
+        let column = |field: &F| {
+            let rows = jobs.iter().zip(1..);
+            let numbers = |pick: fn(&Job, i64) -> i64| {
+                Column::Numbers(rows.clone().map(|(job, at)| pick(job, at)).collect())
+            };
+            let texts = |pick: fn(&Job) -> String| Column::Texts(jobs.iter().map(pick).collect());
+            match field {
+                F::Ref => texts(|j| match j.0 {
+                    0 => "7".to_owned(),
+                    array => format!("{array}_{}", j.1),
+                }),
+                F::Start => numbers(|_, at| at * 10),
+                F::End => numbers(|_, at| at * 100),
+                F::UserCpu | F::PeakMemory => numbers(|_, at| at),
+                F::Nodes => texts(|j| j.4.to_owned()),
+                F::ArrayId => numbers(|j, _| if j.0 == 0 { NO_NUMBER } else { j.0 }),
+                F::ArrayTask => numbers(|j, _| if j.0 == 0 { NO_NUMBER } else { j.1 }),
+                F::State => texts(|j| j.2.to_owned()),
+                F::ExitCode => numbers(|j, _| j.3),
+                F::Signal => numbers(|_, _| 0),
+                _ => texts(|_| String::new()),
+            }
+        };
+        let columns = fields.iter().map(column).collect();
+        let table = folded(&Table::of(fields, columns, jobs.len()));
+        let line = |row: usize| {
+            let numbers = [F::Start, F::End, F::UserCpu, F::PeakMemory];
+            let numbers = numbers.map(|f| table.number(row, f).unwrap_or(-1));
+            (table.text(row, F::Ref), numbers, table.text(row, F::Nodes))
+        };
+        let lines: Vec<_> = (0..table.rows).map(line).collect();
+        let want = [
+            ("12_[1,3-4]", [10, 500, 8, 5], "n[1-2]"),
+            ("7", [30, 300, 3, 3], "n1"),
+            ("12_2", [40, 400, 4, 4], "n1"),
+            ("12_5", [60, 600, 6, 6], "n1"),
+            ("13_1", [70, 700, 7, 7], "n1"),
+        ];
+        assert_eq!(lines, want);
+    }
+
+    #[test]
+    fn nothing_is_left_of_nothing() {
+        let table = Table::of(with_fields(Vec::new()), Vec::new(), 0);
+        assert_eq!(folded(&table).rows, 0);
+    }
+}
