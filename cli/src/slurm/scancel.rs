@@ -194,10 +194,30 @@ impl Jobs<'_> {
         if self.wanted.interactive {
             return self.ask_each();
         }
-        for target in targets.iter().filter(|_| self.wanted.verbose) {
-            self.announce(&target.text);
+        if self.wanted.verbose {
+            let named = targets.iter().map(|target| target.text.clone());
+            let all: Vec<String> = match targets.is_empty() {
+                true => self.chosen(),
+                false => named.collect(),
+            };
+            all.iter().for_each(|id| self.announce(id));
         }
         self.send()
+    }
+
+    /// The jobs that are chosen without their ids, as they are listed.
+    fn chosen(&self) -> Vec<String> {
+        let request = Request::Jobs {
+            filter: self.filter.clone(),
+            fields: vec![JobField::Ref, JobField::State],
+            fold_arrays: true,
+        };
+        let Ok(table) = crate::lists::fetch(self.context, request) else {
+            return Vec::new();
+        };
+        let live = (0..table.rows).filter(|row| is_live(&table, *row));
+        live.map(|row| table.text(row, JobField::Ref).to_owned())
+            .collect()
     }
 
     fn announce(&self, id: &str) {
