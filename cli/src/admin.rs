@@ -322,6 +322,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn events_have_dates() {
+        let now: jiff::Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let at = "2025-12-31T23:30:00Z".parse::<jiff::Timestamp>().unwrap();
+        let event = HistoryEvent {
+            seq: 7,
+            at: cosy_model::Time(at.as_millisecond()),
+            what: "lost".into(),
+            who: "controller".into(),
+            object: "node n1".into(),
+            detail: String::new(),
+        };
+        let want = "7 2026-01-01 00:30:00 +01:00 node n1 lost (controller)\n";
+        assert_eq!(event_line(&event, &now), want);
+    }
+
+    #[test]
     fn command_lines() {
         let check = |args: &[&str], fine: bool| {
             let got = command().try_get_matches_from([&["cadm"], args].concat());

@@ -105,6 +105,8 @@ fn a_node_joins_with_a_token() {
     let _ = fs::remove_file(c.dir().join("n2.key"));
     let again = join(&c, &token, "n2");
     assert_ne!(again.code, 0, "used already: {again:?}");
+    let told = "a host at 127.0.0.1 that would be node 'n2' was refused: the token is not known";
+    assert!(c.cosyd.log().contains(told), "{}", c.cosyd.log());
     assert!(!new_config(&c, "n2").exists());
     daemon.kill();
 }

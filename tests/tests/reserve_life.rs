@@ -54,6 +54,30 @@ fn job(output: Output) -> JobId {
     JobId(output.expect(0).out.trim().parse().unwrap())
 }
 
+/// The controller's directory may know more than this host's: so it is told, and done.
+#[test]
+fn sharing_with_nobody_known_is_told() {
+    let Some(c) = cluster(1, "") else {
+        return;
+    };
+    let made = take(&c, ANN, "book", "--at now+1h -t 1h");
+    let line = format!(
+        "share {} --share-users nosuchuser,root --share-groups nosuchgroup",
+        made.id
+    );
+    let out = cresv(&c, ANN, &line).expect(0);
+    let note = |kind: &str, name: &str| {
+        format!(
+            "cresv: there is no {kind} '{name}' on this host: it is shared with that name all the same\n"
+        )
+    };
+    let want = note("user", "nosuchuser") + &note("group", "nosuchgroup");
+    assert_eq!(out.err, want);
+    // Who is taken off the list needs not be known.
+    let line = format!("share {} --remove --share-users nosuchuser", made.id);
+    assert_eq!(cresv(&c, ANN, &line).expect(0).err, "");
+}
+
 #[test]
 fn in_two_phases() {
     let Some(c) = cluster(1, "") else {

@@ -5,7 +5,7 @@
 
 use cosy_model::{JobId, JobState};
 use cosy_tests::run::{Output, TIMEOUT, finish, spawn};
-use cosy_tests::shell::{read, shell_command, submit_text};
+use cosy_tests::shell::{read, shell_command, submit, submit_text};
 use cosy_tests::{Cluster, Options, people, wait};
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\ndefault_time = \"1h\"\n\
@@ -188,6 +188,47 @@ fn a_signal_is_sent_again_to_a_job_that_has_not_begun() {
     run(&c, &format!("scontrol release {job}")).expect(0);
     finish(child, b"", TIMEOUT).expect(0);
     assert_eq!(c.until_end(job).state, JobState::Completed);
+}
+
+#[test]
+fn what_there_is_not_is_refused_with_the_reason() {
+    let c = cluster(1);
+    let counted =
+        "slurm_reset_statistics: what is told is counted since midnight: it cannot begin anew\n";
+    check(&c, "sdiag --reset", 1, "", counted);
+    let mut command = c.command(&["sdiag", "-r"]);
+    let out = cosy_tests::run::run(command.env("COSY_AS_USER", "1"));
+    assert_ne!(out.code, 0, "{out:?}");
+    assert_eq!(
+        out.err,
+        "slurm_reset_statistics: Access/permission denied\n"
+    );
+    let none = "scontrol: error: show slurmd: there is no slurmd here; what a node has and does, \
+                scontrol show node and the log of its noded tell\n";
+    check(&c, "scontrol show slurmd", 1, "", none);
+}
+
+#[test]
+fn scancel_names_the_jobs_that_it_chooses() {
+    let c = cluster(2);
+    let same = |words: &str| submit(&c, &format!("-o /dev/null -J same {words}"));
+    let one = same("-w n1 --wrap 'sleep 1000'");
+    let two = same("-w n2 --wrap 'sleep 1000'");
+    let held = same("-H -a 1-3 --wrap true");
+    c.until_state(one, JobState::Running);
+    c.until_state(two, JobState::Running);
+    let terminating = |job: &str| format!("scancel: Terminating job {job}\n");
+    let told = terminating(&two.to_string());
+    check(&c, "scancel -v -n same -w n2", 0, "", &told);
+    let none = "scancel: error: No active jobs match ALL job filters, including: \
+                job_name=other nodelist=n1 \n";
+    check(&c, "scancel -v -n other -w n1", 0, "", none);
+    let signal = format!("scancel: Signal 10 to batch job {one}\n");
+    check(&c, "scancel -v -b -s USR1 -n same -w n1", 0, "", &signal);
+    c.until_end(one);
+    let told = terminating(&format!("{held}_[1-3]"));
+    check(&c, "scancel -v -n same", 0, "", &told);
+    check(&c, "scancel -n same", 0, "", "");
 }
 
 #[test]

@@ -159,11 +159,21 @@ fn what_has_no_effect_is_told() {
     assert_eq!(told.lines().collect::<Vec<_>>(), want);
     // Where there are accounts, one that is none.
     run(&c, "sacctmgr -i add account physics").expect(0);
-    let told = run(&c, "sbatch -H -o /dev/null -A lab --wrap true")
-        .expect(0)
-        .err;
-    let want = "sbatch: there is no account 'lab'; the job is recorded with it all the same\n";
-    assert_eq!(told, want);
+    let account = "there is no account 'lab'; the job is recorded with it all the same\n";
+    let qos = "--qos=high is recorded and has no effect: there is one quality of service, normal\n";
+    // Each once, also where it is asked for twice.
+    let both = "-A lab --account=lab -q high --qos=high";
+    for (program, rest) in [
+        ("sbatch", "-H -o /dev/null --wrap true"),
+        ("salloc", "true"),
+    ] {
+        let out = run(&c, &format!("{program} {both} {rest}")).expect(0);
+        let said = |line: &str| out.err.matches(line.trim_end()).count();
+        assert_eq!(said(qos), 1, "{out:?}");
+        // An allocation that comes at once comes without a word.
+        let least = usize::from(program == "sbatch");
+        assert!((least..=1).contains(&said(account)), "{out:?}");
+    }
 }
 
 /// Whole nodes get their tasks in turn; where a job has only what its tasks asked for, the first

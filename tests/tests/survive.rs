@@ -36,6 +36,24 @@ fn scene() -> Scene {
     }
 }
 
+/// Where it says that it is ready nothing can be written.
+#[test]
+fn a_controller_goes_on_where_nobody_hears_that_it_is_ready() {
+    let mut c = Cluster::start(1, Options::default());
+    c.cosyd.kill();
+    let open = "exec 77>/dev/full; exec \"$@\"";
+    c.cosyd.before = ["bash", "-c", open, "bash"].map(str::to_owned).to_vec();
+    c.cosyd.args = ["--ready-fd", "77"].map(str::to_owned).to_vec();
+    c.start_cosyd_only();
+    let job = wait::until("an answer", || {
+        let out = c.run(&["csub", "--parsable", "-o", "/dev/null", "--", "true"]);
+        out.out.trim().parse().ok().map(JobId)
+    });
+    assert_eq!(c.until_end(job).state, JobState::Completed);
+    let told = "nobody reads that it is ready (file descriptor 77)";
+    assert!(c.cosyd.log().contains(told), "{}", c.cosyd.log());
+}
+
 impl Scene {
     fn still_runs(&self) {
         assert!(system::is_alive(self.pid), "the job was touched");
