@@ -349,3 +349,123 @@ fn command_lines_of_other_projects() {
     let listed = shell(&c, "squeue -h --format='%i %k'").expect(0).out;
     assert_eq!(listed, format!("{} 0195-uuid\n", job.trim()));
 }
+
+/// What a poller that gives each job of a build service to Slurm says (CliMA/slurm-buildkite,
+/// `SlurmJobScheduler`), word for word but for paths and partition.
+#[test]
+fn a_poller_of_a_build_service() {
+    let c = cluster(2);
+    fs::create_dir(c.work().join("logs")).unwrap();
+    let script = "#!/bin/bash\nprintf '<%s>' \"$@\"; echo; test -z \"$2\" || exec sleep 1000\n";
+    fs::write(c.work().join("schedule_job.sh"), script).unwrap();
+    let url = |uuid: &str| format!("https://buildkite.com/clima/amip/builds/93#{uuid}");
+    let submit = |uuid: &str, modules: &str| {
+        let line = format!(
+            "sbatch --parsable --job-name=buildkite '--comment={}' --output=logs/slurm-%j.log \
+             --ntasks=2 --mem-per-cpu=100M --exclusive --partition=main,work --time=1:05:00 \
+             $PWD/schedule_job.sh {uuid} {modules}",
+            url(uuid)
+        );
+        let out = shell(&c, &line).expect(0);
+        JobId(out.out.trim().parse().unwrap())
+    };
+    let [one, two] =
+        ["01934580-f7e9-4296", "01934580-f7d7-45ea"].map(|uuid| submit(uuid, "climate"));
+    c.until_state(one, JobState::Running);
+    c.until_state(two, JobState::Running);
+    let current = || {
+        let line = "squeue --name=buildkite --noheader --format=%k,%A";
+        let out = shell(&c, line).expect(0).out;
+        let mut lines: Vec<String> = out.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    let line = |uuid, job| format!("{},{job}", url(uuid));
+    let want = [
+        line("01934580-f7d7-45ea", two),
+        line("01934580-f7e9-4296", one),
+    ];
+    assert_eq!(current(), want);
+    shell(&c, &format!("scancel --name=buildkite {one}")).expect(0);
+    c.until_end(one);
+    assert_eq!(current(), want[..1]);
+    shell(&c, "scancel --name=buildkite").expect(0);
+    c.until_end(two);
+    // What it says when a submission fails: the message goes along as an argument.
+    let line = format!(
+        "sbatch --parsable --job-name=bk_error --time=00:01:00 --ntasks=1 '--comment={}' \
+         --output=logs/slurm-%j.log $PWD/schedule_job.sh 0193 '' 'sbatch: error: no
+such partition'",
+        url("0193")
+    );
+    let job = JobId(shell(&c, &line).expect(0).out.trim().parse().unwrap());
+    c.until_end(job);
+    let told = "<0193><><sbatch: error: no\nsuch partition>\n";
+    assert_eq!(read(&c, &format!("logs/slurm-{job}.log")), told);
+}
+
+/// What launchers of trainings and of image builds say (AMD-AGI/Primus `primus-cli slurm`,
+/// ROCm/rocm-aic `_sbatch_run` and `cmd_load`, a harness that submits with `--wait --parsable`).
+#[test]
+fn launchers_of_trainings_and_builds() {
+    let c = cluster(2);
+    let check = |line: &str, code: i32, want: &str| {
+        let said = shell(&c, line);
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (code, want),
+            "{line}: {}",
+            said.err
+        );
+    };
+    let entry = "#!/bin/bash\nprintf '<%s>' \"$@\"; echo \" $SLURM_NNODES\"\n";
+    let path = c.work().join("primus-cli-slurm-entry.sh");
+    fs::write(&path, entry).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, mode).unwrap();
+    // srun: once for each node; sbatch: once.
+    let once = "<--><container><--><train><pretrain><--config><exp.yaml> 2\n";
+    check(
+        "srun -N 2 -p work -q burst ./primus-cli-slurm-entry.sh -- container -- train pretrain \
+         --config exp.yaml",
+        0,
+        &once.repeat(2),
+    );
+    let line = "sbatch --wait --output=run.log -N 2 ./primus-cli-slurm-entry.sh --debug -- container \
+                -- benchmark gemm -M 4096 -N 4096 -K 4096 >/dev/null";
+    check(line, 0, "");
+    let want = "<--debug><--><container><--><benchmark><gemm><-M><4096><-N><4096><-K><4096> 2\n";
+    assert_eq!(read(&c, "run.log"), want);
+    // The id comes while the job runs; the exit code is the job's.
+    let line =
+        "bash -c 'stdbuf -oL sbatch --parsable --wait --job-name=aai-day-build --partition=main \
+        --output=/dev/null --nodelist=n2 --nodes=1 --ntasks=1 --cpus-per-task=2 --mem=8G \
+        --overcommit --time=00:10:00 <<<\"$script\" >id & pid=$!
+        while [ ! -s id ] || [ ! -e begun ]; do sleep 0.05; done
+        test \"$(cat begun)\" = \"$(head -n1 id)\" && touch go; wait $pid'";
+    let script = "export script='#!/bin/bash\necho $SLURM_JOB_ID > begun
+        while [ ! -e go ]; do sleep 0.05; done; exit 9'";
+    check(&format!("{script}\n{line}"), 9, "");
+    check(
+        "srun --job-name=aai-day-load --partition=main --nodelist=n1,n2 --nodes=2 \
+         --ntasks-per-node=1 --cpus-per-task=2 --mem=8G --overcommit --time=00:10:00 \
+         bash -c 'set -euo pipefail; echo $SLURMD_NODENAME: loaded' | sort",
+        0,
+        "n1: loaded\nn2: loaded\n",
+    );
+    fs::write(c.work().join("job.sbatch"), "#!/bin/sh\nexit 4\n").unwrap();
+    let said = shell(&c, "sbatch --wait --parsable -o /dev/null job.sbatch");
+    assert_eq!(said.code, 4, "{said:?}");
+    let job = JobId(said.out.trim().parse().unwrap());
+    let line = format!("sacct -nXP -j {job} -o state,exitcode");
+    check(&line, 0, "FAILED|4:0\n");
+    // One more that was written for a drop-in that lacked these.
+    let line = "sbatch --wait -N2 -o d.out --wrap 'scontrol show hostnames; srun --overlap -N1 -n1 \
+                true && squeue --me -h -o %A' >/dev/null";
+    check(line, 0, "");
+    let told = read(&c, "d.out");
+    assert!(
+        told.starts_with("n1\nn2\n") && told.lines().count() == 3,
+        "{told}"
+    );
+}
