@@ -329,9 +329,11 @@ impl Controller {
 
     /// One piece; true when it was the last.
     fn list_piece(&mut self, now: Time, listing: &mut Listing) -> bool {
-        let (before, mut left) = (listing.rows.len(), PIECE_JOBS);
+        let named = |l: &Listing| l.named.as_ref().map_or(0, |named| named.ids.len());
+        let (before, mut left) = (listing.rows.len() + named(listing), PIECE_JOBS);
         let done = self.list_some(now, listing, &mut left);
-        self.looks += (PIECE_JOBS - left + listing.rows.len() - before) as u64;
+        let more = listing.rows.len() + named(listing) - before;
+        self.looks += (PIECE_JOBS - left + more) as u64;
         done
     }
 
