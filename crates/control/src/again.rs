@@ -2,9 +2,10 @@
 //! Source: scontrol(1), `requeue` and `requeuehold`.
 
 use crate::check::{Judged, Outcome};
-use crate::controller::{Controller, Ended};
+use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
+use crate::jobs::ended::Ended;
 use crate::many::Work;
 use crate::record::{HeldBy, Numbering, Record};
 use crate::request::no_job;
@@ -110,7 +111,7 @@ impl Controller {
                 task: None,
             })
         };
-        let ended = self.ended.get(&id).ok_or_else(unknown)?;
+        let ended = self.ended.get(id).ok_or_else(unknown)?;
         let target = self.ended_job(id, ended).job;
         if !self.may_touch(caller, &ended.submitted) {
             return Err(self.not_theirs(caller, ended.submitted.uid, target));
@@ -136,7 +137,7 @@ impl Controller {
             Some(HeldBy::Admin) if !self.is_admin(caller) => Some(HeldBy::Admin),
             Some(_) | None => hold,
         };
-        let Some(ended) = self.ended.remove(&id) else {
+        let Some(ended) = self.ended.lives_again(id) else {
             return Ok(());
         };
         self.put_back(id, &ended, (spec, queue, place), hold);

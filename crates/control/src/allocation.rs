@@ -72,7 +72,7 @@ impl Controller {
         }
         // When an earlier controller had all of them ready, nobody knows any more.
         let start = if run.from_store { run.allocated } else { now };
-        self.unsaved_starts.insert(id);
+        self.rows.started(id);
         self.program_began(now, id, start);
         self.expect_held_end(id);
     }

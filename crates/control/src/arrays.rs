@@ -55,7 +55,7 @@ impl Controller {
             .map_or(Bound::Included(target.job), Bound::Excluded);
         let all = self.ended.range((from, Bound::Unbounded));
         let of_it = all.take_while(|(_, ended)| ended.submitted.base == target.job);
-        let ids: Vec<JobId> = of_it.map(|(id, _)| *id).take(most).collect();
+        let ids: Vec<JobId> = of_it.map(|(id, _)| id).take(most).collect();
         match ids.last() {
             Some(last) => {
                 expanding.after = Some(*last);
@@ -69,7 +69,7 @@ impl Controller {
 
     /// The ids that a reference stands for, live or ended moments ago.
     pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
-        let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.contains_key(id);
+        let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.has(*id);
         if let Some(task) = target.task {
             if let Some(group) = self.groups.get(&target.job) {
                 return group
@@ -88,7 +88,7 @@ impl Controller {
             .ended
             .range(target.job..)
             .take_while(|(_, e)| e.submitted.base == target.job)
-            .map(|(id, _)| *id)
+            .map(|(id, _)| id)
             .collect();
         if !ended_array.is_empty() {
             return ended_array;
@@ -100,7 +100,7 @@ impl Controller {
     /// ago. Somebody may name each of 100,000: none is looked for among all.
     fn ended_task(&self, array: JobId, index: u32) -> Option<JobId> {
         let of = |id: JobId| {
-            let ended = self.ended.get(&id)?;
+            let ended = self.ended.get(id)?;
             (ended.submitted.base == array).then_some(ended.row.index)?
         };
         if of(array) == Some(index) {
@@ -112,7 +112,7 @@ impl Controller {
         while from <= to {
             let middle = from + (to - from) / 2;
             let mut rest = self.ended.range(JobId(middle)..=JobId(to));
-            let next = rest.next().and_then(|(id, _)| Some((*id, of(*id)?)));
+            let next = rest.next().and_then(|(id, _)| Some((id, of(id)?)));
             match next {
                 Some((id, found)) if found == index => return Some(id),
                 Some((id, found)) if found < index => from = id.0 + 1,
@@ -133,14 +133,14 @@ impl Controller {
             let first = of_array
                 .next()
                 .filter(|(_, e)| e.submitted.base == target.job);
-            first.map_or(target.job, |(id, _)| *id)
+            first.map_or(target.job, |(id, _)| id)
         };
         let id = match target.task {
             Some(_) => *self.ids_of(target).first()?,
             None => first(),
         };
         let live = self.jobs.get(&id).map(|job| &*job.submitted);
-        live.or_else(|| self.ended.get(&id).map(|ended| &*ended.submitted))
+        live.or_else(|| self.ended.get(id).map(|ended| &*ended.submitted))
     }
 
     /// The first live job that a reference stands for.
@@ -185,7 +185,7 @@ impl Controller {
     /// The same by id, also for jobs that ended moments ago.
     pub(crate) fn name_of(&self, id: JobId) -> String {
         let ended = || {
-            let ended = self.ended.get(&id)?;
+            let ended = self.ended.get(id)?;
             Some(self.ended_job(id, ended).job)
         };
         let job = self.jobs.get(&id).map(|job| self.ref_of(job));

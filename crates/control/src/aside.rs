@@ -30,12 +30,14 @@ pub trait Witness: std::fmt::Debug + Send + Sync {
     fn works_on(&self, object: Object);
 }
 
-/// What is not taken up.
+/// What is not taken up, and who is to find what cannot be.
 #[derive(Debug, Default)]
 pub(crate) struct Aside {
     all: Vec<SetAside>,
     /// Ids of jobs: the first, and one beyond the last.
     jobs: BTreeMap<JobId, JobId>,
+    /// Who watches what is worked on.
+    witness: Option<Arc<dyn Witness>>,
 }
 
 impl Aside {
@@ -45,6 +47,7 @@ impl Aside {
         Self {
             jobs: jobs.collect(),
             all,
+            witness: None,
         }
     }
 
@@ -64,12 +67,12 @@ impl Controller {
     /// Has somebody watch what it works on.
     #[must_use]
     pub fn watched_by(mut self, witness: Arc<dyn Witness>) -> Self {
-        self.witness = Some(witness);
+        self.aside.witness = Some(witness);
         self
     }
 
     pub(crate) fn works_on(&self, object: Object) {
-        if let Some(witness) = &self.witness {
+        if let Some(witness) = &self.aside.witness {
             witness.works_on(object);
         }
     }

@@ -358,7 +358,7 @@ impl Controller {
     ) {
         let Some(job) = self.jobs.get(&id) else {
             // One that is hidden is not there.
-            let ended = self.ended.get(&id);
+            let ended = self.ended.get(id);
             if ended.is_some_and(|ended| self.may_see(caller, &ended.submitted)) {
                 naming.known = true;
                 naming.last = Some((id, Untouchable::Ended));

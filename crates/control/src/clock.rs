@@ -237,16 +237,16 @@ impl Controller {
     fn clock_set(&mut self, now: Time, step: ClockStep) {
         self.last_tick = self.last_tick.set_by(step);
         self.started_at = self.started_at.set_by(step);
-        self.answers_rest(step.by);
+        self.answers.clock_set(step, self.clocks.steady);
         self.runs_go_on(now, step);
         self.starts_set(step);
         self.waits_set(step);
-        self.attending_set(step);
+        self.attendance.clock_set(step);
         self.reservations_set(step);
         self.flows.clock_set(step);
         self.triggers.clock_set(step);
         self.changes.clock_set(step);
-        self.last_plan.make_old();
+        self.plans.clock_set();
         for user in self.users.values_mut() {
             user.at = user.at.set_by(step);
         }
@@ -281,7 +281,7 @@ impl Controller {
         if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
             run.clock_set(step);
             self.plan_end_again(id);
-            self.dirty.insert(id);
+            self.rows.changed(id);
         }
     }
 
@@ -290,9 +290,7 @@ impl Controller {
         for group in self.groups.values_mut() {
             group.last_start = group.last_start.map(|at| at.set_by(step));
         }
-        for at in self.last_starts.values_mut() {
-            *at = at.set_by(step);
-        }
+        self.dependencies.clock_set(step);
     }
 
     /// Jobs that rest before they wait again; a begin time that a user named stays.
@@ -331,18 +329,6 @@ impl Controller {
                     .map(|at| at.set_by(step).min(row.start.max(at)));
             }
             self.touch_reservation(id);
-        }
-    }
-
-    /// Commands that may come again have as long for it as before.
-    fn attending_set(&mut self, step: ClockStep) {
-        let lonely = std::mem::take(&mut self.lonely);
-        for (until, id) in lonely {
-            let until = until.set_by(step);
-            self.lonely.insert((until, id));
-            if let Some(attending) = self.attending.get_mut(&id) {
-                attending.expect_until(until);
-            }
         }
     }
 

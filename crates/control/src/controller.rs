@@ -1,60 +1,46 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
-use crate::answers::Answers;
-use crate::aside::{Aside, Object, Witness};
-use crate::attend::Attending;
+use crate::aside::{Aside, Object};
 use crate::came::Came;
 use crate::clock::Clocks;
 use crate::config::ClusterConfig;
-use crate::depend::{Awaited, Waiter};
+use crate::conversations::answers::Answers;
+use crate::conversations::attendance::Attendance;
+use crate::conversations::plans::Plans;
+use crate::depend::{Dependencies, Waiter};
 use crate::elsewhere::Undecided;
-use crate::event::{Batch, ClientId, Effect, Event, LinkId};
+use crate::event::{Batch, Effect, Event, LinkId};
 use crate::features::Choosers;
 use crate::flow::{FlowPlans, Flows};
-use crate::interactive::Allocating;
+use crate::interactive::Interactive;
 use crate::job::{Group, Job};
-use crate::licenses::Unlicensed;
+use crate::jobs::ended::EndedJobs;
+use crate::jobs::rows::UnsavedRows;
+use crate::licenses::Licenses;
+use crate::listing::Lists;
 use crate::machine::Changes;
-use crate::many::BulkRequest;
+use crate::machine::keys::Keys;
+use crate::mail::Mailing;
+use crate::many::BulkRequests;
 use crate::nodes::{Link, Node};
-use crate::older::Lost;
-use crate::own_queues::FileQueues;
-use crate::passage::AskedPassage;
+use crate::older::LostStore;
+use crate::own_queues::OwnQueues;
+use crate::passage::Passages;
 use crate::queues::Queue;
-use crate::record::{OwnQueue, Record};
-use crate::request::{KnownUser, LastPlan, PendingPlan};
+use crate::record::Record;
+use crate::request::KnownUser;
 use crate::reserve::Reservations;
 use crate::reviews::{Reviews, Steps};
 use crate::triggers::Triggers;
+use crate::turn::Turn;
 use crate::wait::Waits;
-use cosy_model::api::HistoryEvent;
-use cosy_model::{
-    Attempt, JobId, JobState, Moment, NodeId, ReservationId, Span, Steady, Time, Uid,
-};
+use cosy_model::{JobId, Moment, NodeId, ReservationId, Span, Steady, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often time-dependent things are looked at when nothing else happens.
 pub(crate) const TICK: Span = Span::from_secs(1);
-/// Answers of changing requests are remembered for so long.
-const REMEMBER_ANSWERS: Span = Span::from_secs(3600);
-/// Most ended jobs kept in memory.
-const ENDED_IN_MEMORY: usize = 100_000;
-
-/// A job that ended moments ago.
-#[derive(Debug, Clone)]
-pub(crate) struct Ended {
-    /// When it was over. It may have waited again since an earlier end.
-    pub at: Time,
-    pub row: Box<crate::record::JobRow>,
-    pub submitted: std::sync::Arc<crate::job::Submitted>,
-    pub state: JobState,
-    pub exit_code: i32,
-    pub signal: i32,
-}
-
 /// The controller.
 ///
 /// Errors never leave [`Controller::handle`]: what is refused is answered with a
@@ -66,86 +52,59 @@ pub struct Controller {
     pub(crate) nodes: Vec<Node>,
     pub(crate) node_ids: BTreeMap<String, NodeId>,
     pub(crate) queues: Vec<Queue>,
-    /// Queues of the configuration.
-    pub(crate) file_queues: FileQueues,
-    /// Queues that were made, changed or taken away at run time.
-    pub(crate) own_queues: BTreeMap<String, OwnQueue>,
+    /// Queues of the configuration, and those made or changed at run time.
+    pub(crate) own_queues: OwnQueues,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) groups: BTreeMap<JobId, Group>,
-    pub(crate) ended: BTreeMap<JobId, Ended>,
-    pub(crate) ended_order: VecDeque<(Time, JobId)>,
+    /// Jobs that ended lately.
+    pub(crate) ended: EndedJobs,
     pub(crate) next_job: u64,
-    pub(crate) last_event: u64,
     pub(crate) begins: BTreeSet<(Time, JobId)>,
-    /// Who waits for a live job or array, by its first id.
-    pub(crate) dependents: BTreeMap<JobId, Awaited>,
-    /// Who names a job in a dependency, by the id that is named, also while it has ended: it
-    /// may be put back into the queue.
-    pub(crate) named: BTreeMap<JobId, BTreeSet<Waiter>>,
+    /// Which jobs others wait for.
+    pub(crate) dependencies: Dependencies,
     /// Waiting jobs that are to be looked at again.
     pub(crate) reviews: Reviews,
-    /// The latest start of what has ended and others wait for, by its first id.
-    pub(crate) last_starts: BTreeMap<JobId, Time>,
-    /// How jobs ended that others wait for, when they are no longer in memory.
-    pub(crate) facts: BTreeMap<cosy_model::api::JobRef, bool>,
     /// First ids of live submissions by user and job name.
     pub(crate) names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
     /// Live jobs by user, each part of a job counted.
     pub(crate) jobs_of: BTreeMap<Uid, u32>,
     pub(crate) users: BTreeMap<Uid, KnownUser>,
     pub(crate) links: BTreeMap<LinkId, Link>,
-    pub(crate) node_keys: BTreeMap<String, String>,
-    /// Keys that were revoked: of which node, when.
-    pub(crate) revoked: BTreeMap<String, (String, Time)>,
-    pub(crate) tokens: BTreeMap<String, (String, Time)>,
-    /// Passages that wait for a look-up of that user.
-    pub(crate) passages: Vec<(Uid, AskedPassage)>,
+    /// Keys that nodes joined with, revoked ones, tokens.
+    pub(crate) keys: Keys,
+    /// Passages that wait for the look-up of a user.
+    pub(crate) passages: Passages,
     pub(crate) answers: Answers,
     /// Commands that wait for jobs to end.
     pub(crate) waits: Waits,
-    /// Requests that concern many jobs, the one whose turn is next first.
-    pub(crate) bulk: VecDeque<BulkRequest>,
-    /// Those that wait until fewer are under way.
-    pub(crate) bulk_line: VecDeque<BulkRequest>,
-    /// Lists that are being made, the one whose turn it is first.
-    pub(crate) listings: VecDeque<crate::listing::List>,
-    /// This turn has had its piece of a list.
-    pub(crate) listed: bool,
-    pub(crate) plans: BTreeMap<u64, PendingPlan>,
-    pub(crate) last_plan: LastPlan,
-    pub(crate) next_plan: u64,
-    /// Jobs whose start is not in their row yet.
-    pub(crate) unsaved_starts: BTreeSet<JobId>,
+    /// Requests that concern many jobs.
+    pub(crate) bulk: BulkRequests,
+    /// Lists that are being made.
+    pub(crate) lists: Lists,
+    /// Plans that answers wait for.
+    pub(crate) plans: Plans,
+    /// Jobs whose rows are behind.
+    pub(crate) rows: UnsavedRows,
     /// Orders that wait for the user's groups: they are sent when those are known.
     pub(crate) unordered: BTreeSet<(JobId, NodeId)>,
-    /// Jobs whose row is to be written at the end of the turn, once.
-    pub(crate) dirty: BTreeSet<JobId>,
     /// Ends of jobs in which nothing is launched: the controller itself ends those.
     pub(crate) held_ends: BTreeSet<(Time, JobId)>,
     /// Jobs whose cores others may have.
     pub(crate) lending: BTreeSet<JobId>,
-    /// Live interactive jobs by user.
-    pub(crate) interactive: BTreeMap<Uid, BTreeSet<JobId>>,
+    /// Live interactive jobs, and who is told of their allocations.
+    pub(crate) interactive: Interactive,
     /// Who stays with which job.
-    pub(crate) attending: BTreeMap<JobId, Attending>,
-    /// The same by command.
-    pub(crate) attendants: BTreeMap<ClientId, JobId>,
-    /// Jobs whose command may come again, by the time until which.
-    pub(crate) lonely: BTreeSet<(Time, JobId)>,
-    /// Requests for allocations that are answered at the end of the turn.
-    pub(crate) allocating: Vec<Allocating>,
-    /// Licences that jobs hold.
-    pub(crate) licenses_used: cosy_model::Counted,
+    pub(crate) attendance: Attendance,
     /// Running jobs with mail at shares of their limits.
-    pub(crate) mailing: BTreeSet<JobId>,
+    pub(crate) mailing: Mailing,
     /// Jobs that have a choice between groups of nodes.
     pub(crate) choosers: Choosers,
     /// Queues that are one for the planner.
     pub(crate) joint: crate::bundles::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
-    /// Jobs that wait for licences, and those in planners' queues that want some.
-    pub(crate) unlicensed: Unlicensed,
+    /// Licences: held, waited for.
+    pub(crate) licenses: Licenses,
     /// What nodes have become and was not acted upon yet.
     pub(crate) changes: Changes,
     pub(crate) reservations: Reservations,
@@ -159,11 +118,8 @@ pub struct Controller {
     pub(crate) inside: BTreeMap<JobId, ReservationId>,
     /// What is kept in the store and not taken up.
     pub(crate) aside: Aside,
-    /// Ids of jobs that a store has given out that is lost.
-    pub(crate) lost_ids: Lost,
-    /// Attempts of which the store knows nothing and that have ended: of each job the last.
-    pub(crate) over_strays: BTreeMap<JobId, Attempt>,
-    pub(crate) witness: Option<Arc<dyn Witness>>,
+    /// What is known of a store that is lost.
+    pub(crate) lost_store: LostStore,
     pub(crate) started_at: Time,
     /// Jobs before this one are of earlier controllers.
     pub(crate) first_own: JobId,
@@ -174,14 +130,13 @@ pub struct Controller {
     /// Looks at jobs since the start, for whatever reason: a measure of work.
     pub(crate) looks: u64,
     pub(crate) placings: u64,
-    pub(crate) out: Batch,
+    /// What this turn has decided.
+    pub(crate) turn: Turn,
     /// An [`Effect::TellDurable`] is under way.
     told: bool,
     pub(crate) last_tick: Time,
     ticked: Steady,
     forgotten: Steady,
-    /// Answers are not forgotten before, because nobody knows how old they are.
-    answers_rest: Option<Steady>,
 }
 
 impl Controller {
@@ -193,54 +148,37 @@ impl Controller {
             nodes: Vec::new(),
             node_ids: BTreeMap::new(),
             queues: Vec::new(),
-            file_queues: FileQueues::default(),
-            own_queues: BTreeMap::new(),
+            own_queues: OwnQueues::default(),
             jobs: BTreeMap::new(),
             groups: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            ended_order: VecDeque::new(),
+            ended: EndedJobs::default(),
             next_job: 1,
-            last_event: 0,
             begins: BTreeSet::new(),
-            dependents: BTreeMap::new(),
-            named: BTreeMap::new(),
+            dependencies: Dependencies::default(),
             reviews: Reviews::default(),
-            last_starts: BTreeMap::new(),
             told: false,
-            facts: BTreeMap::new(),
             names: BTreeMap::new(),
             jobs_of: BTreeMap::new(),
             users: BTreeMap::new(),
             links: BTreeMap::new(),
-            node_keys: BTreeMap::new(),
-            revoked: BTreeMap::new(),
-            tokens: BTreeMap::new(),
-            passages: Vec::new(),
+            keys: Keys::default(),
+            passages: Passages::default(),
             answers: Answers::default(),
             waits: Waits::default(),
-            bulk: VecDeque::new(),
-            bulk_line: VecDeque::new(),
-            listings: VecDeque::new(),
-            listed: false,
-            plans: BTreeMap::new(),
-            last_plan: LastPlan::default(),
-            next_plan: 1,
-            unsaved_starts: BTreeSet::new(),
+            bulk: BulkRequests::default(),
+            lists: Lists::default(),
+            plans: Plans::default(),
+            rows: UnsavedRows::default(),
             unordered: BTreeSet::new(),
-            dirty: BTreeSet::new(),
             held_ends: BTreeSet::new(),
             lending: BTreeSet::new(),
-            interactive: BTreeMap::new(),
-            attending: BTreeMap::new(),
-            attendants: BTreeMap::new(),
-            lonely: BTreeSet::new(),
-            allocating: Vec::new(),
-            licenses_used: cosy_model::Counted::default(),
-            mailing: BTreeSet::new(),
+            interactive: Interactive::default(),
+            attendance: Attendance::default(),
+            mailing: Mailing::default(),
             choosers: Choosers::default(),
             joint: crate::bundles::Joint::default(),
             undecided: Undecided::default(),
-            unlicensed: Unlicensed::default(),
+            licenses: Licenses::default(),
             changes: Changes::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
@@ -249,20 +187,17 @@ impl Controller {
             within: BTreeMap::new(),
             inside: BTreeMap::new(),
             aside: Aside::default(),
-            lost_ids: Lost::default(),
-            over_strays: BTreeMap::new(),
-            witness: None,
+            lost_store: LostStore::default(),
             started_at: now,
             first_own: JobId(1),
             came: Came::default(),
             clocks: Clocks::new(at),
             looks: 0,
             placings: 0,
-            out: Batch::default(),
+            turn: Turn::default(),
             last_tick: now - TICK,
             ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
             forgotten: at.steady,
-            answers_rest: None,
         }
     }
 
@@ -333,7 +268,7 @@ impl Controller {
         self.list_next(now);
         self.waits.clear();
         self.triggers_due(now);
-        for id in std::mem::take(&mut self.dirty) {
+        for id in self.rows.take_changed() {
             self.works_on(Object::Job(id));
             self.save_job(id);
         }
@@ -343,7 +278,7 @@ impl Controller {
         self.save_triggers();
         self.save_clocks();
         self.go_on_when_durable();
-        std::mem::take(&mut self.out)
+        self.turn.end()
     }
 
     /// What is left of long work is gone on with when this turn's batch is durable.
@@ -366,11 +301,10 @@ impl Controller {
     pub fn next_due(&self) -> Option<Time> {
         let begin = self.begins.first().map(|(begin, _)| *begin);
         let held = self.held_ends.first().map(|(end, _)| *end);
-        let lonely = self.lonely.first().map(|(until, _)| *until);
         let next = [
             begin,
             held,
-            lonely,
+            self.attendance.next_due(),
             self.reservations.next_due(),
             self.flows.next_due(),
             self.triggers.next_due(),
@@ -418,68 +352,30 @@ impl Controller {
     }
 
     fn save_starts(&mut self) {
-        for id in std::mem::take(&mut self.unsaved_starts) {
+        for id in self.rows.take_started() {
             self.save_job(id);
         }
     }
 
     fn forget_old(&mut self, now: Time) {
         let keep = self.config.policy.keep_ended;
-        while let Some(&(at, id)) = self.ended_order.front() {
-            if now.since(at) < keep && self.ended_order.len() <= ENDED_IN_MEMORY {
-                break;
-            }
-            self.ended_order.pop_front();
-            if self.ended.get(&id).is_some_and(|ended| ended.at == at) {
-                self.ended.remove(&id);
-                self.last_starts.remove(&id);
-            }
+        while let Some(id) = self.ended.forget_one(now, keep) {
+            self.dependencies.forgotten(id);
         }
         let steady = self.clocks.steady;
         if steady.since(self.forgotten) > Span::from_minutes(10) {
             self.forgotten = steady;
-            self.forget_old_answers(now);
-            let old: Vec<String> = self
-                .tokens
-                .iter()
-                .filter(|(_, (_, expiry))| *expiry < now)
-                .map(|(hash, _)| hash.clone())
-                .collect();
-            for hash in old {
-                self.tokens.remove(&hash);
-                self.record(Record::TokenGone { hash });
-            }
-        }
-    }
-
-    fn forget_old_answers(&mut self, now: Time) {
-        if self
-            .answers_rest
-            .is_some_and(|until| self.clocks.steady < until)
-        {
-            return;
-        }
-        self.answers_rest = None;
-        let before = now - REMEMBER_ANSWERS;
-        self.answers.forget_before(before);
-        self.record(Record::ForgetAnswers { before });
-    }
-
-    /// The clock was set by `by`. All answers look older or younger than they are: none is
-    /// forgotten until all that there are now are old enough.
-    pub(crate) fn answers_rest(&mut self, by: Span) {
-        if by > Span::ZERO {
-            let until = self.clocks.steady.0.saturating_add(REMEMBER_ANSWERS.ms());
-            self.answers_rest = Some(Steady(until));
+            self.answers.forget_old(&mut self.turn, now, steady);
+            self.keys.forget_expired(&mut self.turn, now);
         }
     }
 
     pub(crate) fn record(&mut self, record: Record) {
-        self.out.records.push(record);
+        self.turn.record(record);
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
-        self.out.effects.push(effect);
+        self.turn.effect(effect);
     }
 
     /// Writes a line of history.
@@ -491,16 +387,7 @@ impl Controller {
         object: String,
         detail: String,
     ) {
-        self.last_event += 1;
-        let event = HistoryEvent {
-            seq: self.last_event,
-            at,
-            what: what.to_owned(),
-            who: who.to_owned(),
-            object,
-            detail,
-        };
-        self.record(Record::Happened(event));
+        self.turn.happened(at, what, who, object, detail);
     }
 
     /// Writes a live job's row.

@@ -8,8 +8,8 @@ use crate::reviews::Again;
 use cosy_model::api::JobRef;
 use cosy_model::job::NEVER_NOTE;
 use cosy_model::{
-    Dependency, DependencyKind, Dialect, End, EndCause, JobId, JobSpec, QueueId, Refusal, Span,
-    Time, WaitReason,
+    ClockStep, Dependency, DependencyKind, Dialect, End, EndCause, JobId, JobSpec, QueueId,
+    Refusal, Span, Time, WaitReason,
 };
 use cosy_sched::{OrderKey, WaitingJob};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +43,47 @@ pub(crate) struct Awaited {
     tasks: BTreeSet<Waiter>,
 }
 
+/// Which jobs others wait for, and what is known of those.
+#[derive(Debug, Default)]
+pub(crate) struct Dependencies {
+    /// Who waits for a live job or array, by its first id.
+    dependents: BTreeMap<JobId, Awaited>,
+    /// Who names a job in a dependency, by the id that is named, also while it has ended: it
+    /// may be put back into the queue.
+    named: BTreeMap<JobId, BTreeSet<Waiter>>,
+    /// The latest start of what has ended and others wait for, by its first id.
+    last_starts: BTreeMap<JobId, Time>,
+    /// How jobs ended that others wait for, when they are no longer in memory: with success?
+    facts: BTreeMap<JobRef, bool>,
+}
+
+impl Dependencies {
+    /// With what the store has of ended jobs.
+    pub fn restore(facts: impl IntoIterator<Item = (JobRef, bool)>) -> Self {
+        Self {
+            facts: facts.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Nothing of that submission lives any more.
+    pub fn over(&mut self, base: JobId) {
+        self.dependents.remove(&base);
+    }
+
+    /// An ended job is no longer in memory.
+    pub fn forgotten(&mut self, id: JobId) {
+        self.last_starts.remove(&id);
+    }
+
+    /// The clock on the wall was set.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        for at in self.last_starts.values_mut() {
+            *at = at.set_by(step);
+        }
+    }
+}
+
 /// What has happened to a submission that others may wait for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
@@ -66,7 +107,7 @@ impl Controller {
         {
             return *base; // a task that has ended
         }
-        self.ended.get(&id).map_or(id, |e| e.submitted.base)
+        self.ended.get(id).map_or(id, |e| e.submitted.base)
     }
 
     pub(crate) fn check_dependencies(
@@ -154,14 +195,14 @@ impl Controller {
             if let Some(reservation) = within {
                 self.inside.insert(id, reservation);
             }
-            self.unlicensed
+            self.licenses
                 .enter(id, &self.jobs[&id].submitted.spec.licenses);
             self.planner_of(id).enqueue(waiting);
             self.count_queued(base, true);
         } else if reason.is_some() && queued {
             self.planner_of(id).dequeue(id);
             self.inside.remove(&id);
-            self.unlicensed.leave(id);
+            self.licenses.leave(id);
             self.count_queued(base, false);
             self.refill_interactive(now, id);
         }
@@ -355,7 +396,7 @@ impl Controller {
     fn is_array(&self, job: JobId) -> bool {
         let live = self.groups.get(&job).map(|group| group.indices.is_some());
         let ended = || {
-            let ended = self.ended.get(&job);
+            let ended = self.ended.get(job);
             ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)
         };
         live.unwrap_or_else(ended)
@@ -378,7 +419,7 @@ impl Controller {
 
     /// How far a job, a task or a whole array is; `None` when it is not in memory.
     fn standing(&self, target: JobRef) -> Option<Standing> {
-        if let Some(ok) = self.facts.get(&target) {
+        if let Some(ok) = self.dependencies.facts.get(&target) {
             return Some(Standing {
                 started: true,
                 ended: true,
@@ -410,7 +451,7 @@ impl Controller {
             let fate = group.fates.get(group.place_of(target.job)).copied()?;
             return self.standing_of_task(target.job, fate);
         }
-        let ended = self.ended.get(&target.job)?;
+        let ended = self.ended.get(target.job)?;
         Some(Standing {
             started: true,
             ended: true,
@@ -431,7 +472,12 @@ impl Controller {
     fn last_start(&self, target: JobRef) -> Option<Time> {
         if target.task.is_none() {
             let live = self.groups.get(&target.job).map(|group| group.last_start);
-            let over = || self.last_starts.get(&target.job).map(|start| Some(*start));
+            let over = || {
+                self.dependencies
+                    .last_starts
+                    .get(&target.job)
+                    .map(|start| Some(*start))
+            };
             if let Some(start) = live.or_else(over) {
                 return start;
             }
@@ -439,7 +485,7 @@ impl Controller {
         let start = |id: JobId| {
             let run = self.jobs.get(&id).and_then(Job::run);
             let live = run.map(|run| run.started.unwrap_or(run.allocated));
-            live.or_else(|| self.ended.get(&id)?.row.end.as_ref()?.start)
+            live.or_else(|| self.ended.get(id)?.row.end.as_ref()?.start)
         };
         let id = match target.task {
             Some(_) => self.ids_of(target).first().copied()?,
@@ -461,7 +507,7 @@ impl Controller {
 
     /// Keeps how a submission ended that others wait for, before it leaves memory.
     pub(crate) fn keep_facts(&mut self, base: JobId) {
-        let Some(awaited) = self.dependents.get(&base) else {
+        let Some(awaited) = self.dependencies.dependents.get(&base) else {
             return;
         };
         let waiters: BTreeSet<Waiter> = awaited.whole.union(&awaited.tasks).copied().collect();
@@ -470,12 +516,14 @@ impl Controller {
                 if let Some(standing) = self.standing(target)
                     && standing.ended
                 {
-                    self.facts.insert(target, standing.ok);
+                    self.dependencies.facts.insert(target, standing.ok);
                 }
             }
         }
         let start = self.groups.get(&base).and_then(|group| group.last_start);
-        self.last_starts.extend(start.map(|start| (base, start)));
+        self.dependencies
+            .last_starts
+            .extend(start.map(|start| (base, start)));
     }
 
     /// What a waiter waits for of a submission.
@@ -519,14 +567,14 @@ impl Controller {
             if dependency.kind == DependencyKind::Singleton {
                 continue;
             }
-            let by = self.named.entry(dependency.job).or_default();
+            let by = self.dependencies.named.entry(dependency.job).or_default();
             by.insert(waiter);
             let base = self.base_of(dependency.job);
             if !self.groups.contains_key(&base) {
                 self.keep_fact(dependency);
                 continue; // nothing happens to it any more
             }
-            let awaited = self.dependents.entry(base).or_default();
+            let awaited = self.dependencies.dependents.entry(base).or_default();
             let task = dependency.task.is_some() || waits_by_task(dependency);
             match task || dependency.job != base {
                 true => awaited.tasks.insert(waiter),
@@ -538,29 +586,29 @@ impl Controller {
     /// Keeps how a job ended that has just been named, before it leaves memory.
     fn keep_fact(&mut self, dependency: &Dependency) {
         let target = target_of(None, dependency);
-        if waits_by_task(dependency) || self.facts.contains_key(&target) {
+        if waits_by_task(dependency) || self.dependencies.facts.contains_key(&target) {
             return;
         }
         if let Some(standing) = self.standing(target).filter(|standing| standing.ended) {
-            self.facts.insert(target, standing.ok);
+            self.dependencies.facts.insert(target, standing.ok);
         }
     }
 
     /// They wait no longer.
     pub(crate) fn wait_no_longer(&mut self, waiter: Waiter, submitted: &Submitted) {
         for dependency in &submitted.spec.dependencies {
-            if let Some(by) = self.named.get_mut(&dependency.job) {
+            if let Some(by) = self.dependencies.named.get_mut(&dependency.job) {
                 by.remove(&waiter);
                 if by.is_empty() {
-                    self.named.remove(&dependency.job);
+                    self.dependencies.named.remove(&dependency.job);
                 }
             }
             let base = self.base_of(dependency.job);
-            if let Some(awaited) = self.dependents.get_mut(&base) {
+            if let Some(awaited) = self.dependencies.dependents.get_mut(&base) {
                 awaited.whole.remove(&waiter);
                 awaited.tasks.remove(&waiter);
                 if awaited.whole.is_empty() && awaited.tasks.is_empty() {
-                    self.dependents.remove(&base);
+                    self.dependencies.dependents.remove(&base);
                 }
             }
         }
@@ -577,14 +625,14 @@ impl Controller {
             if let Some(ok) = old.and_then(|o| o.ok)
                 && self.submitted_of(target).is_none()
             {
-                self.facts.insert(target, ok);
+                self.dependencies.facts.insert(target, ok);
             }
         }
     }
 
     /// Has all those looked at again that depend on a job that has started or ended.
     pub(crate) fn review_dependents(&mut self, progress: Progress) {
-        let Some(awaited) = self.dependents.get(&progress.base) else {
+        let Some(awaited) = self.dependencies.dependents.get(&progress.base) else {
             return;
         };
         let mut again: Vec<Again> = Vec::new();
@@ -624,12 +672,16 @@ impl Controller {
         let ids = group.fates.len() + group.submitted.spec.bundles.len();
         let end = JobId(base.0 + ids as u64);
         let all = |job| JobRef { job, task: None };
-        let known = self.facts.range(all(base)..all(end));
+        let known = self.dependencies.facts.range(all(base)..all(end));
         let known: Vec<JobRef> = known.map(|(target, _)| *target).collect();
         for target in known {
-            self.facts.remove(&target);
+            self.dependencies.facts.remove(&target);
         }
-        let by = self.named.range(base..end).flat_map(|(_, by)| by);
+        let by = self
+            .dependencies
+            .named
+            .range(base..end)
+            .flat_map(|(_, by)| by);
         let by: BTreeSet<Waiter> = by.copied().collect();
         for waiter in by {
             let group = self.groups.get(&waiter.base);

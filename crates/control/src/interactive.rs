@@ -1,19 +1,44 @@
 //! Interactive jobs: allocations that a command asks for and stays with, and how many of
 //! one user run at once (COSY paper, section 3.1 "Batch and interactive support").
 
-use crate::attend::Awaits;
 use crate::controller::Controller;
+use crate::conversations::attendance::Awaits;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase, Submitted};
 use crate::request::no_job;
 use cosy_model::api::{JobRef, Reply, Submission};
 use cosy_model::step::Entry;
 use cosy_model::{Gid, JobId, Program, Refusal, RefusalCode, Time, Uid, WaitReason};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Live interactive jobs, and who is told of their allocations.
+#[derive(Debug, Default)]
+pub(crate) struct Interactive {
+    /// By user.
+    live: BTreeMap<Uid, BTreeSet<JobId>>,
+    /// Requests for allocations that are answered at the end of the turn.
+    allocating: Vec<Allocating>,
+}
+
+impl Interactive {
+    /// Jobs of a user are entered.
+    pub fn enter(&mut self, uid: Uid, ids: impl Iterator<Item = JobId>) {
+        self.live.entry(uid).or_default().extend(ids);
+    }
+
+    /// Whether the live jobs of each user are these.
+    pub fn check(&self, want: &BTreeMap<Uid, BTreeSet<JobId>>) -> Result<(), String> {
+        match self.live == *want {
+            true => Ok(()),
+            false => Err("the interactive jobs of users are others".to_owned()),
+        }
+    }
+}
 
 /// A request for an allocation that is answered at the end of the turn, when it is known
 /// whether it starts at once.
 #[derive(Debug)]
-pub(crate) struct Allocating {
+struct Allocating {
     client: ClientId,
     job: JobId,
     /// The answer when it waits.
@@ -47,14 +72,16 @@ impl Controller {
             return self.reply(client, waits);
         };
         if self.jobs.contains_key(&job) {
-            self.stays(client, job, Awaits::Nothing);
+            self.attendance.stays(client, job, Awaits::Nothing);
         }
-        self.allocating.push(Allocating { client, job, waits });
+        self.interactive
+            .allocating
+            .push(Allocating { client, job, waits });
     }
 
     /// Answers everyone who asked for an allocation in this turn.
     pub(crate) fn answer_allocations(&mut self) {
-        for Allocating { client, job, waits } in std::mem::take(&mut self.allocating) {
+        for Allocating { client, job, waits } in std::mem::take(&mut self.interactive.allocating) {
             let reply = self.allocated(job).unwrap_or(waits);
             self.reply(client, reply);
         }
@@ -152,7 +179,7 @@ impl Controller {
         if most == 0 || !counts || self.is_queued(job.id) {
             return false;
         }
-        let mine = self.interactive.get(&job.submitted.uid);
+        let mine = self.interactive.live.get(&job.submitted.uid);
         let others = mine.into_iter().flatten().filter(|id| **id != job.id);
         let counts = |id: &&JobId| self.counts_as_interactive(**id);
         others.filter(counts).count() >= most as usize
@@ -178,10 +205,10 @@ impl Controller {
     }
 
     pub(crate) fn leave_interactive(&mut self, id: JobId, submitted: &Submitted) {
-        if let Some(mine) = self.interactive.get_mut(&submitted.uid) {
+        if let Some(mine) = self.interactive.live.get_mut(&submitted.uid) {
             mine.remove(&id);
             if mine.is_empty() {
-                self.interactive.remove(&submitted.uid);
+                self.interactive.live.remove(&submitted.uid);
             }
         }
     }
@@ -192,7 +219,7 @@ impl Controller {
                 matches!(&j.phase, Phase::Waiting(Some(WaitReason::InteractiveLimit)))
             })
         };
-        let mine = self.interactive.get(&uid).into_iter().flatten();
+        let mine = self.interactive.live.get(&uid).into_iter().flatten();
         let waiting: Vec<JobId> = mine.copied().filter(limited).collect();
         for id in waiting {
             self.review(now, id);

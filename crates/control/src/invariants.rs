@@ -1,7 +1,7 @@
 //! What always holds between two events. Checked in tests and simulation.
 
 use crate::controller::Controller;
-use crate::job::{Fate, Part, PartStep};
+use crate::job::{Fate, Job, Part, PartStep};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched, limits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,10 +167,10 @@ fn flows_agree(it: &Controller) -> Result<(), String> {
 /// What is counted as held is what jobs that have nodes hold.
 fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
     let held = it.count_licenses();
-    if it.licenses_used != held {
+    if *it.licenses.all_used() != held {
         return Err(format!(
             "{:?} licences are counted as held, jobs hold {held:?}",
-            it.licenses_used
+            it.licenses.all_used()
         ));
     }
     Ok(())
@@ -196,25 +196,10 @@ fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
 /// With each interactive job stays a command, or one may come again; nobody else is
 /// waited for.
 fn interactive_jobs_are_attended(it: &Controller) -> Result<(), String> {
-    let mut clients = BTreeMap::new();
-    let mut lonely = BTreeSet::new();
-    for (id, attending) in &it.attending {
-        clients.extend(attending.clients().map(|client| (client, *id)));
-        lonely.extend(attending.until().map(|until| (until, *id)));
-        if !it.jobs.contains_key(id) {
-            return Err(format!("commands stay with job {id}, which has ended"));
-        }
-    }
-    if it.attendants != clients || it.lonely != lonely {
-        return Err("commands and the jobs that they stay with do not agree".to_owned());
-    }
-    for job in it.jobs.values().filter(|j| j.spec().attended) {
-        let over = job.run().is_some_and(|run| run.after.is_some());
-        if !over && !it.attending.contains_key(&job.id) {
-            return Err(format!("nobody stays with job {}", job.id));
-        }
-    }
-    Ok(())
+    let attended = it.jobs.values().filter(|j| j.spec().attended);
+    let over = |job: &&Job| job.run().is_some_and(|run| run.after.is_some());
+    let alive = attended.filter(|job| !over(job)).map(|job| job.id);
+    it.attendance.check(|job| it.jobs.contains_key(&job), alive)
 }
 
 fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
@@ -224,9 +209,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
     for job in it.jobs.values().filter(counts) {
         all.entry(job.submitted.uid).or_default().insert(job.id);
     }
-    if it.interactive != all {
-        return Err("the interactive jobs of users are others".to_owned());
-    }
+    it.interactive.check(&all)?;
     for (uid, jobs) in &all {
         let counted = jobs.iter().filter(|id| it.counts_as_interactive(**id));
         let queued = jobs.iter().filter(|id| it.is_queued(**id)).count();
@@ -361,7 +344,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
         }
     }
     for (base, group) in &it.groups {
-        let under_way = it.bulk.iter().any(|bulk| bulk.whole.contains(base));
+        let under_way = it.bulk.concern(*base);
         let alike = |job: &crate::job::Job| {
             job.has_row || job.held == group.held && job.submitted.body == group.submitted.body
         };

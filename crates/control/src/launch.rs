@@ -59,7 +59,7 @@ impl Controller {
         };
         let (base, uid) = (job.submitted.base, job.submitted.uid);
         self.count_queued(base, false);
-        self.unlicensed.leave(id);
+        self.licenses.leave(id);
         let Some(user) = self.fresh_user(now, uid) else {
             return self.wait_for_directory(now, id);
         };

@@ -23,9 +23,11 @@ const AHEAD: u64 = 64;
 /// Jobs in lines that are looked at in one turn.
 const LOOKS: usize = 256;
 
-/// Jobs that want licences and do not run.
+/// Licences that jobs hold, and jobs that want some and do not run.
 #[derive(Debug)]
-pub(crate) struct Unlicensed {
+pub(crate) struct Licenses {
+    /// What jobs hold.
+    used: Counted,
     /// Who waits for a licence, the first in line first.
     lines: BTreeMap<String, BTreeSet<OrderKey>>,
     /// In which line a job stands, and where.
@@ -42,9 +44,10 @@ pub(crate) struct Unlicensed {
     ahead: u64,
 }
 
-impl Default for Unlicensed {
+impl Default for Licenses {
     fn default() -> Self {
         Self {
+            used: Counted::default(),
             lines: BTreeMap::new(),
             places: BTreeMap::new(),
             entered: BTreeMap::new(),
@@ -56,7 +59,17 @@ impl Default for Unlicensed {
     }
 }
 
-impl Unlicensed {
+impl Licenses {
+    /// How many of that licence jobs hold.
+    pub fn used(&self, name: &str) -> u32 {
+        self.used.get(name)
+    }
+
+    /// All that jobs hold.
+    pub fn all_used(&self) -> &Counted {
+        &self.used
+    }
+
     fn wait(&mut self, name: &str, key: OrderKey) {
         self.leave_line(key.job);
         self.lines.entry(name.to_owned()).or_default().insert(key);
@@ -143,10 +156,10 @@ impl Controller {
     /// `ahead` jobs more than could start are there for it.
     fn missing_license<'a>(&self, spec: &'a JobSpec, ahead: Option<u64>) -> Option<&'a str> {
         let short = |(name, count): &(&str, u32)| {
-            let used = u64::from(self.licenses_used.get(name));
+            let used = u64::from(self.licenses.used(name));
             let most = u64::from(self.config.licenses.get(name));
             let wants = used + u64::from(*count);
-            let queued = |ahead| wants + self.unlicensed.wanted(name) > most + ahead;
+            let queued = |ahead| wants + self.licenses.wanted(name) > most + ahead;
             wants > most || ahead.is_some_and(queued)
         };
         spec.licenses.iter().find(short).map(|(name, _)| name)
@@ -158,7 +171,7 @@ impl Controller {
         !spec.licenses.is_empty()
             && !self.is_queued(job.id)
             && self
-                .missing_license(spec, Some(self.unlicensed.ahead))
+                .missing_license(spec, Some(self.licenses.ahead))
                 .is_some()
     }
 
@@ -168,20 +181,20 @@ impl Controller {
             return;
         };
         if job.spec().licenses.is_empty() {
-            return self.unlicensed.leave_line(id);
+            return self.licenses.leave_line(id);
         }
         let missing = match reason {
             Some(WaitReason::Licenses) => {
-                self.missing_license(job.spec(), Some(self.unlicensed.ahead))
+                self.missing_license(job.spec(), Some(self.licenses.ahead))
             }
             Some(_) | None => None,
         };
         match missing.zip(self.planner_job(job)) {
             Some((name, waiting)) => {
                 let name = name.to_owned();
-                self.unlicensed.wait(&name, waiting.key);
+                self.licenses.wait(&name, waiting.key);
             }
-            None => self.unlicensed.leave_line(id),
+            None => self.licenses.leave_line(id),
         }
     }
 
@@ -198,14 +211,14 @@ impl Controller {
         let names = self.jobs[&id].spec().licenses.iter();
         let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
         for name in names {
-            self.unlicensed.due.entry(name).or_default();
+            self.licenses.due.entry(name).or_default();
         }
     }
 
     /// Enters those who could start with the licences that have come back.
     pub(crate) fn licenses_due(&mut self, now: Time) {
         let mut looks = LOOKS;
-        for name in self.unlicensed.due.keys().cloned().collect::<Vec<_>>() {
+        for name in self.licenses.due.keys().cloned().collect::<Vec<_>>() {
             self.look_along(now, &name, 0, &mut looks);
         }
     }
@@ -213,37 +226,37 @@ impl Controller {
     /// Once a second: where licences are free although some wait for them, a few more are
     /// entered than could start, because those who were entered wait for something else.
     pub(crate) fn licenses_left(&mut self, now: Time) {
-        let entered = self.unlicensed.entered.keys().copied();
+        let entered = self.licenses.entered.keys().copied();
         let gone: Vec<JobId> = entered.filter(|id| !self.is_queued(*id)).collect();
-        gone.into_iter().for_each(|id| self.unlicensed.leave(id));
+        gone.into_iter().for_each(|id| self.licenses.leave(id));
         let mut looks = LOOKS;
-        for name in self.unlicensed.lines.keys().cloned().collect::<Vec<_>>() {
-            if self.unlicensed.due.contains_key(&name) {
+        for name in self.licenses.lines.keys().cloned().collect::<Vec<_>>() {
+            if self.licenses.due.contains_key(&name) {
                 continue; // first those who could start
             }
-            let ahead = self.unlicensed.wanted(&name) + AHEAD;
-            self.unlicensed.ahead = ahead;
-            self.unlicensed.due.insert(name.clone(), None);
+            let ahead = self.licenses.wanted(&name) + AHEAD;
+            self.licenses.ahead = ahead;
+            self.licenses.due.insert(name.clone(), None);
             self.look_along(now, &name, ahead, &mut looks);
-            self.unlicensed.due.remove(&name);
-            self.unlicensed.ahead = AHEAD;
+            self.licenses.due.remove(&name);
+            self.licenses.ahead = AHEAD;
         }
     }
 
     /// Looks along a line as long as there are licences for it.
     fn look_along(&mut self, now: Time, name: &str, ahead: u64, looks: &mut usize) {
-        let Some(after) = self.unlicensed.due.get(name) else {
+        let Some(after) = self.licenses.due.get(name) else {
             return;
         };
         let mut after = *after;
-        while let Some(next) = self.unlicensed.next(name, after) {
+        while let Some(next) = self.licenses.next(name, after) {
             let free = u64::from(self.config.licenses.get(name));
-            let used = u64::from(self.licenses_used.get(name));
-            if used >= free || used + self.unlicensed.wanted(name) >= free + ahead {
+            let used = u64::from(self.licenses.used(name));
+            if used >= free || used + self.licenses.wanted(name) >= free + ahead {
                 break; // nobody more could start
             }
             if *looks == 0 {
-                self.unlicensed.due.insert(name.to_owned(), after);
+                self.licenses.due.insert(name.to_owned(), after);
                 return;
             }
             *looks -= 1;
@@ -253,20 +266,20 @@ impl Controller {
                 self.review(now, next.job);
             }
         }
-        self.unlicensed.due.remove(name);
+        self.licenses.due.remove(name);
     }
 
     /// How often jobs that want licences have been entered into planners' queues since the
     /// start: a measure of work.
     pub fn entered_for_licenses(&self) -> u64 {
-        self.unlicensed.entries
+        self.licenses.entries
     }
 
     fn change_licenses(&mut self, id: JobId, change: fn(u32, u32) -> u32) -> bool {
         let Some(job) = self.jobs.get(&id) else {
             return false;
         };
-        let used = &mut self.licenses_used;
+        let used = &mut self.licenses.used;
         for (name, count) in job.spec().licenses.iter() {
             used.set(name, change(used.get(name), count));
         }
@@ -278,7 +291,7 @@ impl Controller {
     pub(crate) fn wait_for_licenses(&mut self, now: Time, id: JobId) -> bool {
         self.planner_of(id).end(id);
         self.inside.remove(&id);
-        self.unlicensed.leave(id);
+        self.licenses.leave(id);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.phase = Phase::Waiting(Some(WaitReason::Licenses));
         }

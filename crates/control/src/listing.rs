@@ -13,10 +13,11 @@
 use crate::arrays::Expanding;
 use crate::bundles::rows_by_bundle;
 use crate::chosen::Sieve;
-use crate::controller::{Controller, Ended};
+use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::flow::FlowList;
 use crate::job::Job;
+use crate::jobs::ended::Ended;
 use crate::nodes::NodeList;
 use crate::request::no_job;
 use crate::reserve::ReservationList;
@@ -77,6 +78,27 @@ pub(crate) enum List {
     Nodes(Box<NodeList>),
     /// None: that command waits for jobs, whose names are looked up.
     Wait(ClientId),
+}
+
+/// Lists that are being made.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// The one whose turn it is first.
+    line: VecDeque<List>,
+    /// This turn has had its piece of a list.
+    made_piece: bool,
+}
+
+impl Lists {
+    /// A list is gone on with when its turn comes.
+    pub fn push(&mut self, list: List) {
+        self.line.push_back(list);
+    }
+
+    /// Nobody waits any more for what that command asked for.
+    pub fn leave(&mut self, client: ClientId) {
+        self.line.retain(|list| list.client() != client);
+    }
 }
 
 impl List {
@@ -237,7 +259,7 @@ impl Listing {
 impl Controller {
     /// True while lists are under way: another turn is to follow at once.
     pub fn is_listing(&self) -> bool {
-        !self.listings.is_empty()
+        !self.lists.line.is_empty()
     }
 
     /// Begins a list, with its first piece; `None` when it is answered later.
@@ -248,13 +270,13 @@ impl Controller {
 
     /// The same of any list.
     pub(crate) fn begin_list(&mut self, now: Time, list: List) -> Option<Reply> {
-        if self.listings.len() >= LISTINGS {
+        if self.lists.line.len() >= LISTINGS {
             let why = format!("{LISTINGS} lists are being made already: try again in a moment");
             return Some(Reply::Refused(Refusal::new(RefusalCode::TooMany, why)));
         }
         // Short lists are answered at once; one piece in a turn, whoever asks.
-        match std::mem::replace(&mut self.listed, true) {
-            true => self.listings.push_back(list),
+        match std::mem::replace(&mut self.lists.made_piece, true) {
+            true => self.lists.line.push_back(list),
             false => return self.go_on_listing(now, list),
         }
         None
@@ -279,7 +301,7 @@ impl Controller {
             | List::Reservations(_)
             | List::Nodes(_)
             | List::Wait(_) => {
-                self.listings.push_back(list);
+                self.lists.line.push_back(list);
                 None
             }
         }
@@ -287,10 +309,10 @@ impl Controller {
 
     /// One piece of the list whose turn it is, unless this turn has had one.
     pub(crate) fn list_next(&mut self, now: Time) {
-        if std::mem::take(&mut self.listed) {
+        if std::mem::take(&mut self.lists.made_piece) {
             return;
         }
-        let Some(list) = self.listings.pop_front() else {
+        let Some(list) = self.lists.line.pop_front() else {
             return;
         };
         let client = list.client();
@@ -400,7 +422,7 @@ impl Controller {
             };
             let (mut ids, over) = self.some_of(&mut expanding, *left);
             *left = left.saturating_sub(ids.len());
-            ids.retain(|id| self.jobs.contains_key(id) || self.ended.contains_key(id));
+            ids.retain(|id| self.jobs.contains_key(id) || self.ended.has(*id));
             expanding.known |= !ids.is_empty();
             if over && !expanding.known {
                 ids.extend(self.whole_of(expanding.target.job));
@@ -488,7 +510,7 @@ impl Controller {
                 let wanted =
                     |e: &&Ended| self.may_see(caller, &e.submitted) && sieve.passes_state(e.state);
                 let piece = named.ids.iter().skip(at).take(*left);
-                let ended = piece.filter_map(|id| self.ended.get(id)).filter(wanted);
+                let ended = piece.filter_map(|id| self.ended.get(*id)).filter(wanted);
                 listing.ended.extend(ended.map(|e| e.row.id));
                 let next = at + *left;
                 listing.stage = Stage::Ended(next, after);
@@ -501,9 +523,9 @@ impl Controller {
                 let before = *left;
                 for (id, ended) in self.ended.range(range).take(before) {
                     if self.lists_ended(listing, sieve, ended) {
-                        listing.ended.push(*id);
+                        listing.ended.push(id);
                     }
-                    last = *id;
+                    last = id;
                     *left -= 1;
                 }
                 listing.stage = Stage::Ended(0, last);
@@ -572,7 +594,7 @@ impl Controller {
 
     /// One that ended moments ago, or while the list was made.
     fn row_of_ended(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, id: JobId) {
-        let Some(ended) = self.ended.get(&id) else {
+        let Some(ended) = self.ended.get(id) else {
             return;
         };
         if !sieve.passes_state(ended.state) {
@@ -592,7 +614,7 @@ impl Controller {
         let predicted = listing.rows.has(JobField::PredictedStart);
         let starts = match &listing.starts {
             Some(starts) => starts,
-            None if predicted => &self.last_plan.starts,
+            None if predicted => self.plans.last(),
             None => &none,
         };
         if listing.rows.has(JobField::ArraySpecText) {

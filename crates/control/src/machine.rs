@@ -6,6 +6,8 @@
 //! until the planner knows them. With many jobs that is done so rarely that it takes a small
 //! part of the time only, however often nodes change their minds.
 
+pub(crate) mod keys;
+
 use crate::controller::Controller;
 use crate::devices::{has_room_for, told_types};
 use crate::job::{Job, Part, PartStep, Place};

@@ -4,6 +4,7 @@ use crate::controller::Controller;
 use crate::event::Effect;
 use crate::job::{Job, Run};
 use cosy_model::{End, JobId, Span, Time};
+use std::collections::BTreeSet;
 
 /// What a mail is about.
 pub(crate) enum News<'a> {
@@ -16,6 +17,12 @@ pub(crate) enum News<'a> {
 
 /// The whole time limit.
 pub(crate) const WHOLE: u8 = 100;
+
+/// Running jobs with mail at shares of their limits.
+#[derive(Debug, Default)]
+pub(crate) struct Mailing {
+    running: BTreeSet<JobId>,
+}
 
 impl Controller {
     pub(crate) fn mail(&self, job: &Job, news: &News<'_>) -> Option<Effect> {
@@ -57,7 +64,7 @@ impl Controller {
     pub(crate) fn mail_shares(&mut self, before: Time, now: Time) {
         let mut due = Vec::new();
         let jobs = &self.jobs;
-        self.mailing.retain(|id| {
+        self.mailing.running.retain(|id| {
             let job = jobs.get(id);
             let run = job.and_then(|job| job.run().map(|run| (job, run)));
             let Some((job, run)) = run else { return false };
@@ -75,7 +82,7 @@ impl Controller {
     pub(crate) fn note_mailing(&mut self, id: JobId) {
         let wanted = |job: &Job| !job.spec().mail.limit_shares.is_empty();
         if self.jobs.get(&id).is_some_and(wanted) {
-            self.mailing.insert(id);
+            self.mailing.running.insert(id);
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::reviews::weight;
 use crate::steer::Recipients;
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid, User};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Jobs in one piece, those with many dependencies counted as more.
@@ -130,6 +130,27 @@ pub(crate) struct BulkRequest {
     refused: Refusals,
 }
 
+/// Requests for many jobs.
+#[derive(Debug, Default)]
+pub(crate) struct BulkRequests {
+    /// The one whose turn is next first.
+    under_way: VecDeque<BulkRequest>,
+    /// Those that wait until fewer are under way.
+    line: VecDeque<BulkRequest>,
+}
+
+impl BulkRequests {
+    /// Nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// A request under way is about that submission as a whole.
+    pub fn concern(&self, base: JobId) -> bool {
+        self.under_way.iter().any(|bulk| bulk.whole.contains(&base))
+    }
+}
+
 impl BulkRequest {
     fn new(choosing: Option<Choosing>, caller: &Caller, work: Work) -> Self {
         Self {
@@ -218,15 +239,15 @@ impl Controller {
         }
         bulk.number = self.next_number();
         let Some(filter) = later else {
-            self.bulk.push_back(bulk);
-            if chosen && self.bulk.len() == 1 {
+            self.bulk.under_way.push_back(bulk);
+            if chosen && self.bulk.under_way.len() == 1 {
                 self.next_piece(now);
             }
             return Ok(None);
         };
         self.may_stand_in_line(caller)?;
         bulk.forget(Choosing::new(filter, with_ended, until)?);
-        self.bulk_line.push_back(bulk);
+        self.bulk.line.push_back(bulk);
         Ok(None)
     }
 
@@ -251,7 +272,7 @@ impl Controller {
         let mut bulk = BulkRequest::new(None, &Caller::known(user), Work::Cancel);
         bulk.number = self.next_number();
         bulk.left = order_of_ends(later, Vec::new());
-        self.bulk_line.push_back(bulk);
+        self.bulk.line.push_back(bulk);
         self.begin_next();
     }
 
@@ -263,26 +284,30 @@ impl Controller {
 
     /// Those under way and those in line.
     fn all_bulk(&self) -> impl Iterator<Item = &BulkRequest> {
-        self.bulk.iter().chain(&self.bulk_line)
+        self.bulk.under_way.iter().chain(&self.bulk.line)
     }
 
     /// Whether a further request of a user may be under way.
     fn may_be_under_way(&self, uid: Uid) -> bool {
-        let mine = self.bulk.iter().filter(|b| b.caller.user.uid == uid);
-        self.bulk.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
+        let mine = self
+            .bulk
+            .under_way
+            .iter()
+            .filter(|b| b.caller.user.uid == uid);
+        self.bulk.under_way.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
     }
 
     /// Those whose turn has come leave the line, in its order.
     fn begin_next(&mut self) {
         let mut at = 0;
-        while self.bulk.len() < UNDER_WAY
-            && let Some(next) = self.bulk_line.get(at)
+        while self.bulk.under_way.len() < UNDER_WAY
+            && let Some(next) = self.bulk.line.get(at)
         {
             if !self.may_be_under_way(next.caller.user.uid) {
                 at += 1;
                 continue;
             }
-            self.bulk.extend(self.bulk_line.remove(at));
+            self.bulk.under_way.extend(self.bulk.line.remove(at));
         }
     }
 
@@ -315,9 +340,9 @@ impl Controller {
     }
 
     fn may_stand_in_line(&self, caller: &Caller) -> Result<(), Refusal> {
-        let mine = self.bulk_line.iter();
+        let mine = self.bulk.line.iter();
         let mine = mine.filter(|other| other.caller.user.uid == caller.user.uid);
-        let (mine, all) = (mine.count(), self.bulk_line.len());
+        let (mine, all) = (mine.count(), self.bulk.line.len());
         let most = match self.is_admin(caller) {
             true => IN_LINE + IN_LINE_OF_USER,
             false => IN_LINE,
@@ -337,25 +362,25 @@ impl Controller {
     /// The next piece of the request whose turn it is.
     pub(crate) fn next_piece(&mut self, now: Time) {
         let waits = |bulk: &BulkRequest| {
-            let mut others = self.bulk.iter();
+            let mut others = self.bulk.under_way.iter();
             others.any(|other| other.clashes(bulk) && other.comes_before(bulk))
         };
         // Who only looks for jobs need not wait: what is done to them comes in its turn.
         let may_go_on = |bulk: &BulkRequest| bulk.choosing.is_some() || !waits(bulk);
-        let next = self.bulk.iter().position(may_go_on);
-        let Some(mut bulk) = next.and_then(|at| self.bulk.remove(at)) else {
+        let next = self.bulk.under_way.iter().position(may_go_on);
+        let Some(mut bulk) = next.and_then(|at| self.bulk.under_way.remove(at)) else {
             return;
         };
         if bulk.choosing.is_some() {
             self.look_for_jobs(&mut bulk);
-            return self.bulk.push_back(bulk);
+            return self.bulk.under_way.push_back(bulk);
         }
         self.do_piece(now, &mut bulk);
         if bulk.left.is_empty() {
             self.done(now, bulk);
             self.begin_next();
         } else {
-            self.bulk.push_back(bulk);
+            self.bulk.under_way.push_back(bulk);
         }
     }
 
@@ -482,7 +507,13 @@ impl Controller {
     /// True when this request is under way: it is then answered with that one.
     pub(crate) fn joins_bulk(&mut self, client: ClientId, uid: Uid, key: [u8; 16]) -> bool {
         let same = |b: &&mut BulkRequest| b.caller.user.uid == uid && b.key == Some(key);
-        match self.bulk.iter_mut().chain(&mut self.bulk_line).find(same) {
+        match self
+            .bulk
+            .under_way
+            .iter_mut()
+            .chain(&mut self.bulk.line)
+            .find(same)
+        {
             Some(bulk) => {
                 bulk.clients.push(client);
                 true

@@ -314,7 +314,7 @@ impl Controller {
         let mut lacks = Vec::new();
         let answer = match hello {
             LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
-            LinkHello::Node { .. } if self.revoked.contains_key(&peer) => {
+            LinkHello::Node { .. } if self.keys.revoked_of(&peer).is_some() => {
                 LinkAnswer::Refused(self.told_revoked(&peer))
             }
             LinkHello::Node { lacks: not_known } if self.names_of_key(&peer).next().is_some() => {
@@ -346,16 +346,11 @@ impl Controller {
             .iter()
             .filter(move |n| n.spec.key.as_deref() == Some(peer))
             .map(|n| n.spec.name.as_str());
-        let joined = self
-            .node_keys
-            .iter()
-            .filter(move |(_, key)| *key == peer)
-            .map(|(name, _)| name.as_str());
-        configured.chain(joined)
+        configured.chain(self.keys.nodes_of(peer))
     }
 
     fn key_fits(&self, name: &str, peer: &str) -> bool {
-        !self.revoked.contains_key(peer)
+        self.keys.revoked_of(peer).is_none()
             && self.node_ids.contains_key(name)
             && self.key_of(name).is_some_and(|key| key == peer)
     }
@@ -365,34 +360,18 @@ impl Controller {
     pub(crate) fn key_of(&self, name: &str) -> Option<&String> {
         let id = self.node_ids.get(name);
         let configured = id.and_then(|id| self.nodes[id.index()].spec.key.as_ref());
-        let configured = configured.filter(|key| !self.revoked.contains_key(*key));
-        configured.or_else(|| self.node_keys.get(name))
+        let configured = configured.filter(|key| self.keys.revoked_of(key).is_none());
+        configured.or_else(|| self.keys.of_node(name))
     }
 
     fn join(&mut self, now: Time, node: &str, hash: &str, peer: &str) -> LinkAnswer {
-        let refused = |why: &str| LinkAnswer::Refused(why.to_owned());
-        if self.revoked.contains_key(peer) {
+        if self.keys.revoked_of(peer).is_some() {
             return LinkAnswer::Refused(self.told_revoked(peer));
         }
-        let Some((name, expiry)) = self.tokens.get(hash).cloned() else {
-            return refused("the token is not known here, or it was used before");
-        };
-        if expiry < now {
-            return refused("the token has expired: ask an administrator for a new one");
+        if let Err(why) = self.keys.join(&mut self.turn, now, node, hash, peer) {
+            return LinkAnswer::Refused(why.to_owned());
         }
-        if name != node {
-            return refused("the token is for another node");
-        }
-        self.tokens.remove(hash);
-        self.node_keys.insert(name.clone(), peer.to_owned());
-        self.record(Record::TokenGone {
-            hash: hash.to_owned(),
-        });
-        self.record(Record::NodeKey {
-            name: name.clone(),
-            key: peer.to_owned(),
-        });
-        let object = format!("node {name}");
+        let object = format!("node {node}");
         self.happened(now, "joined", &object.clone(), object, String::new());
         LinkAnswer::Joined
     }
@@ -426,7 +405,7 @@ impl Controller {
                 unknown.push(node.name);
             }
         }
-        let revoked = self.revoked.keys().cloned().collect();
+        let revoked = self.keys.revoked().cloned().collect();
         let order = self.welcome(unknown, revoked);
         self.effect(Effect::Order { link, order });
         for id in &ids {

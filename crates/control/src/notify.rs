@@ -3,7 +3,6 @@
 //!
 //! Source: scontrol(1), `notify`.
 
-use crate::attend::Awaits;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::job::Job;
@@ -55,15 +54,7 @@ impl Controller {
 
     /// Commands that are about to ask again hear of it then.
     fn tell_commands(&mut self, id: JobId, text: &str) {
-        let Some(attending) = self.attending.get_mut(&id) else {
-            return;
-        };
-        let waiting: Vec<ClientId> = attending.clients_that_await(Awaits::End).collect();
-        if waiting.is_empty() {
-            return attending.keep_note(text);
-        }
-        for client in waiting {
-            self.stays(client, id, Awaits::Nothing);
+        for client in self.attendance.said(id, text) {
             self.reply(client, Reply::Said(text.to_owned()));
         }
     }

@@ -15,25 +15,29 @@ use crate::controller::Controller;
 use crate::job::{Job, Phase};
 use crate::record::{AfterRun, HeldBy, OlderRow, Record};
 use cosy_model::node::{AttemptKey, KillCause, NodeOrder, StoreMark};
-use cosy_model::{End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, limits};
+use cosy_model::{Attempt, End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, limits};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// So many attempts that go on somewhere are named where it is said why nothing else starts.
 const NAMED_STRAYS: usize = 20;
 
-/// Ids that were given out by a store that is lost.
+/// Ids that were given out by a store that is lost, and attempts of its jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Lost {
+pub(crate) struct LostStore {
     ids: Vec<Range<JobId>>,
     /// Jobs before this one were there when that was found out last.
     found: Option<JobId>,
+    /// Latest attempts of which the store knows nothing and that have ended, by job.
+    over_strays: BTreeMap<JobId, Attempt>,
 }
 
-impl Lost {
-    pub fn load(rows: &[OlderRow]) -> Self {
+impl LostStore {
+    pub fn restore(rows: &[OlderRow]) -> Self {
         Self {
             ids: rows.iter().map(|row| row.first..row.next).collect(),
             found: rows.iter().map(|row| row.first).max(),
+            over_strays: BTreeMap::new(),
         }
     }
 
@@ -51,7 +55,7 @@ impl Controller {
     /// How far the store is when the present turn is durable.
     pub(crate) fn mark(&self) -> StoreMark {
         StoreMark {
-            events: self.last_event,
+            events: self.turn.last_event(),
             jobs: self.next_job,
             reservations: self.reservations.next,
             flows: self.flows.next,
@@ -61,15 +65,15 @@ impl Controller {
 
     /// A node tells how far it has seen the store.
     pub(crate) fn compare_store(&mut self, now: Time, node: &str, seen: Option<StoreMark>) {
-        let Some(seen) = seen.filter(|seen| seen.events > self.last_event) else {
+        let Some(seen) = seen.filter(|seen| seen.events > self.turn.last_event()) else {
             return;
         };
-        let behind = seen.events - self.last_event;
+        let behind = seen.events - self.turn.last_event();
         let first = JobId(self.next_job);
         self.go_on_above(seen);
         let next = JobId(self.next_job);
-        self.lost_ids.ids.push(first..next);
-        self.lost_ids.found = Some(first);
+        self.lost_store.ids.push(first..next);
+        self.lost_store.found = Some(first);
         self.record(Record::Older(OlderRow {
             at: now,
             first,
@@ -98,7 +102,8 @@ impl Controller {
     fn go_on_above(&mut self, seen: StoreMark) {
         let next = self.mark().or_later(seen);
         let further = |number: u64| number.saturating_add(limits::SKIPPED_IDS);
-        self.last_event = next.events.saturating_add(limits::SKIPPED_EVENTS);
+        let events = next.events.saturating_add(limits::SKIPPED_EVENTS);
+        self.turn.skip_events(events);
         self.next_job = further(next.jobs);
         self.reservations.next = further(next.reservations);
         self.flows.next = further(next.flows);
@@ -137,7 +142,7 @@ impl Controller {
                 Phase::Run(run) if run.from_store => {
                     run.doubtful = true;
                     open += 1;
-                    self.dirty.insert(id);
+                    self.rows.changed(id);
                 }
                 Phase::Waiting(_) if job.held.is_none() && !later => {
                     job.held = Some(HeldBy::Restored);
@@ -158,16 +163,16 @@ impl Controller {
     pub(crate) fn no_longer_doubtful(&mut self, id: JobId) {
         let run = self.jobs.get_mut(&id).and_then(Job::run_mut);
         if run.is_some_and(|run| std::mem::take(&mut run.doubtful)) {
-            self.dirty.insert(id);
+            self.rows.changed(id);
         }
     }
 
     /// An attempt that began after the store's copy was made.
     fn is_later_than_store(&self, key: AttemptKey) -> bool {
         let Some(job) = self.jobs.get(&key.job) else {
-            return self.lost_ids.has(key.job) && !self.ended.contains_key(&key.job);
+            return self.lost_store.has(key.job) && !self.ended.has(key.job);
         };
-        if !self.lost_ids.concerns(job) {
+        if !self.lost_store.concerns(job) {
             return false;
         }
         let held = matches!(job.held, Some(HeldBy::Restored | HeldBy::Admin));
@@ -183,7 +188,7 @@ impl Controller {
         if !self.is_later_than_store(key) {
             return false;
         }
-        let over = self.over_strays.get(&key.job);
+        let over = self.lost_store.over_strays.get(&key.job);
         if over.is_some_and(|over| key.attempt <= *over) {
             self.order(id, |node| NodeOrder::Release { key, node });
             return true;
@@ -245,7 +250,11 @@ impl Controller {
             return later;
         };
         // Those of before it are over as well.
-        let over = self.over_strays.entry(key.job).or_insert(key.attempt);
+        let over = self
+            .lost_store
+            .over_strays
+            .entry(key.job)
+            .or_insert(key.attempt);
         *over = key.attempt.max(*over);
         for at in 0..self.nodes.len() {
             if self.nodes[at].strays.contains(&key) {
@@ -284,7 +293,7 @@ impl Controller {
         // Only those that the store may know too little of: nobody looks at all nodes for the
         // others, which may be a hundred thousand.
         let submitted = self.jobs.get(&job);
-        if submitted.is_some_and(|job| !self.lost_ids.concerns(job)) {
+        if submitted.is_some_and(|job| !self.lost_store.concerns(job)) {
             return found;
         }
         for (at, node) in self.nodes.iter().enumerate() {

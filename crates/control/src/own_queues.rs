@@ -13,15 +13,37 @@ use cosy_model::api::Reply;
 use cosy_model::{About, QueueSpec, QueueState, Refusal, RefusalCode, Time, limits};
 use std::collections::BTreeMap;
 
+/// Queues of the configuration, and those that were made, changed or taken away since.
+#[derive(Debug, Default)]
+pub(crate) struct OwnQueues {
+    file: FileQueues,
+    own: BTreeMap<String, OwnQueue>,
+}
+
+impl OwnQueues {
+    /// Out of the configuration and the store.
+    pub fn restore(config: &ClusterConfig, own: Vec<(String, OwnQueue)>) -> Self {
+        Self {
+            file: FileQueues::of(config),
+            own: own.into_iter().collect(),
+        }
+    }
+
+    /// Puts them into a configuration.
+    pub fn lay(&self, config: &mut ClusterConfig) {
+        self.file.lay(&self.own, config);
+    }
+}
+
 /// Queues as the configuration has them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FileQueues {
+struct FileQueues {
     queues: Vec<QueueSpec>,
     default: Option<String>,
 }
 
 impl FileQueues {
-    pub(crate) fn of(config: &ClusterConfig) -> Self {
+    fn of(config: &ClusterConfig) -> Self {
         Self {
             queues: config.queues.clone(),
             default: config.default_queue.clone(),
@@ -33,7 +55,7 @@ impl FileQueues {
     }
 
     /// Puts these queues, and over them those of administrators, into the configuration.
-    pub(crate) fn lay(&self, own: &BTreeMap<String, OwnQueue>, config: &mut ClusterConfig) {
+    fn lay(&self, own: &BTreeMap<String, OwnQueue>, config: &mut ClusterConfig) {
         let (mut queues, mut default) = (self.queues.clone(), self.default.clone());
         for (name, queue) in own {
             let at = queues.iter().position(|q| q.name == *name);
@@ -71,7 +93,7 @@ impl Controller {
             state: self.file_state(&name),
             ..spec
         };
-        let was = self.own_queues.get(&name).is_some_and(|q| q.default);
+        let was = self.own_queues.own.get(&name).is_some_and(|q| q.default);
         let row = OwnQueue {
             spec: Some(spec),
             default: default || was,
@@ -111,16 +133,16 @@ impl Controller {
 
     /// The configuration was read again: what it says of its queues counts.
     pub(crate) fn lay_own_queues(&mut self, config: &mut ClusterConfig) {
-        self.file_queues = FileQueues::of(config);
-        let file = &self.file_queues;
+        self.own_queues.file = FileQueues::of(config);
+        let file = &self.own_queues.file;
         let over = |(name, queue): &(&String, &OwnQueue)| file.has(name) || queue.spec.is_none();
-        let gone = self.own_queues.iter().filter(over);
+        let gone = self.own_queues.own.iter().filter(over);
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
-            self.own_queues.remove(&name);
+            self.own_queues.own.remove(&name);
             self.record(Record::OwnQueue { name, row: None });
         }
-        self.file_queues.lay(&self.own_queues, config);
+        self.own_queues.lay(config);
     }
 
     fn check_queue(&self, spec: &QueueSpec, new: bool) -> Result<(), Refusal> {
@@ -162,7 +184,7 @@ impl Controller {
     }
 
     fn no_other_default(&mut self, name: &str) {
-        let others = self.own_queues.iter();
+        let others = self.own_queues.own.iter();
         let others = others.filter(|(other, queue)| queue.default && *other != name);
         let others: Vec<(String, OwnQueue)> = others
             .map(|(other, queue)| (other.clone(), queue.clone()))
@@ -174,7 +196,7 @@ impl Controller {
     }
 
     fn keep_own_queue(&mut self, name: &str, row: OwnQueue) {
-        self.own_queues.insert(name.to_owned(), row.clone());
+        self.own_queues.own.insert(name.to_owned(), row.clone());
         self.record(Record::OwnQueue {
             name: name.to_owned(),
             row: Some(Box::new(row)),
@@ -183,7 +205,7 @@ impl Controller {
 
     /// The state of a queue of which nobody has said anything.
     fn file_state(&self, name: &str) -> QueueState {
-        let file = self.file_queues.queues.iter().find(|q| q.name == name);
+        let file = self.own_queues.file.queues.iter().find(|q| q.name == name);
         file.map_or(QueueState::Open, |q| q.state)
     }
 
@@ -192,7 +214,7 @@ impl Controller {
         let mut states = self.queue_states();
         states.remove(name);
         states.extend(state.map(|state| (name.to_owned(), state)));
-        self.file_queues.lay(&self.own_queues, &mut self.config);
+        self.own_queues.lay(&mut self.config);
         self.build_queues(&states);
         self.machine_changed(now);
     }

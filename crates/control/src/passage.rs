@@ -68,19 +68,21 @@ impl Controller {
         let effect = match self.passage(now, &asked) {
             Ok(effect) => effect,
             Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
-            Err(NoPassage::Unknown(_)) if self.passages.len() >= limits::PASSAGES_WAITING => {
+            Err(NoPassage::Unknown(_))
+                if self.passages.waiting.len() >= limits::PASSAGES_WAITING =>
+            {
                 no_passage(&asked, directory_silent())
             }
-            Err(NoPassage::Unknown(uid)) => return self.passages.push((uid, asked)),
+            Err(NoPassage::Unknown(uid)) => return self.passages.waiting.push((uid, asked)),
         };
         self.effect(effect);
     }
 
     /// A look-up has come back: what waited for it is answered.
     pub(crate) fn passages_of(&mut self, now: Time, uid: Uid, found: bool) {
-        let waiting = std::mem::take(&mut self.passages);
+        let waiting = std::mem::take(&mut self.passages.waiting);
         let (these, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(u, _)| *u == uid);
-        self.passages = others;
+        self.passages.waiting = others;
         for (_, asked) in these {
             match found {
                 true => self.asked_passage(now, asked),
@@ -168,6 +170,12 @@ pub(crate) struct AskedPassage {
     pub number: u64,
     pub uid: Uid,
     pub job: JobId,
+}
+
+/// Passages that wait for the look-up of a user.
+#[derive(Debug, Default)]
+pub(crate) struct Passages {
+    waiting: Vec<(Uid, AskedPassage)>,
 }
 
 /// Why there is no passage, or none yet.

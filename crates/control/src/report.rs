@@ -5,10 +5,11 @@
 //! lost. Reports may come twice; what fits no present attempt is superseded and told so.
 
 use crate::aside::Object;
-use crate::controller::{Controller, Ended};
+use crate::controller::Controller;
 use crate::depend::{Progress, Waiter};
 use crate::event::{Effect, LinkId};
 use crate::job::{Job, Launching, PartStep, Phase, Submitted};
+use crate::jobs::ended::Ended;
 use crate::lost::after_loss;
 use crate::mail::{News, WHOLE};
 use crate::passage::AskedPassage;
@@ -259,7 +260,7 @@ impl Controller {
         let Some(at) = run.map(|run| self.start_on_our_clock(now, id, run, at)) else {
             return;
         };
-        self.unsaved_starts.insert(key.job);
+        self.rows.started(key.job);
         if let Some(group) = self.groups.get_mut(&base) {
             group.note_start(at);
         }
@@ -355,7 +356,7 @@ impl Controller {
             }
         }
         if several && self.jobs.get(&id).is_some_and(|j| j.run().is_some()) {
-            self.dirty.insert(id);
+            self.rows.changed(id);
         }
     }
 
@@ -408,7 +409,7 @@ impl Controller {
             self.follow(now, id);
         } else {
             self.planner_of(id).release_node(id, node);
-            self.dirty.insert(id);
+            self.rows.changed(id);
         }
     }
 
@@ -430,7 +431,7 @@ impl Controller {
             true => Some(HeldBy::Restored),
             false => run.hold_after,
         });
-        self.unsaved_starts.remove(&id);
+        self.rows.written(id);
         let base = self.base_of(id);
         if let Some(group) = self.groups.get_mut(&base) {
             group.running = group.running.saturating_sub(1);
@@ -527,9 +528,9 @@ impl Controller {
         for begin in begin.into_iter().chain(not_before) {
             self.begins.remove(&(begin, id));
         }
-        self.unlicensed.leave_line(id);
-        self.unlicensed.leave(id);
-        self.ended.insert(
+        self.licenses.leave_line(id);
+        self.licenses.leave(id);
+        self.ended.remember(
             id,
             Ended {
                 at: now,
@@ -540,7 +541,6 @@ impl Controller {
                 signal: end.signal,
             },
         );
-        self.ended_order.push_back((now, id));
         let at = member.map_or(0, |m| m.at as usize);
         let ok = state == cosy_model::JobState::Completed;
         self.settle_fate(id, &submitted, at, ok);
@@ -555,7 +555,7 @@ impl Controller {
 
     fn settle_fate(&mut self, id: JobId, submitted: &Submitted, at: usize, ok: bool) {
         let base = submitted.base;
-        let ended = self.ended.get(&id);
+        let ended = self.ended.get(id);
         let touched = ended.is_some_and(|e| e.row.attempt.0 > 0);
         let start = ended.and_then(|e| e.row.end.as_ref()?.start);
         let index = ended.and_then(|e| e.row.index);
@@ -581,7 +581,7 @@ impl Controller {
         }
         self.keep_facts(base);
         self.review_dependents(progress);
-        self.dependents.remove(&base);
+        self.dependencies.over(base);
         self.record(Record::SubmissionDone(base));
         let Some(group) = self.groups.remove(&base) else {
             return;

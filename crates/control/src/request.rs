@@ -1,13 +1,14 @@
 //! Requests of commands: who may, what of it, and answers that come later.
 
-use crate::answers::to_keep;
 use crate::controller::Controller;
+use crate::conversations::answers::to_keep;
+use crate::conversations::plans::{PendingPlan, Starts};
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, OldJob, TokenSeed};
 use crate::many::Work;
 use crate::record::{HeldBy, Record};
 use crate::show::list_of;
 use crate::steer::Recipients;
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User};
 use cosy_sched::Prediction;
 use std::collections::BTreeMap;
@@ -26,51 +27,6 @@ pub(crate) struct KnownUser {
 const PLAN_AT_ONCE: usize = 1000;
 /// A plan is made for at most so many jobs, the first in line.
 const PLAN_MOST: usize = 10_000;
-/// Plans asked for and not made yet; further requests get the last one.
-const PLANS_UNDER_WAY: usize = 16;
-/// The last plan is good for so long.
-const PLAN_GOOD: Span = Span::from_secs(5);
-
-/// The last plan.
-#[derive(Debug, Default)]
-pub(crate) struct LastPlan {
-    pub starts: BTreeMap<JobId, Prediction>,
-    at: Option<Time>,
-    /// A newer one is under way.
-    asked: bool,
-}
-
-impl LastPlan {
-    /// The clock on the wall was set: its starts are dates that nobody counts on any more.
-    pub fn make_old(&mut self) {
-        self.at = None;
-    }
-}
-
-/// An answer that needs a plan first.
-#[derive(Debug)]
-pub(crate) enum PendingPlan {
-    /// Nobody waits for it.
-    Refresh,
-    Explain {
-        client: ClientId,
-        caller: Box<Caller>,
-        job: JobRef,
-    },
-    Jobs {
-        client: ClientId,
-        caller: Box<Caller>,
-        filter: Box<JobFilter>,
-        fields: Vec<JobField>,
-        fold: bool,
-    },
-    Chart {
-        client: ClientId,
-        caller: Box<Caller>,
-        until: Option<Time>,
-        most: u32,
-    },
-}
 
 impl Controller {
     pub(crate) fn asked(
@@ -318,13 +274,8 @@ impl Controller {
         }
         let seed = seed.ok_or_else(|| Refusal::invalid("no random number was given"))?;
         let expiry = now + valid;
-        self.tokens
-            .insert(seed.hash.clone(), (node.to_owned(), expiry));
-        self.record(Record::Token {
-            hash: seed.hash.clone(),
-            node: node.to_owned(),
-            expiry,
-        });
+        let (hash, name) = (seed.hash.clone(), node.to_owned());
+        self.keys.offer(&mut self.turn, hash, name, expiry);
         let who = caller.user.name.clone();
         self.happened(now, "token", &who, format!("node {node}"), String::new());
         Ok(Reply::Token(seed.text.clone()))
@@ -435,9 +386,7 @@ impl Controller {
     // --- plans
 
     pub(crate) fn ask_plan(&mut self, now: Time, pending: PendingPlan, only: Option<JobId>) {
-        let plan = self.next_plan;
-        self.next_plan += 1;
-        self.plans.insert(plan, pending);
+        let plan = self.plans.ask(pending);
         let scheduler = Box::new(self.sched.clone());
         let inside = self.insides_to_plan(now, only);
         self.effect(Effect::Plan {
@@ -449,43 +398,26 @@ impl Controller {
         });
     }
 
-    /// Each plan under way holds a copy of the queue: there are not many at once.
-    pub(crate) fn may_plan(&self) -> bool {
-        self.plans.len() < PLANS_UNDER_WAY
-    }
-
     /// Whether a list with predicted starts has to wait for a plan. No request of a deep
     /// queue ever does: it gets the last plan, and a newer one is asked for.
     pub(crate) fn must_plan(&mut self, now: Time) -> bool {
         let waiting = self.sched.waiting_count();
         if waiting <= PLAN_AT_ONCE {
-            return (waiting > 0 || self.any_awaits_turn_inside()) && self.may_plan();
+            return (waiting > 0 || self.any_awaits_turn_inside()) && self.plans.have_room();
         }
-        let good = self
-            .last_plan
-            .at
-            .is_some_and(|at| now.since(at) < PLAN_GOOD);
-        if !good && !self.last_plan.asked {
-            self.last_plan.asked = true;
+        if self.plans.begin_refresh(now) {
             self.ask_plan(now, PendingPlan::Refresh, None);
         }
         false
     }
 
     pub(crate) fn planned(&mut self, now: Time, plan: u64, predictions: Vec<Prediction>) {
-        let Some(pending) = self.plans.remove(&plan) else {
+        let Some(pending) = self.plans.made(plan) else {
             return;
         };
-        let starts: BTreeMap<JobId, Prediction> =
-            predictions.into_iter().map(|p| (p.job, p)).collect();
+        let starts: Starts = predictions.into_iter().map(|p| (p.job, p)).collect();
         match pending {
-            PendingPlan::Refresh => {
-                self.last_plan = LastPlan {
-                    starts,
-                    at: Some(now),
-                    asked: false,
-                };
-            }
+            PendingPlan::Refresh => self.plans.refreshed(now, starts),
             PendingPlan::Explain {
                 client,
                 caller,

@@ -1,22 +1,23 @@
 //! From the store to memory: at the start, after a failed commit, and when the
 //! configuration is read again.
 
-use crate::answers::to_keep;
 use crate::aside::Aside;
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
-use crate::depend::Waiter;
+use crate::conversations::answers::to_keep;
+use crate::depend::{Dependencies, Waiter};
 use crate::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::machine::keys::Keys;
 use crate::nodes::{NOT_CONFIGURED, Node};
-use crate::older::Lost;
-use crate::own_queues::FileQueues;
+use crate::older::LostStore;
+use crate::own_queues::OwnQueues;
 use crate::queues::Queue;
 use crate::record::{
-    HeldBy, JobRow, Loaded, NodeRow, OwnQueue, PartRow, Record, RunRow, StandingRow, StepUse,
-    SubmissionRow,
+    HeldBy, JobRow, Loaded, NodeRow, PartRow, Record, RunRow, StandingRow, StepUse, SubmissionRow,
 };
 use crate::reserve::LoadedReservations;
 use crate::triggers::Condition;
+use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::node::AttemptKey;
 use cosy_model::{
@@ -59,14 +60,13 @@ impl Controller {
         let carried = loaded.clock.as_ref().and_then(|row| row.carried_to(at));
         let (at, comparable) = (carried.unwrap_or(at), carried.is_some());
         let now = at.wall;
-        let own_queues: BTreeMap<String, OwnQueue> = loaded.own_queues.into_iter().collect();
-        let file_queues = FileQueues::of(&config);
-        file_queues.lay(&own_queues, &mut config);
+        let own_queues = OwnQueues::restore(&config, loaded.own_queues);
+        own_queues.lay(&mut config);
         let policy = policy(&config);
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
         let mut it = Self::empty(config, sched, at);
         it.clocks_restored(comparable);
-        (it.file_queues, it.own_queues) = (file_queues, own_queues);
+        it.own_queues = own_queues;
         let reservations = LoadedReservations {
             rows: loaded.reservations,
             next: loaded.next_reservation,
@@ -77,20 +77,10 @@ impl Controller {
         };
         it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
         it.first_own = JobId(it.next_job);
-        it.last_event = loaded.last_event;
-        it.lost_ids = Lost::load(&loaded.older);
-        it.node_keys = loaded.node_keys.into_iter().collect();
-        it.revoked = loaded
-            .revoked_keys
-            .into_iter()
-            .map(|(key, node, at)| (key, (node, at)))
-            .collect();
-        it.facts = loaded.facts.into_iter().collect();
-        it.tokens = loaded
-            .tokens
-            .into_iter()
-            .map(|(hash, node, expiry)| (hash, (node, expiry)))
-            .collect();
+        it.turn = Turn::after(loaded.last_event);
+        it.lost_store = LostStore::restore(&loaded.older);
+        it.keys = Keys::restore(loaded.node_keys, loaded.revoked_keys, loaded.tokens);
+        it.dependencies = Dependencies::restore(loaded.facts);
         it.load_answers(loaded.answers);
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();

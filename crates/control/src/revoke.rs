@@ -6,7 +6,6 @@
 
 use crate::controller::Controller;
 use crate::event::{Caller, Effect, LinkId};
-use crate::record::Record;
 use cosy_model::api::NodeAction;
 use cosy_model::{NodeId, Refusal, RefusalCode, Time, limits};
 use std::collections::BTreeSet;
@@ -24,19 +23,15 @@ impl Controller {
         let mut names: BTreeSet<String> = ids.iter().map(name).collect();
         let key = |name: &String| Some((self.key_of(name)?.clone(), name.clone()));
         let keys: Vec<(String, String)> = names.iter().filter_map(key).collect();
-        if self.revoked.len() + keys.len() > limits::REVOKED_KEYS {
+        if keys.len() > self.keys.room_for_revoked() {
             let most = limits::REVOKED_KEYS;
             let why = format!("at most {most} revoked keys are remembered");
             return Err(Refusal::new(RefusalCode::TooMany, why));
         }
         for (key, name) in &keys {
             names.extend(self.names_of_key(key).map(str::to_owned));
-            self.revoked.insert(key.clone(), (name.clone(), now));
-            self.record(Record::KeyRevoked {
-                key: key.clone(),
-                node: name.clone(),
-                at: now,
-            });
+            let (key, name) = (key.clone(), name.clone());
+            self.keys.revoke(&mut self.turn, key, name, now);
         }
         for name in &names {
             self.forget_key(now, caller, name, reason);
@@ -50,16 +45,7 @@ impl Controller {
     /// The node of that name has no key any more, nobody may join as it with a token that
     /// was made before, and its jobs are given up.
     fn forget_key(&mut self, now: Time, caller: &Caller, name: &str, reason: &str) {
-        if self.node_keys.remove(name).is_some() {
-            let name = name.to_owned();
-            self.record(Record::NodeKeyGone { name });
-        }
-        let tokens = self.tokens.iter().filter(|(_, (node, _))| node == name);
-        let tokens: Vec<String> = tokens.map(|(hash, _)| hash.clone()).collect();
-        for hash in tokens {
-            self.tokens.remove(&hash);
-            self.record(Record::TokenGone { hash });
-        }
+        self.keys.forget_node(&mut self.turn, name);
         let who = caller.user.name.clone();
         let object = format!("node {name}");
         self.happened(now, "revoked", &who, object, reason.to_owned());
@@ -90,7 +76,7 @@ impl Controller {
 
     /// What a daemon is told that comes with a revoked key.
     pub(crate) fn told_revoked(&self, key: &str) -> String {
-        let node = self.revoked.get(key).map_or("", |(node, _)| node.as_str());
+        let node = self.keys.revoked_of(key).unwrap_or_default();
         format!(
             "the key {key} of node {node} was revoked: remove its key file there and let it join anew with a token"
         )

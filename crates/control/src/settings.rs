@@ -11,7 +11,7 @@ impl Controller {
         let told = |(name, total): (&str, u32)| License {
             name: name.to_owned(),
             total,
-            used: self.licenses_used.get(name),
+            used: self.licenses.used(name),
         };
         self.config.licenses.iter().map(told).collect()
     }

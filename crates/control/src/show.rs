@@ -2,11 +2,12 @@
 
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::controller::Controller;
+use crate::conversations::plans::PendingPlan;
 use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::listing::{Answering, Asked};
 use crate::record::{HeldBy, JobRow};
-use crate::request::{PendingPlan, no_job};
+use crate::request::no_job;
 use crate::table::{Cell, number, text};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
@@ -421,8 +422,8 @@ impl Controller {
                     .is_some_and(|j| self.awaits_turn_inside(j))
             })
         });
-        let Some(waiting) = waiting.filter(|_| self.may_plan()) else {
-            let starts = self.last_plan.starts.clone();
+        let Some(waiting) = waiting.filter(|_| self.plans.have_room()) else {
+            let starts = self.plans.last().clone();
             return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));
         };
         self.ask_plan(

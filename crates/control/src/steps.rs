@@ -74,7 +74,7 @@ impl Controller {
                 None => key.attempt < job.attempt || job.is_waiting() && key.attempt == job.attempt,
             };
         }
-        if let Some(ended) = self.ended.get(&key.job) {
+        if let Some(ended) = self.ended.get(key.job) {
             let name = &self.nodes[id.index()].spec.name;
             let run = ended.row.run.iter();
             let here = run.flat_map(|r| &r.parts).any(|p| p.node == *name);

@@ -222,8 +222,7 @@ impl Controller {
             group.ids().for_each(|id| self.undecided.insert(id));
         }
         if submitted.counts_as_interactive() {
-            let mine = self.interactive.entry(submitted.uid).or_default();
-            mine.extend(group.ids());
+            self.interactive.enter(submitted.uid, group.ids());
         }
         self.count_in_queue(&submitted, jobs);
         if let Some(begin) = submitted.spec.begin {

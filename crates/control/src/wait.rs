@@ -241,7 +241,7 @@ impl Controller {
         let reply = self.name_waited(client);
         let wait = self.waits.all.get(&client);
         if wait.is_some_and(|wait| wait.naming.is_some()) {
-            self.listings.push_back(List::Wait(client));
+            self.lists.push(List::Wait(client));
         }
         reply
     }
@@ -343,7 +343,7 @@ impl Controller {
             wait.open += 1;
             return Ok(true);
         }
-        let Some(ended) = self.ended.get(&id) else {
+        let Some(ended) = self.ended.get(id) else {
             return Ok(false);
         };
         let owner = ended.submitted.uid;
@@ -383,7 +383,7 @@ impl Controller {
         if clients.is_empty() {
             return;
         }
-        let Some(ended) = self.ended.get(&id) else {
+        let Some(ended) = self.ended.get(id) else {
             return;
         };
         let (owner, news) = (ended.submitted.uid, self.ended_job(id, ended));

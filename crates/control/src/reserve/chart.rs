@@ -3,8 +3,8 @@
 
 use super::Reservation;
 use crate::controller::Controller;
+use crate::conversations::plans::PendingPlan;
 use crate::event::{Caller, ClientId};
-use crate::request::PendingPlan;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart, ReservationState};
 use cosy_model::{JobId, Time};
@@ -35,7 +35,7 @@ impl Controller {
             self.ask_plan(now, pending, None);
             return None;
         }
-        let starts = &self.last_plan.starts;
+        let starts = self.plans.last();
         Some(self.charted(now, caller, until, most, starts))
     }
 

@@ -5,13 +5,18 @@
 //! number and bytes, in memory and in the store alike. Of one user the oldest is forgotten
 //! first; when all together have too many, that of the user who has most.
 
+use crate::record::Record;
+use crate::turn::Turn;
 use cosy_model::api::Reply;
-use cosy_model::{Refusal, RefusalCode, Time, Uid, limits};
+use cosy_model::{ClockStep, Refusal, RefusalCode, Span, Steady, Time, Uid, limits};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 /// What a command has made up for its request.
 pub(crate) type Key = [u8; 16];
+
+/// How long an answer is kept.
+const KEPT: Span = Span::from_secs(3600);
 
 /// What an answer costs beside its text, in bytes: its places in three tables.
 const EACH: usize = 256;
@@ -22,6 +27,8 @@ pub(crate) struct Answers {
     by_key: BTreeMap<(Uid, Key), Kept>,
     users: BTreeMap<Uid, Share>,
     bytes: usize,
+    /// None is forgotten before, because nobody knows how old they are.
+    rest: Option<Steady>,
 }
 
 #[derive(Debug)]
@@ -67,8 +74,26 @@ impl Answers {
         gone
     }
 
-    /// Forgets all that were given before that time.
-    pub fn forget_before(&mut self, before: Time) {
+    /// Forgets those that nobody can ask for any more.
+    pub fn forget_old(&mut self, turn: &mut Turn, now: Time, steady: Steady) {
+        if self.rest.is_some_and(|until| steady < until) {
+            return;
+        }
+        self.rest = None;
+        let before = now - KEPT;
+        self.forget_before(before);
+        turn.record(Record::ForgetAnswers { before });
+    }
+
+    /// The clock on the wall was set. All answers look older or younger than they are: none is
+    /// forgotten until all that there are now are old enough.
+    pub fn clock_set(&mut self, step: ClockStep, steady: Steady) {
+        if step.by > Span::ZERO {
+            self.rest = Some(Steady(steady.0.saturating_add(KEPT.ms())));
+        }
+    }
+
+    fn forget_before(&mut self, before: Time) {
         let users: Vec<Uid> = self.users.keys().copied().collect();
         for uid in users {
             while self.oldest(uid).is_some_and(|at| at < before) {

@@ -1,0 +1,66 @@
+//! One turn of the controller: what has been decided in it and not been handed out yet.
+//!
+//! What always holds: lines of history are numbered in the order in which they are written,
+//! without gaps but where a store was found to be older than what nodes have seen.
+
+use crate::event::{Batch, Effect};
+use crate::record::Record;
+use cosy_model::Time;
+use cosy_model::api::HistoryEvent;
+
+/// Records and effects of this turn, and how far history is.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    batch: Batch,
+    /// Number of the last line of history.
+    last_event: u64,
+}
+
+impl Turn {
+    /// The first one after what the store has: history goes on behind that line.
+    pub fn after(last_event: u64) -> Self {
+        Self {
+            batch: Batch::default(),
+            last_event,
+        }
+    }
+
+    /// To be made durable with everything else of this turn.
+    pub fn record(&mut self, record: Record) {
+        self.batch.records.push(record);
+    }
+
+    /// To be done once the turn is durable, in this order.
+    pub fn effect(&mut self, effect: Effect) {
+        self.batch.effects.push(effect);
+    }
+
+    /// Writes a line of history: what happened to which object by whom, with details.
+    pub fn happened(&mut self, at: Time, what: &str, who: &str, object: String, detail: String) {
+        self.last_event += 1;
+        let event = HistoryEvent {
+            seq: self.last_event,
+            at,
+            what: what.to_owned(),
+            who: who.to_owned(),
+            object,
+            detail,
+        };
+        self.record(Record::Happened(event));
+    }
+
+    /// Number of the last line of history.
+    pub fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    /// History goes on behind that line: those up to it were written by a store that is lost.
+    pub fn skip_events(&mut self, last: u64) {
+        self.last_event = last;
+    }
+
+    /// Hands out what was decided.
+    pub fn end(&mut self) -> Batch {
+        std::mem::take(&mut self.batch)
+    }
+}
