@@ -34,7 +34,7 @@ pub enum StoreError {
     Sql {
         /// File.
         path: PathBuf,
-        /// Why.
+        /// The reason that SQLite gives.
         source: rusqlite::Error,
     },
     /// A row is not what was written.
@@ -42,7 +42,7 @@ pub enum StoreError {
     Row {
         /// Table.
         table: &'static str,
-        /// Why.
+        /// What is wrong with the row.
         why: String,
     },
     /// Written by a later release.

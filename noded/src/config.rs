@@ -114,7 +114,7 @@ pub struct Config {
 pub struct Fault {
     /// Line, from 1; 0 when it is about the whole file.
     pub line: usize,
-    /// What.
+    /// The fault in one sentence, for the administrator.
     pub text: String,
 }
 

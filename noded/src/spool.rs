@@ -166,7 +166,7 @@ pub struct Kept<W = Work> {
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// How.
+    /// Cause, exit code, signal, and what was used.
     pub end: End,
     /// Why this node should get no more jobs.
     #[serde(default)]

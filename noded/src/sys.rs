@@ -431,7 +431,7 @@ pub struct Usage {
 /// A child that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaped {
-    /// Which.
+    /// The process that has ended.
     pub pid: Pid,
     /// As `wait` gives it.
     pub status: i32,

@@ -33,9 +33,9 @@ const MOST_PROBES: usize = 40;
 /// What a cluster holds for this booking.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// Which.
+    /// The cluster that was asked.
     pub cluster: Cluster,
-    /// What.
+    /// What is held there.
     pub reservations: Vec<ReservationInfo>,
 }
 

@@ -22,7 +22,7 @@ pub enum Fate {
     Lapsing(Failure),
     /// It has something that could not be given back.
     Left {
-        /// What.
+        /// Reservations that are still there.
         ids: Vec<ReservationId>,
         /// When it lapses by itself; `None` when it does not, or may be booked for good.
         lapses: Option<Time>,
@@ -36,9 +36,9 @@ pub enum Fate {
 /// A cluster and what it has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Which.
+    /// The cluster that was asked.
     pub cluster: Cluster,
-    /// What.
+    /// What became of the booking there.
     pub fate: Fate,
 }
 

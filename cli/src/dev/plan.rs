@@ -228,7 +228,7 @@ pub enum Report {
     NoCommand {
         /// Exit code for it.
         code: u8,
-        /// Why.
+        /// The reason in one line.
         text: String,
     },
     /// The cluster could not be started, or fell apart.

@@ -24,7 +24,7 @@ const GRACE: Span = Span::from_secs(5);
 
 /// A step as it is asked for, and what the command does with its streams.
 pub struct Wanted {
-    /// What.
+    /// The step as it is asked for.
     pub spec: StepSpec,
     /// Output.
     pub output: Way,

@@ -144,11 +144,11 @@ pub enum Event {
     Asked {
         /// Where the answer goes.
         client: ClientId,
-        /// Who.
+        /// The user who asks.
         caller: Box<Caller>,
         /// Key of a changing request.
         key: Option<[u8; 16]>,
-        /// What.
+        /// What is asked for.
         request: Request,
         /// Found out beforehand.
         facts: Facts,
@@ -173,14 +173,14 @@ pub enum Event {
     LinkReported {
         /// The connection.
         link: LinkId,
-        /// What.
+        /// What the node daemon has said.
         report: NodeReport,
     },
     /// The connection has ended.
     LinkClosed(LinkId),
     /// A look-up has come back.
     UserResolved {
-        /// Whom.
+        /// The user who was looked up.
         uid: Uid,
         /// What was found.
         result: Result<User, LookupFailure>,
@@ -281,7 +281,7 @@ pub fn predictions(
 pub enum Effect {
     /// Answer a command.
     Reply {
-        /// Which.
+        /// The command that asked.
         client: ClientId,
         /// The answer.
         reply: Reply,
@@ -299,7 +299,7 @@ pub enum Effect {
     Order {
         /// The connection.
         link: LinkId,
-        /// What.
+        /// The order as it is sent.
         order: NodeOrder,
     },
     /// Send [`NodeOrder::Heard`] with the mark signed.

@@ -305,7 +305,7 @@ pub struct StandingRow {
 /// The store was found to be older than what nodes have seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OlderRow {
-    /// When.
+    /// Time on the wall's clock.
     pub at: Time,
     /// The first id of a job that was given out by the store that is lost.
     pub first: JobId,
@@ -407,7 +407,7 @@ pub enum Record {
         key: String,
         /// The node that had it.
         node: String,
-        /// When.
+        /// Time on the wall's clock.
         at: Time,
     },
     /// A join token.
@@ -430,7 +430,7 @@ pub enum Record {
         uid: Uid,
         /// Its key.
         key: [u8; 16],
-        /// When.
+        /// Time on the wall's clock.
         at: Time,
         /// The answer.
         reply: Box<cosy_model::api::Reply>,
@@ -529,7 +529,7 @@ impl FlowRow {
 /// A task of a workflow, as far as it changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowTaskRow {
-    /// Which.
+    /// The workflow, and the number of the task in it.
     pub of: OfFlow,
     /// State; a task whose job has nodes is still kept as waiting.
     pub state: FlowTaskState,

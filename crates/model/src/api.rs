@@ -757,20 +757,20 @@ pub struct JobChange {
 pub enum NodeAction {
     /// Start nothing new there.
     Drain {
-        /// Why.
+        /// The reason in words, as it is shown.
         reason: String,
     },
     /// Take it into service again.
     Resume,
     /// Give it and its jobs up.
     Down {
-        /// Why.
+        /// The reason in words, as it is shown.
         reason: String,
     },
     /// Its key is never accepted again: its link is closed, it and its jobs are given up, and
     /// it must join anew with another key.
     Revoke {
-        /// Why.
+        /// The reason in words, as it is shown.
         reason: String,
     },
     /// It has these features, until the configuration is read anew.
@@ -799,7 +799,7 @@ pub enum Request {
     /// something to tell its user ([`Reply::Said`]). When the last connection that
     /// attends to a job with `attended` closes, the job ends.
     Attend {
-        /// Which.
+        /// The job that is meant; no array.
         job: JobId,
         /// The command knows that it has started: only its end is told.
         started: bool,
@@ -807,7 +807,7 @@ pub enum Request {
     /// Gives an own allocation back with the exit code and signal of what ran in it.
     /// Answer: [`Reply::Done`].
     Finish {
-        /// Which.
+        /// The job that is meant; no array.
         job: JobId,
         /// Exit code.
         exit_code: i32,
@@ -816,13 +816,13 @@ pub enum Request {
     },
     /// How an own running job's first node is reached. Answer: [`Reply::Entry`].
     Entry {
-        /// Which.
+        /// The job that is meant; no array.
         job: JobId,
     },
     /// Ended steps of jobs, from the store. Answer: [`Reply::Steps`], or [`Reply::StepsPage`]
     /// where pages are asked for.
     Steps {
-        /// Which.
+        /// Jobs, arrays, and tasks of arrays.
         jobs: Vec<JobRef>,
         /// The answer may be a part, with the place where it goes on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -846,7 +846,7 @@ pub enum Request {
     /// Holds waiting jobs. An administrator's hold is one that only administrators end,
     /// unless `as_user`. Answer: [`Reply::Done`].
     Hold {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// As their user would.
         #[serde(default)]
@@ -854,13 +854,13 @@ pub enum Request {
     },
     /// Lets held jobs go. Answer: [`Reply::Done`].
     Release {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
     },
     /// Puts running jobs, and ended ones that are still remembered, back into the queue.
     /// Answer: [`Reply::Done`].
     Requeue {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// They are held there.
         #[serde(default)]
@@ -872,18 +872,18 @@ pub enum Request {
     /// Stops running jobs for a while; they keep their nodes (administrators). Answer:
     /// [`Reply::Done`].
     Suspend {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
     },
     /// Lets suspended jobs run on (administrators). Answer: [`Reply::Done`].
     Resume {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
     },
     /// Tells running jobs something: it stands in the error output of their scripts, or of the
     /// commands that stay with them. Answer: [`Reply::Done`].
     Notify {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// One line.
         text: String,
@@ -891,19 +891,19 @@ pub enum Request {
     /// Puts waiting jobs before the other waiting jobs of their users. Answer:
     /// [`Reply::Done`].
     Top {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
     },
     /// Changes jobs. Answer: [`Reply::Done`].
     Change {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// What becomes of them.
         change: Box<JobChange>,
     },
     /// Jobs that wait, run, or ended moments ago. Answer: [`Reply::Jobs`].
     Jobs {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// Columns.
         fields: Vec<JobField>,
@@ -912,24 +912,24 @@ pub enum Request {
     },
     /// One job whole, also one that ended long ago. Answer: [`Reply::Explained`].
     Explain {
-        /// Which.
+        /// A job, an array, or a task of one.
         job: JobRef,
     },
     /// Ended and running jobs out of the store. Answer: [`Reply::Jobs`].
     History {
-        /// Which.
+        /// The jobs that are meant.
         filter: JobFilter,
         /// Columns.
         fields: Vec<JobField>,
     },
     /// The script of a job. Answer: [`Reply::Script`].
     Script {
-        /// Which.
+        /// A job, an array, or a task of one.
         job: JobRef,
     },
     /// Answered when all these jobs have ended. Answer: [`Reply::Ended`].
     Wait {
-        /// Which.
+        /// Jobs, arrays, and tasks of arrays.
         jobs: Vec<JobRef>,
     },
     /// All queues. Answer: [`Reply::Queues`].
@@ -1018,19 +1018,19 @@ pub enum Request {
     },
     /// Makes a held reservation final. Answer: [`Reply::Reserved`].
     Confirm {
-        /// Which.
+        /// The reservation that is meant.
         id: ReservationId,
     },
     /// Gives reservations back. Answer: [`Reply::Done`].
     CancelReservation {
-        /// Which.
+        /// The reservations that are meant.
         ids: Vec<ReservationId>,
         /// Those of the same series that have not begun, too.
         series: bool,
     },
     /// Makes a reservation longer. Answer: [`Reply::Reserved`].
     ExtendReservation {
-        /// Which.
+        /// The reservation that is meant.
         id: ReservationId,
         /// By how much.
         by: Span,
@@ -1039,21 +1039,21 @@ pub enum Request {
     },
     /// Makes a reservation shorter that nothing was paid for. Answer: [`Reply::Reserved`].
     ShortenReservation {
-        /// Which.
+        /// The reservation that is meant.
         id: ReservationId,
         /// Its new end.
         end: Time,
     },
     /// Changes who may use a reservation. Answer: [`Reply::Reserved`].
     ShareReservation {
-        /// Which.
+        /// The reservation that is meant.
         id: ReservationId,
         /// Who comes and who leaves.
         change: Box<crate::reservation::SharingChange>,
     },
     /// Reservations. Answer: [`Reply::Reservations`].
     Reservations {
-        /// Which.
+        /// The reservations that are meant.
         filter: ReservationFilter,
     },
     /// What a workflow's plan would be. Nothing is kept. Answer: [`Reply::FlowPlan`].
@@ -1072,18 +1072,18 @@ pub enum Request {
     /// Makes a held workflow final: its tasks start when their time comes. Answer:
     /// [`Reply::Flow`].
     ConfirmFlow {
-        /// Which.
+        /// The workflow that is meant.
         id: FlowId,
     },
     /// Gives workflows up: what runs is ended, what has not begun is given back. Answer:
     /// [`Reply::Done`].
     CancelFlow {
-        /// Which.
+        /// The workflows that are meant.
         ids: Vec<FlowId>,
     },
     /// Workflows. Answer: [`Reply::Flows`].
     Flows {
-        /// Which.
+        /// The workflows that are meant.
         filter: FlowFilter,
     },
     /// The plan as a Gantt chart. Answer: [`Reply::PlanChart`].
@@ -1395,7 +1395,7 @@ pub struct NodeInfo {
     /// Who said so, where somebody did.
     #[serde(default)]
     pub reason_by: String,
-    /// When.
+    /// When it began; unknown in what earlier releases wrote.
     #[serde(default)]
     pub reason_since: Option<Time>,
     /// What it has.
@@ -1433,7 +1433,7 @@ pub struct NodeInfo {
 /// How a job that was waited for has ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EndedJob {
-    /// Which.
+    /// The job, or the task of an array.
     pub job: JobRef,
     /// State.
     pub state: JobState,
@@ -1473,7 +1473,7 @@ pub struct StepRow {
 pub struct HistoryEvent {
     /// Its number; ever growing.
     pub seq: u64,
-    /// When.
+    /// Time on the wall's clock.
     pub at: Time,
     /// What, in one word.
     pub what: String,

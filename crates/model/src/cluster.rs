@@ -68,23 +68,23 @@ pub enum NodeState {
     Open,
     /// Finishes what it runs and takes nothing new.
     Drained {
-        /// Why.
+        /// The reason in words, as it is shown.
         reason: String,
         /// Who said so.
         #[serde(default)]
         by: String,
-        /// When.
+        /// When it began; unknown in what earlier releases wrote.
         #[serde(default)]
         since: Option<Time>,
     },
     /// Out of service: its jobs were given up.
     Down {
-        /// Why.
+        /// The reason in words, as it is shown.
         reason: String,
         /// Who said so.
         #[serde(default)]
         by: String,
-        /// When.
+        /// When it began; unknown in what earlier releases wrote.
         #[serde(default)]
         since: Option<Time>,
     },

@@ -840,7 +840,7 @@ pub enum EndCause {
 /// How an attempt ended and what it used.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct End {
-    /// Why.
+    /// What the end is put down to.
     pub cause: EndCause,
     /// Exit code of the program; 0 when a signal ended it.
     pub exit_code: i32,

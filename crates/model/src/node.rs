@@ -166,16 +166,16 @@ pub enum NodeOrder {
     Launch(Box<Launch>),
     /// End an attempt: SIGTERM, grace, SIGKILL (at once when superseded).
     Kill {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
-        /// Why.
+        /// What the end is put down to.
         cause: KillCause,
     },
     /// Send a signal to a running attempt.
     Signal {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -189,7 +189,7 @@ pub enum NodeOrder {
     },
     /// Tell the script of an attempt something in its error output.
     Note {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -198,21 +198,21 @@ pub enum NodeOrder {
     },
     /// Stop every process of an attempt, and its clock, until it is resumed.
     Suspend {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
     },
     /// Let a suspended attempt run on.
     Resume {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
     },
     /// The attempt has another time limit, counted from its start.
     Limit {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -222,21 +222,21 @@ pub enum NodeOrder {
     /// The allocation ends on this node: kill what is left, epilog.
     /// Answer: [`NodeReport::Released`].
     Release {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
     },
     /// The end that was reported is durable: forget the attempt.
     Forget {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
     },
     /// The step records of an attempt up to this number of them are durable.
     StepsTaken {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -288,7 +288,7 @@ pub enum AttemptPhase {
 /// An attempt that a node knows of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct InventoryItem {
-    /// Which.
+    /// Job and number of the attempt.
     pub key: AttemptKey,
     /// On which node (one daemon can play several).
     pub node: String,
@@ -457,7 +457,7 @@ pub enum NodeReport {
     Figures(Figures),
     /// The allocation is ready, or why not (the node should then be drained).
     Prepared {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -466,7 +466,7 @@ pub enum NodeReport {
     },
     /// The program runs.
     Started {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
@@ -475,18 +475,18 @@ pub enum NodeReport {
     },
     /// The program has ended and everything it left was killed.
     Ended {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,
-        /// How.
+        /// Cause, exit code, signal, and what was used.
         end: End,
         /// The epilog failed: drain the node with this reason.
         drain: Option<String>,
     },
     /// The allocation is gone from this node.
     Released {
-        /// Which.
+        /// Job and number of the attempt.
         key: AttemptKey,
         /// On which node.
         node: String,

@@ -456,7 +456,7 @@ pub enum AccountAction {
 pub struct LedgerEntry {
     /// Number, ever growing.
     pub seq: u64,
-    /// When.
+    /// Time on the wall's clock.
     pub at: Time,
     /// From this book: `ACCOUNT`, `ACCOUNT:held`, `grants` or `income`.
     pub from: String,

@@ -161,7 +161,7 @@ pub struct StepProgram {
     /// Ranks that execute it, as inclusive ranges; empty: all.
     #[serde(default)]
     pub ranks: Vec<(u32, u32)>,
-    /// What.
+    /// The program and how it is found.
     pub command: StepCommand,
 }
 
@@ -391,7 +391,7 @@ pub struct JobPart {
 /// What one node daemon orders another: start this step in your part of the tree.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepOrder {
-    /// Which.
+    /// The attempt, and the step in it.
     pub key: StepKey,
     /// As asked for.
     pub spec: StepSpec,
@@ -412,7 +412,7 @@ pub enum StepAsk {
     Start {
         /// In which job.
         job: JobId,
-        /// What.
+        /// The step as it is asked for.
         spec: Box<StepSpec>,
     },
     /// See a running step's output from now on, and what is kept of it. Answer:
@@ -472,7 +472,7 @@ impl StepAsk {
 /// A step that runs or waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepInfo {
-    /// Which.
+    /// The attempt, and the step in it.
     pub key: StepKey,
     /// Name.
     pub name: String,
@@ -585,7 +585,7 @@ pub enum Up {
         rank: u32,
         /// Which output.
         stream: Stream,
-        /// What.
+        /// What was written, as it came.
         bytes: Vec<u8>,
     },
     /// All tasks of a node were forked.
@@ -599,14 +599,14 @@ pub enum Up {
     TaskEnded {
         /// Task.
         rank: u32,
-        /// How.
+        /// Exit code or signal of the task.
         end: TaskEnd,
     },
     /// Nothing of the step is left on a node. The last frame about it.
     NodeEnded {
         /// Number of the node in the step.
         node: u32,
-        /// How.
+        /// What the step came to on that node.
         end: NodeEnd,
     },
     /// These nodes cannot be reached or refused: nothing more comes from them.
@@ -619,7 +619,7 @@ pub enum Up {
     /// The step is being ended from outside: by an order to its head or at its limit. Only
     /// steps of Slurm's dialect say so.
     Ending {
-        /// Why.
+        /// What the end is put down to.
         cause: crate::node::KillCause,
     },
     /// So many bytes of input were taken by all tasks that get input, in all.
@@ -652,7 +652,7 @@ pub enum Down {
     /// Input. At most [`crate::limits::STDIN_WINDOW`] bytes may be under way that were not
     /// taken yet.
     Stdin {
-        /// What.
+        /// What the command has read, as it came.
         bytes: Vec<u8>,
     },
     /// No more input.
@@ -668,7 +668,7 @@ pub enum Down {
     Window(Window),
     /// The shares of all nodes in an exchange.
     Spread {
-        /// Which.
+        /// Number of the exchange among the tasks.
         round: u32,
         /// Node number and its share, by node.
         parts: Vec<(u32, OsText)>,

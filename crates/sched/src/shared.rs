@@ -183,7 +183,7 @@ struct Freed {
     used: Amounts,
     free: Amounts,
     room: u32,
-    /// When.
+    /// Time from which it is free.
     since: Time,
 }
 

@@ -326,7 +326,7 @@ pub fn help(options: &[Row]) -> String {
 /// A column as it is to be printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// Which.
+    /// What is shown in the column.
     pub field: Field,
     /// How wide.
     pub width: usize,

@@ -116,7 +116,7 @@ pub enum Action {
     Set(TriggerSpec),
     /// Triggers are to be listed.
     Get {
-        /// Which.
+        /// The triggers that are meant.
         filter: Filter,
         /// With a line of titles.
         header: bool,

@@ -136,7 +136,7 @@ pub struct Wanted<'a> {
 /// What a step is to be held to, inside its job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepWanted<'a> {
-    /// Which.
+    /// Number of the step in its job.
     pub step: StepId,
     /// Memory in bytes, if less than the job's.
     pub memory_bytes: Option<u64>,

@@ -56,7 +56,7 @@ pub enum Verdict {
 /// Another node's daemon asks.
 #[derive(Debug)]
 pub struct PeerAsked {
-    /// What.
+    /// What the other daemon asks for, with its ticket.
     pub ask: PeerAsk,
     /// The key that its daemon has proved to hold.
     pub key: PublicKey,

@@ -68,16 +68,16 @@ impl PmiJob {
 pub enum PmiAct {
     /// Write this to the task.
     Answer {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
-        /// What.
+        /// A whole message.
         bytes: Vec<u8>,
     },
     /// All tasks of this node have come to the exchange: this is the node's share.
     Contribute(Vec<u8>),
     /// A task wants the whole step to end.
     Abort {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// Exit code.
         code: i32,
@@ -86,7 +86,7 @@ pub enum PmiAct {
     },
     /// What the task said is no PMI: its connection is closed, and why.
     Broken {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// In one line.
         reason: String,

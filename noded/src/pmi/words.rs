@@ -143,7 +143,7 @@ impl Thread {
 /// A message and to whose thread an answer goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
-    /// What.
+    /// What the task asks of the server.
     pub ask: Ask,
     /// Number of the task's thread, repeated in the answer (PMI-2).
     pub thread: Option<Thread>,

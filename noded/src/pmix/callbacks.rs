@@ -21,21 +21,21 @@ pub enum Event {
     },
     /// A task has connected.
     Joined {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// Where the answer goes.
         reply: OpReply,
     },
     /// A task takes leave.
     Left {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// Where the answer goes.
         reply: OpReply,
     },
     /// A task wants the whole step to end.
     Abort {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// With this exit code.
         code: i32,

@@ -41,7 +41,7 @@ pub enum PmixAct {
     Contribute(Vec<u8>),
     /// A task wants the whole step to end.
     Abort {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// Exit code.
         code: i32,

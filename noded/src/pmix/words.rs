@@ -56,23 +56,23 @@ pub enum FromHelper {
     },
     /// A task has begun to speak PMIx: it owes the others that it takes leave of them.
     Joined {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
     },
     /// A task has taken leave. It goes on only after this was said.
     Left {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
     },
     /// All tasks of this node have come to the exchange: this is the node's share. The
     /// next one follows only after the answer.
     Contribute {
-        /// What.
+        /// The share of this task, as the library gave it.
         bytes: OsText,
     },
     /// A task wants the whole step to end.
     Abort {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// With this exit code.
         code: i32,

@@ -163,7 +163,7 @@ pub struct StepAsked {
     pub uid: Uid,
     /// Group.
     pub gid: Gid,
-    /// What.
+    /// What the command asks for.
     pub ask: StepAsk,
     /// It came from another host: it is not sent on.
     pub from_peer: bool,

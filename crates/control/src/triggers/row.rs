@@ -67,9 +67,9 @@ pub enum Occasion {
 /// A run of the program: from its order to its end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TriggerRun {
-    /// Where.
+    /// Name of the node that runs it.
     pub node: String,
-    /// Why.
+    /// The event that made it due.
     pub due: Due,
     /// The node has said that it runs.
     pub started: bool,

@@ -89,7 +89,7 @@ pub enum Error<F: Fault> {
     Read {
         /// Name of the log.
         file: String,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
 }

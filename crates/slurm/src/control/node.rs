@@ -21,7 +21,7 @@ pub struct NodeUpdate {
     pub names: String,
     /// What becomes of them; without, only their reason changes.
     pub change: Option<NodeChange>,
-    /// Why.
+    /// The reason in words, as it is shown.
     pub reason: Option<String>,
     /// `AvailableFeatures`.
     pub features: Option<Vec<String>>,

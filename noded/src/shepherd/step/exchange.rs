@@ -29,7 +29,7 @@ pub enum Act {
     Gathered(u32, Parts),
     /// A task wants the whole step to end.
     Abort {
-        /// Which.
+        /// Rank of the task in its step, from 0.
         rank: u32,
         /// Exit code.
         code: i32,

@@ -160,7 +160,7 @@ pub enum LiveError {
     /// out of service.
     #[error("task {task} fits the nodes of no set")]
     Nowhere {
-        /// Which.
+        /// Index of the task in the workflow.
         task: usize,
     },
     /// The deadline is before the end of the schedule without spare time.

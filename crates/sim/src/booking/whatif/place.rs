@@ -51,7 +51,7 @@ pub enum Kind {
 /// How the slots of a window are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots {
-    /// Which.
+    /// How starts are chosen.
     pub kind: Kind,
     /// How many at most (of those with equal distances).
     pub most: usize,

@@ -12,7 +12,7 @@ const PER_FLOW: u64 = 1 << 20;
 /// A workflow that arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// When.
+    /// When it is submitted.
     pub at: Time,
     /// By task.
     pub estimates: Vec<Span>,
