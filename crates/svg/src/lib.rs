@@ -130,11 +130,15 @@ impl Svg {
         ));
     }
 
-    /// Words.
+    /// Words; without a class where that is empty.
     pub fn words<L: Length>(&mut self, x: L, y: L, anchor: Anchor, class: &str, words: &str) {
         let (x, y, words) = (x.px(), y.px(), escape(words));
+        let class = match class {
+            "" => String::new(),
+            class => format!(" class=\"{class}\""),
+        };
         self.push(format_args!(
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{}\">{words}</text>\n",
+            "<text{class} x=\"{x}\" y=\"{y}\" text-anchor=\"{}\">{words}</text>\n",
             anchor.word()
         ));
     }
@@ -205,6 +209,7 @@ mod tests {
         svg.path("p", "M0 0");
         svg.coloured_path("p", "#123", "M0 0", "tip");
         svg.words(1, 2, Anchor::End, "n", "w");
+        svg.words(1, 2, Anchor::Middle, "", "v");
         svg.turned_words("rotate(-90)", "up");
         let want = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"40\" height=\"30\" viewBox=\"0 0 40 30\">\n\
             <style>.a{fill:red}</style>\n\
@@ -216,6 +221,7 @@ mod tests {
             <path class=\"p\" d=\"M0 0\"/>\n\
             <path class=\"p\" stroke=\"#123\" d=\"M0 0\"><title>tip</title></path>\n\
             <text class=\"n\" x=\"1\" y=\"2\" text-anchor=\"end\">w</text>\n\
+            <text x=\"1\" y=\"2\" text-anchor=\"middle\">v</text>\n\
             <text transform=\"rotate(-90)\" text-anchor=\"middle\">up</text>\n\
             </svg>\n";
         assert_eq!(svg.finish(), want);
