@@ -357,7 +357,9 @@ fn lists() {
         panic!("{asked:?}")
     };
     assert!(filter.users.is_empty() && !filter.states.is_empty());
-    assert_eq!(fields.len(), 3);
+    // What is shown, and the id: it tells which rows come twice with the next page.
+    assert_eq!(fields.len(), 4);
+    assert!(fields.contains(&JobField::Id));
     let Request::Jobs { filter, .. } = &asked[1] else {
         panic!("{asked:?}")
     };

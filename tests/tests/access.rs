@@ -21,13 +21,17 @@ use std::time::Duration;
 
 const ANN: u32 = 54_321;
 const BOB: u32 = 54_322;
+/// An administrator whose group is denied `ops`.
 const CAT: u32 = 54_323;
+/// An ordinary user of that group.
+const DAN: u32 = 54_324;
 const GROUP: u32 = 54_300;
 
 const USERS: &str = "root:0:0:/root:/bin/sh:0=root\n\
     ann:54321:54300:/tmp:/bin/sh:54300=users,54301=ops\n\
     bob:54322:54300:/tmp:/bin/sh:54300=users\n\
-    cat:54323:54300:/tmp:/bin/sh:54300=users,54303=guests\n";
+    cat:54323:54300:/tmp:/bin/sh:54300=users,54303=guests\n\
+    dan:54324:54300:/tmp:/bin/sh:54300=users,54303=guests\n";
 
 const QUEUES: &str = "[[queue]]\nname = \"main\"\ndefault = true\nnodes = \"n[1-2]\"\n\
     [[queue]]\nname = \"ops\"\nnodes = \"n[1-2]\"\n\
@@ -218,7 +222,7 @@ fn access_levels() {
         JobId(output.out.trim().parse().unwrap())
     };
     let (bob, root, ann) = (submit(BOB), submit(0), submit(ANN));
-    let denied = as_user(&c, CAT, &["csub", "-q", "ops", "--", "true"]);
+    let denied = as_user(&c, DAN, &["csub", "-q", "ops", "--", "true"]);
     denied.expect_refusal("ops");
     c.cancel(full);
     let starts = [ann, root, bob].map(|job| c.until_end(job).start.unwrap());
@@ -231,6 +235,7 @@ fn access_levels() {
         ends[0] <= starts[1] && ends[1] <= starts[2],
         "one after the other"
     );
+    as_user(&c, CAT, &["csub", "-q", "ops", "--", "true"]).expect(0);
 }
 
 #[test]
