@@ -1,0 +1,289 @@
+//! The source keeps its shape: no long functions and files, no import cycles, no fields of
+//! state that a whole crate may write to, no comments of one word, no panics in daemons.
+//!
+//! What does not hold yet stands in `tests/tidy.txt` with its figure and a reason. A figure
+//! there is exact: whoever makes it worse is told so, and whoever makes it better writes the
+//! better one down, so that it cannot grow again. Code of tests is not looked at.
+//!
+//! Sources are read as text that `cargo fmt` has set; nothing here knows types.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
+
+mod imports;
+mod source;
+
+use imports::{cycles, imports};
+use source::{Line, Source, sources};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Most lines of a function, from `fn` to its closing brace.
+const FUNCTION_LINES: usize = 70;
+/// Most lines of a file, tests inside it not counted.
+const FILE_LINES: usize = 600;
+/// Packages whose code must not end the process it runs in.
+const DAEMONS: [&str; 7] = [
+    "cosyd",
+    "noded",
+    "crates/control",
+    "crates/model",
+    "crates/plugin",
+    "crates/proto",
+    "crates/sched",
+];
+/// What ends the process, or the turn.
+const PANICS: [&str; 5] = [
+    ".unwrap()",
+    "panic!(",
+    "unreachable!(",
+    "todo!(",
+    "unimplemented!(",
+];
+
+#[test]
+fn the_source_keeps_its_shape() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let sources = sources(root);
+    assert!(
+        sources.len() > 300,
+        "only {} sources were found",
+        sources.len()
+    );
+    let found = figures(&sources);
+    let text = std::fs::read_to_string(root.join("tests/tidy.txt")).unwrap();
+    let complaints = compare(&found, &exceptions(&text));
+    assert!(complaints.is_empty(), "\n{complaints}");
+}
+
+/// Rule and place, with the figure.
+type Figures = BTreeMap<(String, String), usize>;
+
+/// What differs between the figures and the list, a line each.
+fn compare(found: &Figures, listed: &Figures) -> String {
+    let mut out = String::new();
+    for ((rule, place), figure) in found {
+        let _ = match listed.get(&(rule.clone(), place.clone())) {
+            None => writeln!(out, "{rule} {place} {figure}: more than the rule allows"),
+            Some(listed) if listed < figure => {
+                writeln!(
+                    out,
+                    "{rule} {place} {figure}: {listed} before, so it got worse"
+                )
+            }
+            Some(listed) if listed > figure => {
+                writeln!(
+                    out,
+                    "{rule} {place} {figure}: better than the list says, so write {figure} there"
+                )
+            }
+            Some(_) => Ok(()),
+        };
+    }
+    for (rule, place) in listed.keys().filter(|key| !found.contains_key(*key)) {
+        let _ = writeln!(out, "{rule} {place}: it holds now, so take it off the list");
+    }
+    out
+}
+
+/// The list: `rule place figure reason`, `#` for comments.
+fn exceptions(text: &str) -> Figures {
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().map(str::to_owned);
+        let (rule, place, figure) = (word(), word(), word());
+        let figure = figure.and_then(|f| f.parse().ok());
+        let reason = words.next();
+        let entry = rule.zip(place).zip(figure).filter(|_| reason.is_some());
+        entry.unwrap_or_else(|| panic!("tests/tidy.txt: not 'rule place figure reason': {line}"))
+    };
+    lines.map(entry).collect()
+}
+
+/// All that is beyond a rule.
+fn figures(sources: &[Source]) -> Figures {
+    let mut found = Figures::new();
+    for source in sources {
+        let lines = source.lines.iter().filter(|l| !l.test).count();
+        if lines > FILE_LINES {
+            found.insert(("file".into(), source.path.clone()), lines);
+        }
+        for (name, lines) in functions(source) {
+            if lines > FUNCTION_LINES {
+                let place = format!("{}:{name}", source.path);
+                found.insert(("function".into(), place), lines);
+            }
+        }
+        let daemon = DAEMONS.contains(&source.package.as_str());
+        let counts = [
+            ("panics", if daemon { panics(source) } else { 0 }),
+            ("open-fields", open_fields(source)),
+            ("short-docs", short_docs(source)),
+        ];
+        for (rule, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            *found
+                .entry((rule.into(), source.package.clone()))
+                .or_default() += count;
+        }
+    }
+    let mut packages: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+    for source in sources {
+        packages.entry(&source.package).or_default().push(source);
+    }
+    for (package, sources) in packages {
+        for cycle in cycles(&imports(&sources)) {
+            let first = cycle.first().cloned().unwrap_or_default();
+            found.insert(("cycle".into(), format!("{package}:{first}")), cycle.len());
+        }
+    }
+    found
+}
+
+/// Names of functions with their lines.
+fn functions(source: &Source) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for (at, line) in source.lines.iter().enumerate().filter(|(_, l)| !l.test) {
+        let Some(name) = function_name(&line.code) else {
+            continue;
+        };
+        let indent = line.code.len() - line.code.trim_start().len();
+        // Set by `cargo fmt`: a body ends in the column in which its function begins.
+        let ends = |l: &Line| {
+            let brace = l.code.trim_end();
+            brace.len() == indent + 1 && brace.ends_with('}')
+                || brace.ends_with(';') && l.code.len() - l.code.trim_start().len() == indent
+        };
+        let one = line.code.trim_end().ends_with(['}', ';']);
+        let rest = source.lines[at + 1..].iter().position(ends);
+        let lines = if one { 1 } else { rest.map_or(1, |n| n + 2) };
+        found.push((name, lines));
+    }
+    found
+}
+
+fn function_name(code: &str) -> Option<String> {
+    let mut words = code.split_whitespace();
+    loop {
+        match words.next()? {
+            "fn" => break,
+            "const" | "async" | "unsafe" | "extern" | "\"\"" | "pub" => {}
+            word if word.starts_with("pub(") => {}
+            _ => return None,
+        }
+    }
+    let name = words.next()?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+    Some(name[..end.unwrap_or(name.len())].to_owned())
+}
+
+fn panics(source: &Source) -> usize {
+    let code = source
+        .lines
+        .iter()
+        .filter(|l| !l.test)
+        .map(|l| l.code.as_str());
+    code.map(|code| {
+        PANICS
+            .iter()
+            .map(|p| code.matches(p).count())
+            .sum::<usize>()
+            + indexing(code)
+    })
+    .sum()
+}
+
+/// `a[b]` in a line, but for slices of everything and attributes.
+fn indexing(code: &str) -> usize {
+    let bytes = code.as_bytes();
+    let opens = bytes.iter().enumerate().filter(|(_, b)| **b == b'[');
+    let names = opens.filter(|(at, _)| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        let index =
+            before.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b')' | b']'));
+        index && !code[*at..].starts_with("[..]")
+    });
+    names.count()
+}
+
+/// Fields that the whole crate may write to.
+fn open_fields(source: &Source) -> usize {
+    let field = |line: &&Line| {
+        let code = line.code.trim();
+        let Some(rest) = code.strip_prefix("pub(crate) ") else {
+            return false;
+        };
+        let name = rest.split(':').next().unwrap_or_default();
+        rest.contains(": ") && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    source
+        .lines
+        .iter()
+        .filter(|l| !l.test)
+        .filter(field)
+        .count()
+}
+
+/// Comments that document with one word.
+fn short_docs(source: &Source) -> usize {
+    let docs = source.lines.split(|l| l.doc.is_none());
+    let short = |block: &&[Line]| {
+        let words = block
+            .iter()
+            .filter_map(|l| l.doc.as_deref())
+            .flat_map(str::split_whitespace);
+        !block.is_empty() && block.iter().all(|l| !l.test) && words.count() <= 1
+    };
+    docs.filter(short).count()
+}
+
+#[test]
+fn literals_and_comments_are_no_code() {
+    let text = "let a = \"fn b() {\"; // x.unwrap()\nlet c = '\"'; let d: &'static str = r#\"[0]\"#;\n/// Which.\nfn e<'a>(f: &'a [u8]) {\n    f[0];\n}\n#[cfg(test)]\nmod tests {\n    fn g() {\n        panic!();\n    }\n}\n";
+    let lines = source::read(text);
+    let code: Vec<&str> = lines.iter().map(|l| l.code.as_str()).collect();
+    assert_eq!(code[0], "let a = \"\"; ");
+    assert_eq!(code[1], "let c = ' '; let d: &static str = \"\";");
+    assert_eq!(lines[2].doc.as_deref(), Some(" Which."));
+    let tests: Vec<bool> = lines.iter().map(|l| l.test).collect();
+    assert_eq!(tests.iter().filter(|t| **t).count(), 6);
+    assert!(tests[6..].iter().all(|t| *t));
+    let source = Source {
+        path: "x.rs".into(),
+        package: "cosyd".into(),
+        module: vec!["x".into()],
+        lines,
+    };
+    assert_eq!((panics(&source), short_docs(&source)), (1, 1));
+    assert_eq!(functions(&source), [("e".to_owned(), 3)]);
+}
+
+#[test]
+fn the_list_is_exact() {
+    let listed =
+        exceptions("# comment\nfile a.rs 700 has no seam\npanics cosyd 3 ids are checked\n");
+    let figures = |pairs: &[(&str, &str, usize)]| -> Figures {
+        let pair =
+            |(rule, place, n): &(&str, &str, usize)| ((rule.to_string(), place.to_string()), *n);
+        pairs.iter().map(pair).collect()
+    };
+    assert_eq!(
+        compare(
+            &figures(&[("file", "a.rs", 700), ("panics", "cosyd", 3)]),
+            &listed
+        ),
+        ""
+    );
+    let told = compare(
+        &figures(&[("file", "a.rs", 701), ("file", "b.rs", 900)]),
+        &listed,
+    );
+    assert!(
+        told.contains("a.rs 701: 700 before") && told.contains("b.rs 900: more than"),
+        "{told}"
+    );
+    assert!(told.contains("panics cosyd: it holds now"), "{told}");
+}
