@@ -186,7 +186,7 @@ impl Attendance {
     pub fn check(
         &self,
         lives: impl Fn(JobId) -> bool,
-        wants: impl Iterator<Item = JobId>,
+        mut wants: impl Iterator<Item = JobId>,
     ) -> Result<(), String> {
         let mut clients = BTreeMap::new();
         let mut lonely = BTreeSet::new();
@@ -200,9 +200,9 @@ impl Attendance {
         if self.clients != clients || self.lonely != lonely {
             return Err("commands and the jobs that they stay with do not agree".to_owned());
         }
-        for job in wants.filter(|job| !self.jobs.contains_key(job)) {
-            return Err(format!("nobody stays with job {job}"));
+        match wants.find(|job| !self.jobs.contains_key(job)) {
+            Some(job) => Err(format!("nobody stays with job {job}")),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
