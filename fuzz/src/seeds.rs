@@ -339,7 +339,7 @@ fn reports() -> Vec<NodeReport> {
             inventory: vec![InventoryItem {
                 key: key(),
                 node: node(),
-                phase: AttemptPhase::Running { since: NOW },
+                phase: AttemptPhase::Running { since: NOW, ran: None },
             }],
             seen: OsText(vec![7; 104]),
             clock: Some(NOW),
