@@ -37,6 +37,13 @@ install_all() {
   for n in csub scontrol cstat ccancel chist cadm; do ln -sf cosy /usr/local/bin/$n; done
   cp "$share"/systemd/*.service "$share"/systemd/*.slice $units/
   useradd -r cosy 2>/dev/null; useradd -m -u 2001 ann 2>/dev/null; useradd -m -u 2002 bob 2>/dev/null
+  # Not again after the reboot: then a job may be starting it.
+  cat >/usr/local/bin/beat <<'J'
+#!/bin/bash
+trap 'echo term; exit 0' TERM
+while :; do echo x >>/home/ann/beat.$1; sleep 0.5; done
+J
+  chmod 755 /usr/local/bin/beat
   mkdir -p /etc/cosy
   cat >/etc/cosy/cosy.toml <<'C'
 [cluster]
@@ -66,13 +73,6 @@ C
   noded --check || sed -i '/^\[\[device\]\]/,$d' /etc/cosy/noded.toml
   systemctl enable -q --now noded || { journalctl -u noded --no-pager | tail; exit 1; }
 }
-
-cat >/usr/local/bin/beat <<'J'
-#!/bin/bash
-trap 'echo term; exit 0' TERM
-while :; do echo x >>/home/ann/beat.$1; sleep 0.5; done
-J
-chmod 755 /usr/local/bin/beat
 
 life_of_noded() {
   local a; a=$(submit -c 1 --mem 100M -- /usr/local/bin/beat a)
