@@ -26,6 +26,7 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     let mut world = busy();
+    world.store.a_node_lies = true;
     let hello = match hello {
         Hello::Node { orders, .. } => LinkHello::Node {
             lacks: words::lacked::<NodeOrder>(&orders),

@@ -262,20 +262,13 @@ fn other_nodes_need_a_good_ticket() {
     is_well(&nodes.benches[0], 1);
 }
 
-#[test]
-fn orders_that_are_none_are_refused() {
-    let mut nodes = Nodes::started(1);
-    let allocation = nodes.benches[0].cores(1, 1);
-    nodes.benches[0].hold(&allocation);
-    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
-    let good = StepOrder {
-        key: StepKey {
-            attempt: allocation.key,
-            step: StepId(0),
-        },
-        spec: spec(&["true"]),
+/// A step of one task on that node alone.
+fn one_task(key: StepKey, spec: StepSpec, peer: &Peer) -> StepOrder {
+    StepOrder {
+        key,
+        spec,
         layout: StepLayout {
-            nodes: vec![name.clone()],
+            nodes: vec![peer.node.clone()],
             ranks: vec![vec![RankRun {
                 first: 0,
                 count: 1,
@@ -286,7 +279,20 @@ fn orders_that_are_none_are_refused() {
         },
         tree: vec![0],
         peers: vec![peer.clone()],
+    }
+}
+
+#[test]
+fn orders_that_are_none_are_refused() {
+    let mut nodes = Nodes::started(1);
+    let allocation = nodes.benches[0].cores(1, 1);
+    nodes.benches[0].hold(&allocation);
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let key = StepKey {
+        attempt: allocation.key,
+        step: StepId(0),
     };
+    let good = one_task(key, spec(&["true"]), &peer);
     let mut client = TlsClient::connect(&peer);
     let mut check = |change: &dyn Fn(&mut StepOrder), expected: &str| {
         let mut order = good.clone();
@@ -994,22 +1000,7 @@ fn a_limit_may_come_before_its_part_of_the_step() {
         early.ask(&say(PeerWish::Limit { key, limit: span })),
         PeerAnswer::Accepted
     );
-    let order = StepOrder {
-        key,
-        spec: shell("sleep 1000"),
-        layout: StepLayout {
-            nodes: vec![name.clone()],
-            ranks: vec![vec![RankRun {
-                first: 0,
-                count: 1,
-                stride: 1,
-            }]],
-            tasks: 1,
-            cores_per_task: 1,
-        },
-        tree: vec![0],
-        peers: vec![peer.clone()],
-    };
+    let order = one_task(key, shell("sleep 1000"), &peer);
     let mut part = TlsClient::connect(&peer);
     let start = say(PeerWish::Start(Box::new(order)));
     assert_eq!(part.ask(&start), PeerAnswer::Accepted);

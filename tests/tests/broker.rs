@@ -9,7 +9,6 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
     AccountAction, AccountInfo, Ask, Pick, ReservationFilter, ReservationInfo, ReservationState,
-    Sharing,
 };
 use cosy_model::{Span, Su, Time};
 use cosy_tests::cluster::Cluster as Live;
@@ -144,24 +143,14 @@ fn broker() -> Broker<'static> {
 
 /// All nodes for an hour.
 fn ask(pick: Pick) -> Ask {
+    let request = ResourceRequest {
+        nodes: Some(NODES),
+        exclusive: true,
+        ..ResourceRequest::default()
+    };
     Ask {
         name: "all".into(),
-        queue: None,
-        request: ResourceRequest {
-            nodes: Some(NODES),
-            exclusive: true,
-            ..ResourceRequest::default()
-        },
-        length: Span::from_minutes(60),
-        earliest: None,
-        latest_end: None,
-        pick,
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
+        ..Ask::plain(request, Span::from_minutes(60), pick)
     }
 }
 

@@ -5,9 +5,7 @@ use super::clusters::Cluster;
 use super::wire::Failure;
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{
-    Ask, Pick, Quote, QuotedSlot, ReservationInfo, ReservationState, Sharing,
-};
+use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot, ReservationInfo, ReservationState};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};
 use cosy_proto::client::RequestKey;
 use std::collections::BTreeMap;
@@ -74,21 +72,7 @@ pub fn quote(slots: Vec<QuotedSlot>) -> Quote {
 }
 
 pub fn ask(pick: Pick) -> Ask {
-    Ask {
-        name: String::new(),
-        queue: None,
-        request: ResourceRequest::default(),
-        length: LENGTH,
-        earliest: None,
-        latest_end: None,
-        pick,
-        repeat: None,
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
-    }
+    Ask::plain(ResourceRequest::default(), LENGTH, pick)
 }
 
 /// What happens instead of an answer.

@@ -8,7 +8,7 @@ mod world;
 use cosy_control::*;
 use cosy_model::api::{JobField, NodeInfo, Reply, Request, Submission};
 use cosy_model::node::*;
-use cosy_model::reservation::Pick;
+use cosy_model::reservation::{Ask, Pick};
 use cosy_model::*;
 use world::*;
 
@@ -308,7 +308,7 @@ fn a_late_program_is_over_when_others_were_told() {
 }
 
 fn book(world: &mut World, nodes: u32, start: Time, length: i64) -> ReservationId {
-    let ask = plain_ask(whole_nodes(nodes), secs(length), Pick::At(start));
+    let ask = Ask::plain(whole_nodes(nodes), secs(length), Pick::At(start));
     let job = Some(Box::new(Submission {
         spec: spec("mine"),
         script: OsText::default(),
@@ -375,12 +375,7 @@ fn an_allocation_has_its_time_whatever_the_clock_shows() {
         let mut spec = long(100, 4);
         spec.program = Program::Allocation;
         spec.attended = true;
-        let submission = Submission {
-            spec,
-            script: OsText::default(),
-            array: None,
-        };
-        world.ask(Request::Allocate(Box::new(submission)));
+        world.ask(allocates(spec));
         world.deliver_all();
         world.pass(50);
         world.set_clock(secs(by));
@@ -468,12 +463,7 @@ fn dates_stay_and_lengths_stay_while_the_controller_is_stopped() {
         let mut held = long(100, 4);
         held.program = Program::Allocation;
         held.attended = true;
-        let submission = Submission {
-            spec: held,
-            script: OsText::default(),
-            array: None,
-        };
-        world.ask(Request::Allocate(Box::new(submission)));
+        world.ask(allocates(held));
         world.deliver_all();
         let mut later = long(100, 1);
         let begin = world.now + secs(2 * HOUR);

@@ -217,7 +217,7 @@ impl Life {
     }
 
     fn other_reservation(&mut self) {
-        let ask = plain_ask(spec("x").request, Span::from_secs(60), Pick::Soonest);
+        let ask = Ask::plain(spec("x").request, Span::from_secs(60), Pick::Soonest);
         let request = Request::Reserve {
             ask: Box::new(ask),
             hold: false,

@@ -70,17 +70,12 @@ fn tasks_of_an_array_begin_in_the_order_of_their_indices() {
 #[test]
 fn allocations_do_not_wait() {
     let mut world = delayed();
-    let submission = api::Submission {
-        spec: JobSpec {
-            program: Program::Allocation,
-            attended: true,
-            ..spec("a")
-        },
-        script: OsText::default(),
-        array: None,
+    let attended = JobSpec {
+        program: Program::Allocation,
+        attended: true,
+        ..spec("a")
     };
-    let request = Request::Allocate(Box::new(submission));
-    world.ask_on(user(1000, "u1000"), None, request);
+    world.ask_on(user(1000, "u1000"), None, allocates(attended));
     world.submit(JobSpec {
         program: Program::Allocation,
         ..spec("kept")

@@ -45,7 +45,7 @@ fn job(nodes: u32, secs: i64) -> JobSpec {
 }
 
 fn ask(nodes: u32, start: Time, secs: i64) -> Ask {
-    plain_ask(whole(nodes), Span::from_secs(secs), Pick::At(start))
+    Ask::plain(whole(nodes), Span::from_secs(secs), Pick::At(start))
 }
 
 fn book(world: &mut World, ask: Ask) -> Result<ReservationInfo, Refusal> {

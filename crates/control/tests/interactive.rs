@@ -29,17 +29,9 @@ fn allocation(nodes: u32, secs: i64) -> JobSpec {
     }
 }
 
-fn asks(spec: JobSpec) -> Request {
-    Request::Allocate(Box::new(Submission {
-        spec,
-        script: OsText::default(),
-        array: None,
-    }))
-}
-
 /// The command's connection and the first answer.
 fn allocate(world: &mut World, spec: JobSpec) -> (ClientId, Reply) {
-    let client = world.ask_on(me(), None, asks(spec));
+    let client = world.ask_on(me(), None, allocates(spec));
     let reply = world.replies.remove(&client).expect("an answer");
     (client, reply)
 }
@@ -517,7 +509,7 @@ fn who_may_do_what() {
     };
     let invalid = Some(RefusalCode::Invalid);
     check(1000, submit(allocation(1, 60)), invalid);
-    check(1000, asks(spec("batch")), invalid);
+    check(1000, allocates(spec("batch")), invalid);
     let array = Request::Allocate(Box::new(Submission {
         spec: allocation(1, 60),
         script: OsText::default(),
@@ -526,7 +518,7 @@ fn who_may_do_what() {
     check(1000, array, invalid);
     let mut odd = allocation(1, 60);
     odd.mpi = Some("../../etc".into());
-    check(1000, asks(odd), invalid);
+    check(1000, allocates(odd), invalid);
 }
 
 #[test]
@@ -561,7 +553,7 @@ fn each_user_has_as_many_interactive_jobs_as_configured() {
             allocate(&mut world, allocation(1, 60));
         }
         let other = user(1001, "u1001");
-        world.ask_on(other, None, asks(allocation(1, 60)));
+        world.ask_on(other, None, allocates(allocation(1, 60)));
         world.submit(spec("batch"));
         world.deliver_all();
         assert_eq!(world.queue(), want);
@@ -607,7 +599,7 @@ fn a_held_interactive_job_lets_the_next_one_go() {
 #[test]
 fn a_repeated_request_stays_with_the_same_job() {
     let mut world = World::new(config(1, 4));
-    let request = asks(allocation(1, 600));
+    let request = allocates(allocation(1, 600));
     let key = Some([7; 16]);
     let first = world.ask_on(me(), key, request.clone());
     let told = world.replies.remove(&first);

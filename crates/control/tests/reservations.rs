@@ -24,7 +24,7 @@ fn lenient(nodes: u32) -> ClusterConfig {
 }
 
 fn nodes(nodes: u32, pick: Pick, secs: i64) -> Ask {
-    plain_ask(whole_nodes(nodes), Span::from_secs(secs), pick)
+    Ask::plain(whole_nodes(nodes), Span::from_secs(secs), pick)
 }
 
 fn whole(name: &str, nodes: u32, secs: i64) -> JobSpec {

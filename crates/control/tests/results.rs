@@ -83,7 +83,7 @@ fn hold_as(world: &mut World, who: User, id: u64) {
 fn reserve(world: &mut World, sharing: Sharing) -> ReservationId {
     let ask = Ask {
         sharing,
-        ..plain_ask(
+        ..Ask::plain(
             whole_nodes(1),
             Span::from_secs(3600),
             Pick::At(world.now + Span::from_secs(60)),

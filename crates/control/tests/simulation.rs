@@ -109,13 +109,7 @@ fn allocate(world: &mut World, dice: &mut Dice, told: &mut Told) {
     let mut s = random_spec(dice);
     s.program = Program::Allocation;
     s.attended = dice.chance(70);
-    let submission = api::Submission {
-        spec: s,
-        script: OsText::default(),
-        array: None,
-    };
-    let request = Request::Allocate(Box::new(submission));
-    let client = world.ask_on(user(1000, "u1000"), None, request);
+    let client = world.ask_on(user(1000, "u1000"), None, allocates(s));
     let job = match world.replies.remove(&client) {
         Some(Reply::Allocated { entry, .. }) => entry.key.job,
         Some(Reply::Submitted { job, .. }) => job,

@@ -766,13 +766,7 @@ fn allocations_in_slurms_words_are_not_limited() {
             attended: true,
             ..spec("a")
         };
-        let submission = api::Submission {
-            spec,
-            script: OsText::default(),
-            array: None,
-        };
-        let request = Request::Allocate(Box::new(submission));
-        world.ask_on(user(1000, "u1000"), None, request);
+        world.ask_on(user(1000, "u1000"), None, allocates(spec));
     }
     assert_eq!(
         queue(&mut world),

@@ -152,6 +152,27 @@ pub struct Ask {
     pub flags: Vec<String>,
 }
 
+impl Ask {
+    /// With nothing special about it: no name, the default queue, any time from now on.
+    pub fn plain(request: ResourceRequest, length: Span, pick: Pick) -> Self {
+        Self {
+            name: String::new(),
+            queue: None,
+            request,
+            length,
+            earliest: None,
+            latest_end: None,
+            pick,
+            repeat: None,
+            account: None,
+            max_price: None,
+            sharing: Sharing::default(),
+            comment: String::new(),
+            flags: Vec::new(),
+        }
+    }
+}
+
 /// What has become of a reservation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,7 +14,7 @@ use crate::record::{FlowRow, FlowTaskRow, OfFlow, ReservationRow};
 use crate::reserve::{Reservation, Wish};
 use crate::submit::Ready;
 use cosy_model::api::Reply;
-use cosy_model::reservation::{Ask, Pick, ReservationState, Sharing};
+use cosy_model::reservation::{Ask, Pick, ReservationState};
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
     FlowId, JobId, QueueId, Refusal, RefusalCode, ReservationId, Span, Su, Time, limits,
@@ -230,24 +230,20 @@ impl Controller {
     ) -> Wish {
         let (asked, place) = (&wish.spec.tasks[task], &wish.places[task]);
         let early = wish.spec.early;
+        let length = slot.end.since(slot.start);
+        let pick = match early {
+            true => Pick::FinishBy,
+            false => Pick::At(slot.start),
+        };
         Wish {
             ask: Ask {
                 name: format!("{}.{}", wish.spec.name, asked.name),
                 queue: Some(self.queues[place.queue.index()].spec.name.clone()),
-                request: asked.spec.request.clone(),
-                length: slot.end.since(slot.start),
                 earliest: early.then_some(wish.spec.earliest).flatten(),
                 latest_end: early.then_some(deadline),
-                pick: match early {
-                    true => Pick::FinishBy,
-                    false => Pick::At(slot.start),
-                },
-                repeat: None,
                 account: wish.account.clone(),
-                max_price: None,
-                sharing: Sharing::default(),
                 comment: wish.spec.comment.clone(),
-                flags: Vec::new(),
+                ..Ask::plain(asked.spec.request.clone(), length, pick)
             },
             queue: place.queue,
             demand: place.demand.clone(),

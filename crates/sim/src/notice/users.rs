@@ -9,7 +9,7 @@ use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_control::Controller;
 use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{Ask, Pick, ReservationInfo, Sharing};
+use cosy_model::reservation::{Ask, Pick, ReservationInfo};
 use cosy_model::{Span, Time};
 use cosy_sched::notice::{Curve, Multiple, Share};
 
@@ -87,20 +87,10 @@ impl<'a> Bookers<'a> {
 
     fn wish(&self, at: usize, earliest: Option<Time>) -> Box<Ask> {
         let job = &self.jobs[at];
+        let request = resources(self.machine, job);
         Box::new(Ask {
-            name: String::new(),
-            queue: None,
-            request: resources(self.machine, job),
-            length: job.limit,
             earliest,
-            latest_end: None,
-            pick: Pick::Soonest,
-            repeat: None,
-            account: None,
-            max_price: None,
-            sharing: Sharing::default(),
-            comment: String::new(),
-            flags: Vec::new(),
+            ..Ask::plain(request, job.limit, Pick::Soonest)
         })
     }
 

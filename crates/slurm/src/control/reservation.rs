@@ -261,24 +261,18 @@ impl Wanted {
         let present = Time(now.timestamp().as_millisecond());
         let at_once = start <= present;
         let repeat = self.repeat(start, now).filter(|_| !at_once);
+        let pick = match at_once {
+            true => Pick::Soonest,
+            false => Pick::At(start),
+        };
         Ok(Ask {
             name: self.name.clone(),
             queue: self.partition.clone(),
-            request,
-            length,
-            earliest: None,
             latest_end: at_once.then(|| present + length + SLACK),
-            pick: if at_once {
-                Pick::Soonest
-            } else {
-                Pick::At(start)
-            },
             repeat,
-            account: None,
-            max_price: None,
             sharing: self.sharing.clone(),
-            comment: String::new(),
             flags: self.kept_flags(),
+            ..Ask::plain(request, length, pick)
         })
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::record::ReservationRow;
 use cosy_model::job::ResourceRequest;
-use cosy_model::reservation::{Ask, Pick, Repeat, ReservationState, Sharing};
+use cosy_model::reservation::{Ask, Pick, Repeat, ReservationState};
 use cosy_model::{AccessLevel, Gid, QueueId, Su, Uid};
 use cosy_sched::appraise::Delays;
 
@@ -17,22 +17,15 @@ fn hours_long(hours: i64) -> Span {
 
 fn ask(starts: &[i64], hours: i64) -> Ask {
     Ask {
-        name: String::new(),
-        queue: None,
-        request: ResourceRequest::default(),
-        length: hours_long(hours),
-        earliest: None,
-        latest_end: None,
-        pick: Pick::At(at(0)),
         repeat: (!starts.is_empty()).then(|| Repeat {
             starts: starts.iter().map(|s| at(*s)).collect(),
             ..Repeat::default()
         }),
-        account: None,
-        max_price: None,
-        sharing: Sharing::default(),
-        comment: String::new(),
-        flags: Vec::new(),
+        ..Ask::plain(
+            ResourceRequest::default(),
+            hours_long(hours),
+            Pick::At(at(0)),
+        )
     }
 }
 
