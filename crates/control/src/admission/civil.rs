@@ -34,6 +34,28 @@ mod tests {
         check(253_402_207_199_000, "9999-12-30T21:59:59Z");
     }
 
+    /// Counted day by day, with the lengths of months as every child learns them.
+    #[test]
+    fn every_day_of_eight_hundred_years() {
+        let leap = |y: i64| (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+        let (mut y, mut m, mut d) = (1970, 1, 1);
+        for day in 0..800 * 366 {
+            let want = format!("{y:04}-{m:02}-{d:02}T00:00:00Z");
+            assert_eq!(utc(Time(day * 86_400_000)), want, "day {day}");
+            let last = match m {
+                2 if leap(y) => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (y, m, d) = match (m, d == last) {
+                (12, true) => (y + 1, 1, 1),
+                (_, true) => (y, m + 1, 1),
+                (_, false) => (y, m, d + 1),
+            };
+        }
+    }
+
     #[test]
     fn absurd_times_do_not_panic() {
         for ms in [i64::MIN, i64::MAX, i64::MIN + 1, i64::MAX - 1] {
