@@ -18,6 +18,7 @@ use crate::store::bookings::LedgerQuery;
 use crate::store::outcomes::LookUp;
 use crate::store::steps::StepReading;
 use crate::store::{Store, StoreError};
+use crate::within::within;
 use cosy_control::{
     Caller, ClusterConfig, Event, Eyes, Facts, LookupFailure, TokenSeed, Via, is_admin,
     may_come_from,
@@ -787,12 +788,7 @@ async fn read(
     until: Option<Instant>,
 ) -> Result<Read, Refusal> {
     let between = decoder.is_empty();
-    let read = arrived(stream, decoder);
-    let read = match until {
-        Some(until) => tokio::time::timeout_at(until.into(), read).await,
-        None => Ok(read.await),
-    };
-    match read {
+    match within(until, arrived(stream, decoder)).await {
         Ok(Ok(0) | Err(_)) => Ok(Read::Over),
         Ok(Ok(_)) => Ok(Read::Some),
         Err(_) if between => Ok(Read::Over),

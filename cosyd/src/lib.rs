@@ -26,3 +26,4 @@ pub mod pool;
 pub mod reads;
 pub mod store;
 pub mod take_up;
+mod within;

@@ -9,6 +9,7 @@ use crate::clients::{self, Desk, Encoded, lock};
 use crate::engine::Input;
 use crate::gate::{Full, Gate, Place};
 use crate::hub::{Backlog, Hub, ToLink};
+use crate::within::within;
 use cosy_control::{ClusterConfig, Event, LinkAnswer, LinkHello, LinkId, Via};
 use cosy_model::limits;
 use cosy_model::node::{NodeOrder, NodeReport};
@@ -341,12 +342,7 @@ impl Switchboard {
             }
             let until = (!decoder.is_empty())
                 .then(|| *whole_by.get_or_insert_with(|| Instant::now() + self.times.frame));
-            let read = reader.read(&mut chunk);
-            let read = match until {
-                Some(until) => tokio::time::timeout_at(until.into(), read).await,
-                None => Ok(read.await),
-            };
-            match read {
+            match within(until, reader.read(&mut chunk)).await {
                 Ok(Ok(0) | Err(_)) => return,
                 Ok(Ok(n)) => decoder.push(&chunk[..n]),
                 Err(_) => return tracing::info!("a node's report did not come to its end"),

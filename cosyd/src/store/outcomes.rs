@@ -18,6 +18,7 @@ pub const PIECE: usize = 1000;
 pub struct LookUp {
     /// The next is at the end.
     left: Vec<JobRef>,
+    /// Only once it is gone on with, on the thread that reads: a request may give 100,000 names.
     sorted: bool,
     found: Vec<OldJob>,
 }

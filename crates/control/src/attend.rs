@@ -8,9 +8,10 @@ use crate::conversations::attendance::Awaits;
 use crate::event::{Caller, ClientId, Facts};
 use crate::job::{Job, Phase};
 use crate::request::no_job;
-use cosy_model::api::{EndedJob, JobRef, Reply};
+use crate::wait::ended_long_ago;
+use cosy_model::api::{JobRef, Reply};
 use cosy_model::node::KillCause;
-use cosy_model::{End, EndCause, JobId, JobState, Refusal, RefusalCode, Time};
+use cosy_model::{End, EndCause, JobId, Refusal, RefusalCode, Time};
 
 impl Controller {
     /// The answer to [`cosy_model::api::Request::Attend`]; `None` when it comes later.
@@ -56,17 +57,7 @@ impl Controller {
         let old = facts.old_jobs.iter().find(|old| old.job == name);
         let old = old.filter(|old| old.owner == Some(caller.user.uid));
         let ok = old.and_then(|old| old.ok).ok_or_else(|| no_job(name))?;
-        Ok(Reply::Ended(vec![EndedJob {
-            job: name,
-            state: if ok {
-                JobState::Completed
-            } else {
-                JobState::Failed
-            },
-            exit_code: i32::from(!ok),
-            signal: 0,
-            note: String::new(),
-        }]))
+        Ok(Reply::Ended(vec![ended_long_ago(name, ok)]))
     }
 
     /// A command has hung up.

@@ -11,22 +11,24 @@ use crate::event::Caller;
 use crate::job::{Group, Job, Submitted};
 use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{About, JobId, JobState, NodeId, Refusal, RefusalCode, Refusals, Uid, limits};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 /// Users by name or number; none is no condition.
 #[derive(Debug)]
-pub(crate) struct Users {
-    names: BTreeSet<String>,
+pub(crate) struct Users<S> {
+    names: BTreeSet<S>,
     /// Those that are numbers.
     uids: BTreeSet<Uid>,
 }
 
-impl Users {
-    pub fn new(words: &[String]) -> Self {
+impl<S: Ord + Borrow<str>> Users<S> {
+    pub fn new(words: impl Iterator<Item = S>) -> Self {
+        let names: BTreeSet<S> = words.collect();
         Self {
-            names: words.iter().cloned().collect(),
-            uids: words.iter().filter_map(|word| uid_of(word)).collect(),
+            uids: names.iter().filter_map(|n| uid_of(n.borrow())).collect(),
+            names,
         }
     }
 
@@ -43,9 +45,7 @@ fn uid_of(text: &str) -> Option<Uid> {
 
 /// The conditions of a filter, its ids aside. An empty set is no condition.
 pub(crate) struct Sieve<'a> {
-    users: BTreeSet<&'a str>,
-    /// Those of the users that are numbers.
-    uids: BTreeSet<Uid>,
+    users: Users<&'a str>,
     queues: BTreeSet<&'a str>,
     names: BTreeSet<&'a str>,
     accounts: BTreeSet<&'a str>,
@@ -78,10 +78,8 @@ impl Sieve<'_> {
     /// What does not depend on how the job stands.
     pub fn passes_submitted(&self, job: &Submitted) -> bool {
         let has = |set: &BTreeSet<&str>, what: &str| set.is_empty() || set.contains(what);
-        let user = self.users.is_empty()
-            || self.users.contains(job.user.as_str())
-            || self.uids.contains(&job.uid);
-        user && has(&self.queues, &job.queue)
+        self.users.has(&job.user, job.uid)
+            && has(&self.queues, &job.queue)
             && has(&self.names, &job.spec.name)
             && has(&self.accounts, job.spec.account.as_deref().unwrap_or(""))
     }
@@ -239,11 +237,9 @@ impl Controller {
         fn set(words: &[String]) -> BTreeSet<&str> {
             words.iter().map(String::as_str).collect()
         }
-        let users = set(&filter.users);
         let node = |name: &String| self.node_ids.get(name).copied();
         Sieve {
-            uids: users.iter().filter_map(|text| uid_of(text)).collect(),
-            users,
+            users: Users::new(filter.users.iter().map(String::as_str)),
             queues: set(&filter.queues),
             names: set(&filter.names),
             accounts: set(&filter.accounts),

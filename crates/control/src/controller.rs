@@ -41,6 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How often time-dependent things are looked at when nothing else happens.
 pub(crate) const TICK: Span = Span::from_secs(1);
+
 /// The controller.
 ///
 /// Errors never leave [`Controller::handle`]: what is refused is answered with a

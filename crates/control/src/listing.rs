@@ -10,10 +10,11 @@
 //! What always holds: a piece looks at [`PIECE_JOBS`] jobs or makes cells for
 //! [`PIECE_WORK`], and memory for rows is bounded by the answer.
 
-use crate::arrays::Expanding;
+use crate::arrays::Names;
 use crate::bundles::rows_by_bundle;
 use crate::chosen::Sieve;
 use crate::controller::Controller;
+use crate::conversations::plans::Starts;
 use crate::event::{Caller, ClientId};
 use crate::flow::FlowList;
 use crate::job::Job;
@@ -21,7 +22,7 @@ use crate::jobs::ended::Ended;
 use crate::nodes::NodeList;
 use crate::request::no_job;
 use crate::reserve::ReservationList;
-use crate::show::{Around, Row, Starts, index_ranges};
+use crate::show::{Around, Row, index_ranges};
 use crate::table::{Cell, Rows};
 use crate::visible::{asks_private, is_told_to_others};
 use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply};
@@ -119,8 +120,6 @@ impl List {
 pub(crate) struct Listing {
     client: ClientId,
     caller: Box<Caller>,
-    /// Jobs that are named and not looked up yet.
-    refs: VecDeque<JobRef>,
     named: Option<Ids>,
     /// Which; without the ids.
     filter: JobFilter,
@@ -150,9 +149,8 @@ pub(crate) struct Listing {
 struct Ids {
     ids: Vec<JobId>,
     seen: BTreeSet<JobId>,
-    refs: BTreeSet<JobRef>,
-    /// The one that is looked up.
-    under_way: Option<Expanding>,
+    /// Those that are not looked up yet.
+    names: Names,
 }
 
 /// Where the making of a list stands.
@@ -322,12 +320,14 @@ impl Controller {
     }
 
     fn listing(&self, mut asked: Asked) -> Listing {
-        let refs: VecDeque<JobRef> = std::mem::take(&mut asked.filter.ids).into();
+        let refs = std::mem::take(&mut asked.filter.ids);
         Listing {
             client: asked.client,
             caller: asked.caller,
-            named: (!refs.is_empty()).then(Ids::default),
-            refs,
+            named: (!refs.is_empty()).then(|| Ids {
+                names: Names::of(refs.into()),
+                ..Ids::default()
+            }),
             private: asks_private(&asked.filter),
             filter: asked.filter,
             fold: asked.fold,
@@ -406,19 +406,11 @@ impl Controller {
             return;
         };
         while *left > 0 {
-            let mut expanding = match named.under_way.take() {
-                Some(expanding) => expanding,
-                None => {
-                    let Some(job) = listing.refs.pop_front() else {
-                        listing.stage = Stage::Live(0, JobId(0));
-                        return;
-                    };
-                    *left -= 1;
-                    if !named.refs.insert(job) {
-                        continue;
-                    }
-                    Expanding::of(job)
+            let Some(mut expanding) = named.names.next(left) else {
+                if named.names.are_over() {
+                    listing.stage = Stage::Live(0, JobId(0));
                 }
+                return;
             };
             let (mut ids, over) = self.some_of(&mut expanding, *left);
             *left = left.saturating_sub(ids.len());
@@ -428,7 +420,7 @@ impl Controller {
                 ids.extend(self.whole_of(expanding.target.job));
             }
             if !over {
-                named.under_way = Some(expanding);
+                named.names.goes_on(expanding);
             }
             let new = ids.into_iter().filter(|id| named.seen.insert(*id));
             named.ids.extend(new);

@@ -29,9 +29,23 @@ impl OwnQueues {
         }
     }
 
-    /// Puts them into a configuration.
+    /// Puts the queues of the file, and over them those of administrators, into a configuration.
     pub fn lay(&self, config: &mut ClusterConfig) {
-        self.file.lay(&self.own, config);
+        let (mut queues, mut default) = (self.file.queues.clone(), self.file.default.clone());
+        for (name, queue) in &self.own {
+            let at = queues.iter().position(|q| q.name == *name);
+            match (&queue.spec, at) {
+                (Some(spec), Some(at)) => queues[at] = spec.clone(),
+                (Some(spec), None) => queues.push(spec.clone()),
+                (None, Some(at)) => drop(queues.remove(at)),
+                (None, None) => {}
+            }
+            if queue.default {
+                default = Some(name.clone());
+            }
+        }
+        config.default_queue = default.filter(|name| queues.iter().any(|q| q.name == *name));
+        config.queues = queues;
     }
 }
 
@@ -52,25 +66,6 @@ impl FileQueues {
 
     fn has(&self, name: &str) -> bool {
         self.queues.iter().any(|q| q.name == name)
-    }
-
-    /// Puts these queues, and over them those of administrators, into the configuration.
-    fn lay(&self, own: &BTreeMap<String, OwnQueue>, config: &mut ClusterConfig) {
-        let (mut queues, mut default) = (self.queues.clone(), self.default.clone());
-        for (name, queue) in own {
-            let at = queues.iter().position(|q| q.name == *name);
-            match (&queue.spec, at) {
-                (Some(spec), Some(at)) => queues[at] = spec.clone(),
-                (Some(spec), None) => queues.push(spec.clone()),
-                (None, Some(at)) => drop(queues.remove(at)),
-                (None, None) => {}
-            }
-            if queue.default {
-                default = Some(name.clone());
-            }
-        }
-        config.default_queue = default.filter(|name| queues.iter().any(|q| q.name == *name));
-        config.queues = queues;
     }
 }
 

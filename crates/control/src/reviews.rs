@@ -195,7 +195,8 @@ impl Controller {
         all.range((from, Bound::Unbounded)).next().copied()
     }
 
-    /// The same of all of them, the first at once.
+    /// Looks again at all waiting jobs that are to run in a reservation: the first at once, the
+    /// others in the turns that follow.
     pub(crate) fn review_within_at_once(&mut self, now: Time, id: ReservationId) {
         let before = self.reviews.under_way.take();
         self.review_within(now, id, None, &mut Steps(AT_ONCE));

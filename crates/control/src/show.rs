@@ -2,7 +2,7 @@
 
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
 use crate::controller::Controller;
-use crate::conversations::plans::PendingPlan;
+use crate::conversations::plans::{PendingPlan, Starts};
 use crate::event::{Caller, ClientId};
 use crate::job::{Job, Phase, Place, Run, Submitted};
 use crate::listing::{Answering, Asked};
@@ -12,10 +12,7 @@ use crate::table::{Cell, number, text};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
 use cosy_model::{Attempt, JobId, NodeId, Program, Refusal, Time, WaitReason};
-use cosy_sched::Prediction;
 use std::collections::BTreeMap;
-
-pub(crate) type Starts = BTreeMap<JobId, Prediction>;
 
 /// What cells need beside the row.
 pub(crate) struct Around<'a> {
@@ -414,14 +411,8 @@ impl Controller {
         if !submitted.is_some_and(|job| self.may_see(caller, job)) {
             return Err(no_job(target));
         }
-        let waiting = self.first_queued(target).or_else(|| {
-            let mut ids = self.ids_of(target).into_iter();
-            ids.find(|id| {
-                self.jobs
-                    .get(id)
-                    .is_some_and(|j| self.awaits_turn_inside(j))
-            })
-        });
+        let queued = self.first_queued(target);
+        let waiting = queued.or_else(|| self.first_inside_that_awaits_turn(target));
         let Some(waiting) = waiting.filter(|_| self.plans.have_room()) else {
             let starts = self.plans.last().clone();
             return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));

@@ -11,7 +11,7 @@
 //! What always holds: a job is in the list of who waits for it once for each command, while it
 //! lives; what commands of one user were told or are still to be told has a most.
 
-use crate::arrays::Expanding;
+use crate::arrays::Names;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Facts, OldJob};
 use crate::listing::List;
@@ -42,10 +42,7 @@ struct Wait {
 /// How far the names of a command are looked up.
 #[derive(Debug)]
 struct Naming {
-    left: VecDeque<JobRef>,
-    seen: BTreeSet<JobRef>,
-    /// The one that is looked up, with what it stands for.
-    under_way: Option<Expanding>,
+    names: Names,
     /// Ended ones that are in what it will be told.
     told: BTreeSet<JobId>,
     /// What the store knows, sorted.
@@ -172,31 +169,10 @@ impl Naming {
     fn new(refs: Vec<JobRef>, mut old: Vec<OldJob>) -> Self {
         old.sort_unstable_by_key(|old| old.job);
         Self {
-            left: refs.into(),
-            seen: BTreeSet::new(),
-            under_way: None,
+            names: Names::of(refs.into()),
             told: BTreeSet::new(),
             old,
         }
-    }
-
-    /// The name whose turn it is; each once.
-    fn next(&mut self, left: &mut usize) -> Option<Expanding> {
-        if let Some(expanding) = self.under_way.take() {
-            return Some(expanding);
-        }
-        while *left > 0 {
-            let target = self.left.pop_front()?;
-            *left -= 1;
-            if self.seen.insert(target) {
-                return Some(Expanding::of(target));
-            }
-        }
-        None
-    }
-
-    fn is_over(&self) -> bool {
-        self.left.is_empty() && self.under_way.is_none()
     }
 
     /// How a job ended of which only the store knows.
@@ -252,7 +228,11 @@ impl Controller {
         let mut left = PIECE;
         let named = self.name_some(client, &mut wait, &mut left);
         self.looks += (PIECE - left) as u64;
-        if wait.naming.as_ref().is_some_and(Naming::is_over) {
+        if wait
+            .naming
+            .as_ref()
+            .is_some_and(|naming| naming.names.are_over())
+        {
             wait.naming = None;
         }
         let over = wait.naming.is_none() && wait.open == 0;
@@ -296,7 +276,7 @@ impl Controller {
         left: &mut usize,
     ) -> Result<(), Refusal> {
         while *left > 0
-            && let Some(mut expanding) = naming.next(left)
+            && let Some(mut expanding) = naming.names.next(left)
         {
             let (ids, over) = self.some_of(&mut expanding, *left);
             *left = left.saturating_sub(ids.len());
@@ -304,7 +284,7 @@ impl Controller {
                 expanding.known |= self.waits_for_job(client, (wait, naming), id)?;
             }
             if !over {
-                naming.under_way = Some(expanding);
+                naming.names.goes_on(expanding);
                 return Ok(());
             }
             if expanding.known {
@@ -421,7 +401,7 @@ impl Controller {
 }
 
 /// The end of a job of which only the store knows.
-fn ended_long_ago(job: JobRef, ok: bool) -> EndedJob {
+pub(crate) fn ended_long_ago(job: JobRef, ok: bool) -> EndedJob {
     use cosy_model::JobState::{Completed, Failed};
     EndedJob {
         job,

@@ -52,6 +52,19 @@ pub(crate) struct Departure {
     pub was_last: bool,
 }
 
+impl Attended {
+    /// Those who await that: they are answered, and await nothing from then on.
+    fn answer(&mut self, what: Awaits) -> Vec<ClientId> {
+        let all = self.clients.iter_mut();
+        all.filter(|(_, awaits)| **awaits == what)
+            .map(|(client, awaits)| {
+                *awaits = Awaits::Nothing;
+                *client
+            })
+            .collect()
+    }
+}
+
 impl Attendance {
     /// From now on the command stays with the job.
     pub fn stays(&mut self, client: ClientId, job: JobId, awaits: Awaits) {
@@ -111,19 +124,8 @@ impl Attendance {
 
     /// The job has started: those who are to be told.
     pub fn started(&mut self, job: JobId) -> Vec<ClientId> {
-        let mut told = Vec::new();
-        for (client, awaits) in self
-            .jobs
-            .get_mut(&job)
-            .into_iter()
-            .flat_map(|a| &mut a.clients)
-        {
-            if *awaits == Awaits::Start {
-                *awaits = Awaits::Nothing;
-                told.push(*client);
-            }
-        }
-        told
+        let attended = self.jobs.get_mut(&job);
+        attended.map_or_else(Vec::new, |attended| attended.answer(Awaits::Start))
     }
 
     /// The job has ended, and nobody stays with it any more: those who are to be told.
@@ -149,13 +151,7 @@ impl Attendance {
         let Some(attended) = self.jobs.get_mut(&job) else {
             return Vec::new();
         };
-        let mut told = Vec::new();
-        for (client, awaits) in &mut attended.clients {
-            if *awaits == Awaits::End {
-                *awaits = Awaits::Nothing;
-                told.push(*client);
-            }
-        }
+        let told = attended.answer(Awaits::End);
         if told.is_empty() {
             if attended.notes.len() >= NOTES {
                 attended.notes.pop_front();

@@ -15,6 +15,7 @@ const UNDER_WAY: usize = 16;
 const GOOD: Span = Span::from_secs(5);
 
 /// Predicted starts by job.
+/// Predicted starts, by job.
 pub(crate) type Starts = BTreeMap<JobId, Prediction>;
 
 /// An answer that needs a plan first.

@@ -57,7 +57,7 @@ impl Controller {
             return Err(Refusal::invalid("too many ids or users in one request"));
         }
         let ids: BTreeSet<FlowId> = filter.ids.iter().copied().collect();
-        let users = Users::new(&filter.users);
+        let users = Users::new(filter.users.iter().map(String::as_str));
         if let Some(missing) = ids.iter().find(|id| !self.sees_flow(caller, **id)) {
             return Err(no_flow(*missing));
         }

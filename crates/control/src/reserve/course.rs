@@ -152,7 +152,7 @@ impl Controller {
         let object = format!("reservation {id}");
         self.happened(now, "began", "controller", object, String::new());
         self.touch_reservation(id);
-        self.review_waiting_for(now, id);
+        self.review_within_at_once(now, id);
     }
 
     /// What the hour costs is learned when a reservation begins: one that was cancelled for
@@ -273,7 +273,7 @@ impl Controller {
         if active {
             self.close_inside(now, id);
         } else {
-            self.review_waiting_for(now, id);
+            self.review_within_at_once(now, id);
         }
         self.touch_reservation(id);
     }

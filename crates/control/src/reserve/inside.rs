@@ -338,7 +338,7 @@ impl Controller {
             let whole = self.jobs.get(&job).is_some_and(Job::holds_whole_nodes);
             self.sched.start_running(job, shares, now, whole);
         }
-        self.review_waiting_for(now, id);
+        self.review_within_at_once(now, id);
     }
 
     /// Planners in which nobody waits any more, of reservations that are over.
@@ -372,12 +372,6 @@ impl Controller {
                 }
             }
         }
-    }
-
-    /// Looks again at all waiting jobs that are to run in a reservation: the first at once, the
-    /// others in the turns that follow.
-    pub(crate) fn review_waiting_for(&mut self, now: Time, id: ReservationId) {
-        self.review_within_at_once(now, id);
     }
 
     /// Whether a user may run jobs in a reservation.

@@ -3,8 +3,10 @@
 //! For lists alone. What starts is decided by the planner that a reservation has while it is
 //! active ([`super::inside`]).
 
+use crate::arrays::Expanding;
 use crate::event::InsidePlan;
 use crate::{Controller, job::Job, job::Phase};
+use cosy_model::api::JobRef;
 use cosy_model::{JobId, ReservationId, Span, Time, WaitReason};
 use cosy_sched::WaitingJob;
 use std::collections::BTreeMap;
@@ -33,6 +35,19 @@ impl Controller {
     fn first_that_await_turns(&self) -> impl Iterator<Item = &Job> {
         let all = self.jobs.values().take(LOOKS);
         all.filter(|job| self.awaits_turn_inside(job)).take(MOST)
+    }
+
+    /// The first of the jobs meant that waits in a reservation, or for its beginning; of a deep
+    /// array, of those tasks that come first.
+    pub(crate) fn first_inside_that_awaits_turn(&self, target: JobRef) -> Option<JobId> {
+        self.reservations.live().next()?;
+        let (ids, _) = self.some_of(&mut Expanding::of(target), LOOKS);
+        let job = |id: &JobId| {
+            self.jobs
+                .get(id)
+                .is_some_and(|j| self.awaits_turn_inside(j))
+        };
+        ids.into_iter().find(job)
     }
 
     /// Planners for the jobs that wait in reservations, or of one of them alone.

@@ -164,7 +164,7 @@ impl Controller {
         if active {
             self.leave_inside(id);
             self.open_inside(id);
-            self.review_waiting_for(now, id);
+            self.review_within_at_once(now, id);
         }
         self.touch_reservation(id);
     }

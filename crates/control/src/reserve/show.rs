@@ -27,7 +27,7 @@ pub(crate) struct ReservationList {
     pub client: ClientId,
     caller: Box<Caller>,
     ids: BTreeSet<ReservationId>,
-    users: Users,
+    users: Users<String>,
     states: BTreeSet<ReservationState>,
     ended: bool,
     /// All up to this one were looked at; `None` when all were.
@@ -76,7 +76,7 @@ impl Controller {
             client,
             caller: Box::new(caller.clone()),
             ids: filter.ids.into_iter().collect(),
-            users: Users::new(&filter.users),
+            users: Users::new(filter.users.iter().cloned()),
             states: filter.states.into_iter().collect(),
             ended: filter.ended,
             after: Some(ReservationId(0)),
