@@ -1,0 +1,49 @@
+//! The periodic health check.
+
+use super::{Daemon, Event, Nodes};
+use crate::hooks::Hook;
+use cosy_model::node::NodeReport;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+impl Daemon {
+    pub(super) fn check_health(&mut self) {
+        let Nodes::Real(_) = &self.nodes else { return };
+        let Some(command) = self.config.health_check.clone() else {
+            return;
+        };
+        if std::mem::replace(&mut self.checking, true) {
+            return;
+        }
+        let hook = Hook {
+            kind: "health check",
+            command,
+            timeout: self.config.hook_timeout,
+            environment: vec![("COSY_NODENAME", self.config.name.clone())],
+        };
+        let (events, reaper) = (self.events.clone(), self.reaper.clone());
+        tokio::spawn(async move {
+            let result = hook.run(reaper, Arc::new(Notify::new())).await;
+            let _ = events.send(Event::Health(result)).await;
+        });
+    }
+
+    pub(super) fn health(&mut self, result: Result<(), String>) {
+        self.checking = false;
+        let problem = result.err();
+        if problem != self.problem {
+            self.problem = problem;
+            self.say_health();
+        }
+    }
+
+    pub(super) fn say_health(&mut self) {
+        if let Some(text) = &self.problem {
+            tracing::warn!("{text}");
+        }
+        self.say(&NodeReport::Health {
+            node: self.config.name.clone(),
+            problem: self.problem.clone(),
+        });
+    }
+}

@@ -1,0 +1,271 @@
+//! Orders of the controller. Each may come twice; the second time only the report is repeated.
+
+use super::{Next, Node, Stage, Wind};
+use crate::shepherd::signals::{self, Order};
+use crate::spool::Work;
+use crate::sys;
+use cosy_model::node::{Allocation, AttemptKey, KillCause, Launch};
+use cosy_model::{End, EndCause, Span, limits};
+use std::sync::Arc;
+
+impl Node {
+    /// An allocation to hold.
+    pub fn order_prepare(&mut self, allocation: Box<Allocation>) {
+        let key = allocation.key;
+        if self.attempts.contains_key(&key) {
+            self.shrink(&allocation);
+            return self.report_again(key);
+        }
+        if let Err(failure) = self.admit(&allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
+        }
+        let work = Work::Hold(allocation);
+        match self.fixed.spool.create(key, &work, None) {
+            Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
+            Ok(()) => {
+                self.insert(key, Some(work.allocation()), Stage::Prepared);
+                self.prepare(key, Next::Report);
+            }
+        }
+    }
+
+    /// On the first node of a job that has given nodes back: no step goes there any more.
+    /// Nothing of it is kept in the spool, the controller says it again at each registration.
+    fn shrink(&mut self, allocation: &Allocation) {
+        let Some(attempt) = self.attempts.get(&allocation.key) else {
+            return;
+        };
+        let known = attempt.allocation.as_ref().map_or(0, |a| a.parts.len());
+        if allocation.parts.is_empty() || allocation.parts.len() >= known {
+            return;
+        }
+        if let Err(why) = self.admit(allocation) {
+            return tracing::warn!(job = %allocation.key.job, "fewer nodes refused: {}", why.reason);
+        }
+        if let Some(attempt) = self.attempts.get_mut(&allocation.key) {
+            attempt.allocation = Some(Arc::new(allocation.clone()));
+        }
+        self.steps.shrink(allocation);
+    }
+
+    /// A program to start.
+    pub fn order_launch(&mut self, launch: Box<Launch>) {
+        let key = launch.allocation.key;
+        match self.attempts.get_mut(&key).map(|a| &mut a.stage) {
+            None => self.launch_new(launch),
+            Some(Stage::Prepared) => self.launch_held(launch, true),
+            Some(Stage::Preparing {
+                next: Next::Report, ..
+            }) => self.launch_held(launch, false),
+            Some(_) => self.report_again(key),
+        }
+    }
+
+    fn launch_new(&mut self, launch: Box<Launch>) {
+        let key = launch.allocation.key;
+        if let Err(failure) = self.admit(&launch.allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
+        }
+        let (work, script) = self.task(launch);
+        match self.fixed.spool.create(key, &work, script.as_deref()) {
+            Err(e) => self.refuse(key, format!("cannot keep the job in the spool: {e}"), true),
+            Ok(()) => {
+                self.insert(key, Some(work.allocation()), Stage::Prepared);
+                self.prepare(key, Next::Run);
+            }
+        }
+    }
+
+    fn launch_held(&mut self, launch: Box<Launch>, prepared: bool) {
+        let key = launch.allocation.key;
+        if let Err(failure) = self.admit(&launch.allocation) {
+            return self.refuse(key, failure.reason, failure.drain);
+        }
+        let (work, script) = self.task(launch);
+        self.steps.forget(key);
+        if let Some(attempt) = self.attempts.get_mut(&key) {
+            attempt.allocation = Some(Arc::new(work.allocation().clone()));
+        }
+        let spool = &mut self.fixed.spool;
+        let kept = match prepared {
+            true => spool.replace(key, &work, script.as_deref()),
+            false => spool.create(key, &work, script.as_deref()),
+        };
+        match (kept, self.attempts.get_mut(&key).map(|a| &mut a.stage)) {
+            (Err(e), _) => {
+                self.attempts.remove(&key);
+                self.refuse(key, format!("cannot keep the job in the spool: {e}"), true);
+            }
+            (Ok(()), Some(Stage::Preparing { next, .. })) => *next = Next::Run,
+            (Ok(()), _) => self.start(key),
+        }
+    }
+
+    /// The controller wants an attempt to end.
+    pub fn order_kill(&mut self, key: AttemptKey, cause: KillCause) {
+        let end_cause = match cause {
+            KillCause::TimeLimit => EndCause::TimeLimit,
+            KillCause::Cancelled | KillCause::Superseded | KillCause::Requeued => {
+                EndCause::Cancelled
+            }
+        };
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            // Never heard of it: it did not run here and will not.
+            let end = End::never_ran(end_cause, sys::now());
+            return self.report_ended(key, end, None);
+        };
+        match &mut attempt.stage {
+            Stage::Running { .. } => {
+                self.tell_shepherd(key, Order::Kill(cause));
+                self.steps.close(key, cause);
+            }
+            Stage::Winding { .. } => drop(self.steps.close(key, cause)),
+            Stage::Preparing { cancel, next } => {
+                *next = Next::End;
+                cancel.notify_one();
+            }
+            Stage::Prepared if self.steps.close(key, cause) => {
+                let then = Wind::Unstarted(end_cause);
+                self.set(key, Stage::Winding { since: None, then });
+            }
+            Stage::Prepared | Stage::Failed(_) => self.end_unstarted(key, end_cause),
+            Stage::Ended { .. } => self.report_again(key),
+            Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
+        }
+    }
+
+    /// The controller may have given others what may run again: it is ended here.
+    pub fn end_alone(&mut self) {
+        let again = self.attempts.iter().filter(|(_, attempt)| {
+            let allocation = attempt.allocation.as_ref();
+            let ended = matches!(
+                attempt.stage,
+                Stage::Ended { .. } | Stage::Failed(_) | Stage::Epilog { .. }
+            );
+            !ended && allocation.is_some_and(|allocation| allocation.runs_again)
+        });
+        let again: Vec<AttemptKey> = again.map(|(key, _)| *key).collect();
+        for key in again {
+            tracing::warn!(job = %key.job, "attempt {} is ended: the controller may have given its job to others", key.attempt);
+            if let Err(e) = self.fixed.spool.mark_alone(key) {
+                tracing::warn!(job = %key.job, "spool: {e}");
+            }
+            self.order_kill(key, KillCause::Superseded);
+        }
+    }
+
+    /// A signal for a running attempt.
+    pub fn order_signal(
+        &mut self,
+        key: AttemptKey,
+        signal: i32,
+        script_only: bool,
+        steps_only: bool,
+    ) {
+        if !(1..=64).contains(&signal) {
+            return;
+        }
+        let order = Order::Signal {
+            signal,
+            script_only,
+        };
+        if !steps_only {
+            self.keep_early_signal(key, order);
+            self.tell_shepherd(key, order);
+        }
+        if !script_only {
+            self.steps.signal_all(key, signal);
+        }
+    }
+
+    /// A signal for an attempt that is still being prepared is told to its shepherd when there
+    /// is one.
+    fn keep_early_signal(&mut self, key: AttemptKey, order: Order) {
+        if let Some(attempt) = self.attempts.get_mut(&key)
+            && matches!(attempt.stage, Stage::Preparing { .. } | Stage::Prepared)
+            && attempt.early.len() < limits::EARLY_SIGNALS
+        {
+            attempt.early.push(order);
+        }
+    }
+
+    /// The script of a running attempt is told something.
+    pub fn order_note(&mut self, key: AttemptKey, text: &str) {
+        let runs = self.attempts.get(&key).map(|a| &a.stage);
+        if !matches!(runs, Some(Stage::Running { .. })) {
+            return;
+        }
+        let line = text.replace(char::is_control, "?");
+        match self.fixed.spool.add_note(key, &line) {
+            Ok(()) => self.tell_shepherd(key, Order::Note),
+            Err(e) => tracing::warn!(job = %key.job, "a message is not passed on: {e}"),
+        }
+    }
+
+    /// Everything of an attempt stands still from now on.
+    pub fn order_suspend(&mut self, key: AttemptKey) {
+        self.tell_shepherd(key, Order::Suspend);
+        self.steps.stand_still(key);
+    }
+
+    /// Everything of an attempt goes on.
+    pub fn order_resume(&mut self, key: AttemptKey) {
+        self.tell_shepherd(key, Order::Resume);
+        self.steps.go_on(key);
+    }
+
+    /// An attempt has another time limit.
+    pub fn order_limit(&mut self, key: AttemptKey, limit: Span) {
+        self.tell_shepherd(key, Order::Limit(signals::seconds(limit)));
+        self.steps.limit(key, limit);
+    }
+
+    /// The allocation is over on this node.
+    pub fn order_release(&mut self, key: AttemptKey) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return self.report_released(key, None);
+        };
+        attempt.release = true;
+        match &mut attempt.stage {
+            Stage::Preparing { cancel, next } => {
+                *next = match next {
+                    Next::Report | Next::Release => Next::Release,
+                    Next::Run | Next::End => Next::End,
+                };
+                cancel.notify_one();
+            }
+            Stage::Prepared => self.release_held(key),
+            Stage::Running { .. } => {
+                self.tell_shepherd(key, Order::Kill(KillCause::Superseded));
+                self.steps.close(key, KillCause::Superseded);
+            }
+            Stage::Winding { .. } => drop(self.steps.close(key, KillCause::Superseded)),
+            Stage::Cleaning { .. } | Stage::Epilog { .. } => {}
+            Stage::Ended { outcome, .. } => {
+                let drain = outcome.drain.clone();
+                attempt.release = false;
+                self.report_released(key, drain);
+            }
+            Stage::Failed(_) => self.released(key, None),
+        }
+    }
+
+    pub(super) fn release_held(&mut self, key: AttemptKey) {
+        if self.steps.close(key, KillCause::Superseded) {
+            let then = Wind::Release;
+            return self.set(key, Stage::Winding { since: None, then });
+        }
+        self.begin_epilog(key, None);
+    }
+
+    /// The end that was reported is durable.
+    pub fn order_forget(&mut self, key: AttemptKey) {
+        match self.attempts.get(&key).map(|a| &a.stage) {
+            Some(Stage::Ended { .. } | Stage::Failed(_)) => self.drop_attempt(key),
+            Some(stage) => {
+                tracing::warn!(job = %key.job, "told to forget attempt {} in stage {stage:?}", key.attempt);
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Before the start: health check and prolog.
+
+use super::{HookEnd, Next, Node, Stage};
+use crate::daemon::Event;
+use crate::hooks::Hook;
+use crate::sys;
+use cosy_model::EndCause;
+use cosy_model::node::{AttemptKey, PrepareFailure};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Notify;
+
+impl Node {
+    pub(super) fn hook(&self, kind: &'static str, key: AttemptKey) -> Option<Hook> {
+        let command = match kind {
+            "prolog" => &self.config.prolog,
+            "epilog" => &self.config.epilog,
+            _ => &self.config.health_check,
+        };
+        if key.job.trigger().is_some() {
+            return None; // it may run beside a job of somebody else
+        }
+        let attempt = self.attempts.get(&key)?;
+        Some(Hook {
+            kind,
+            command: command.clone()?,
+            timeout: self.config.hook_timeout,
+            environment: vec![
+                ("COSY_JOB_ID", key.job.to_string()),
+                ("COSY_JOB_ATTEMPT", key.attempt.to_string()),
+                ("COSY_JOB_UID", attempt.uid.to_string()),
+                ("COSY_JOB_USER", attempt.user.clone()),
+                ("COSY_NODENAME", self.fixed.name.clone()),
+            ],
+        })
+    }
+
+    /// Health check and prolog, then `next`. At once when there are none.
+    pub(super) fn prepare(&mut self, key: AttemptKey, next: Next) {
+        let hooks: Vec<Hook> = ["health check", "prolog"]
+            .into_iter()
+            .filter_map(|kind| self.hook(kind, key))
+            .collect();
+        let cancel = Arc::new(Notify::new());
+        let stage = Stage::Preparing {
+            cancel: Arc::clone(&cancel),
+            next,
+        };
+        self.set(key, stage);
+        if hooks.is_empty() {
+            return self.prepared(key, Ok(()));
+        }
+        let (events, reaper) = (self.fixed.events.clone(), self.reaper.clone());
+        tokio::spawn(async move {
+            let mut result = Ok(());
+            for hook in hooks {
+                result = hook.run(reaper.clone(), Arc::clone(&cancel)).await;
+                if result.is_err() {
+                    break;
+                }
+            }
+            let end = HookEnd::Prepared(key, result);
+            let _ = events.send(Event::Hook(end)).await;
+        });
+    }
+
+    pub(super) fn prepared(&mut self, key: AttemptKey, result: Result<(), String>) {
+        let Some(Stage::Preparing { next, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
+            return;
+        };
+        match (*next, result) {
+            (Next::End, _) => self.end_unstarted(key, EndCause::Cancelled),
+            (Next::Release, _) => self.release_held(key),
+            (Next::Report | Next::Run, Err(reason)) => self.failed(key, reason),
+            (Next::Report, Ok(())) => {
+                let _ = self.fixed.spool.mark_prepared(key, sys::now());
+                self.set(key, Stage::Prepared);
+                self.report_again(key);
+                self.open_for_steps(key, Instant::now());
+            }
+            (Next::Run, Ok(())) => self.start(key),
+        }
+    }
+
+    /// The node is at fault: the job goes elsewhere, nothing of it stays here.
+    pub(super) fn failed(&mut self, key: AttemptKey, reason: String) {
+        tracing::error!(job = %key.job, "not prepared: {reason}");
+        self.steps.forget(key);
+        if let Err(e) = self.fixed.spool.remove(key) {
+            tracing::warn!(job = %key.job, "spool: {e}");
+        }
+        let failure = PrepareFailure {
+            reason,
+            drain: true,
+        };
+        self.set(key, Stage::Failed(failure));
+        self.report_again(key);
+    }
+}

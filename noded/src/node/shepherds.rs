@@ -1,0 +1,221 @@
+//! Shepherds: their birth in the nursery, what they are told, their end, and what one that was
+//! killed leaves.
+
+use super::{Node, Reach, Stage, ended_now, tell_child};
+use crate::cgroup::Group;
+use crate::daemon::Event;
+use crate::nursery::{Nursery, NurseryEvent};
+use crate::shepherd::nursery::{Birth, Told};
+use crate::shepherd::signals::Order;
+use crate::spool::{Kept, Outcome, Phase, Work};
+use crate::{clock, spool, sweep, sys};
+use cosy_model::node::AttemptKey;
+use cosy_model::{EndCause, Time};
+use nix::unistd::Pid;
+use std::time::{Duration, Instant};
+
+/// So often a shepherd is started for one attempt before that is given up.
+const SHEPHERD_TRIES: u32 = 3;
+/// Before another try to start a nursery.
+const NURSERY_PAUSE: Duration = Duration::from_secs(1);
+
+impl Node {
+    pub(super) fn start(&mut self, key: AttemptKey) {
+        let hooks = self.config.prolog.is_some() || self.config.health_check.is_some();
+        if hooks && let Err(e) = self.fixed.spool.mark_prepared(key, Time::EPOCH) {
+            return self.failed(key, format!("cannot keep the job in the spool: {e}"));
+        }
+        self.ask_for_shepherd(key);
+        self.report_again(key);
+    }
+
+    fn ask_for_shepherd(&mut self, key: AttemptKey) {
+        let since = Instant::now();
+        let early = self.attempts.get_mut(&key).map(|a| &mut a.early);
+        let reach = Reach::Expected(early.map(std::mem::take).unwrap_or_default());
+        self.set(key, Stage::Running { since, reach });
+        self.open_for_steps(key, since);
+        let birth = Birth {
+            attempt: key,
+            step: None,
+        };
+        self.nursery.asking().ask(birth, None);
+    }
+
+    /// Something came from the nursery.
+    pub fn nursery_event(&mut self, event: NurseryEvent) {
+        match event {
+            NurseryEvent::Told(all) => {
+                for told in all {
+                    self.nursery_told(told);
+                }
+            }
+            NurseryEvent::Lost(pid) => self.nursery_lost(pid),
+        }
+    }
+
+    fn nursery_told(&mut self, told: Told) {
+        match told {
+            Told::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
+            Told::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
+            Told::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
+            Told::Ended(pid) => {
+                if let Some(key) = self.children.remove(&pid) {
+                    self.shepherd_gone(key);
+                }
+            }
+            Told::Failed(birth, errno) if birth.step.is_some() => {
+                self.steps.not_born(birth, errno);
+                self.look_at_quiet();
+            }
+            Told::Failed(birth, errno) => {
+                let why = sys::errno_text(errno);
+                self.failed(birth.attempt, format!("cannot make a shepherd: {why}"));
+            }
+        }
+    }
+
+    fn born(&mut self, key: AttemptKey, pid: Pid) {
+        self.children.insert(pid.as_raw(), key);
+        let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
+        if let Some(Stage::Running { reach, .. }) = stage
+            && let Reach::Expected(orders) = reach
+        {
+            let orders = std::mem::take(orders);
+            *reach = Reach::Child(pid);
+            for order in orders {
+                self.tell_shepherd(key, order);
+            }
+        }
+    }
+
+    pub(super) fn tell_shepherd(&mut self, key: AttemptKey, order: Order) {
+        let stage = self.attempts.get_mut(&key).map(|a| &mut a.stage);
+        let Some(Stage::Running { reach, .. }) = stage else {
+            return;
+        };
+        let sent = match reach {
+            Reach::Expected(orders) => {
+                orders.push(order);
+                Ok(())
+            }
+            Reach::Child(pid) => tell_child(*pid, self.nursery.pid(), order),
+            Reach::Adopted(pidfd) => sys::queue_by_pidfd(pidfd, order.encode()),
+        };
+        if let Err(e) = sent {
+            tracing::debug!(job = %key.job, "shepherd not reached: {e}");
+        }
+    }
+
+    /// Its shepherds go on; whoever was not born yet is asked for again.
+    fn nursery_lost(&mut self, pid: i32) {
+        if pid != self.nursery.pid() {
+            return;
+        }
+        tracing::error!("the nursery of shepherds was killed; starting another");
+        let (events, options) = (self.fixed.events.clone(), &self.fixed.nursery_options);
+        match Nursery::start(self.fixed.spool.directory(), options, events.clone()) {
+            Ok(nursery) => self.nursery = nursery,
+            Err(e) => {
+                tracing::error!("no nursery: {e}");
+                let again = Event::Nursery(NurseryEvent::Lost(pid));
+                tokio::spawn(async move {
+                    tokio::time::sleep(NURSERY_PAUSE).await;
+                    let _ = events.send(again).await;
+                });
+                return;
+            }
+        }
+        self.children.clear();
+        self.steps.nursery_replaced(&self.nursery);
+        self.look_at_quiet();
+        let lost: Vec<AttemptKey> = self
+            .attempts
+            .iter()
+            .filter(|(_, a)| match &a.stage {
+                Stage::Running { reach, .. } => !matches!(reach, Reach::Adopted(_)),
+                _ => false,
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        for key in lost {
+            self.shepherd_gone(key);
+        }
+    }
+
+    /// A shepherd has ended: with an outcome, or without.
+    pub fn shepherd_gone(&mut self, key: AttemptKey) {
+        if let Some(outcome) = self.fixed.spool.outcome(key) {
+            return self.end(key, outcome);
+        }
+        let kept = self
+            .fixed
+            .spool
+            .open_launch(key)
+            .and_then(|f| Ok((spool::read_launch::<Work>(&f)?, sys::lock_holder(&f)?)));
+        match kept {
+            // Another shepherd was quicker.
+            Ok((kept, Some(pid))) => self.follow(key, pid, kept.start),
+            Ok((kept, None)) if kept.phase == Phase::Started => {
+                // Between the two looks it may have finished after all.
+                match self.fixed.spool.outcome(key) {
+                    Some(outcome) => self.end(key, outcome),
+                    None => self.supervisor_lost(key, kept),
+                }
+            }
+            Ok(_) => self.start_again(key),
+            Err(e) => {
+                let reason = format!("what the node kept of the job: {e}");
+                self.end_unstarted(key, EndCause::LaunchFailed(reason));
+            }
+        }
+    }
+
+    fn start_again(&mut self, key: AttemptKey) {
+        let Some(attempt) = self.attempts.get_mut(&key) else {
+            return;
+        };
+        attempt.tries += 1;
+        if attempt.tries < SHEPHERD_TRIES {
+            self.ask_for_shepherd(key);
+        } else {
+            let reason = "its shepherd on the node ended before it began".to_owned();
+            self.end_unstarted(key, EndCause::LaunchFailed(reason));
+        }
+    }
+
+    pub(super) fn supervisor_lost(&mut self, key: AttemptKey, kept: Kept) {
+        tracing::warn!(job = %key.job, "the shepherd of attempt {} was killed; cleaning up", key.attempt);
+        let since = clock::moment_of(kept.start);
+        self.set(key, Stage::Cleaning { since });
+        let groups: Vec<Group> = match kept.work {
+            Work::Run(task) => task.groups,
+            Work::Hold(_) => Vec::new(),
+        };
+        let lost = sweep::Lost {
+            mark: self.mark(key),
+            uid: self.attempts.get(&key).map_or(0, |a| a.uid),
+            groups,
+            start: kept.start,
+            shepherd: None,
+            with_steps: false,
+            cause: EndCause::SupervisorLost,
+        };
+        self.sweep(key, lost);
+    }
+
+    pub(super) fn sweep(&self, key: AttemptKey, lost: sweep::Lost) {
+        let events = self.fixed.events.clone();
+        tokio::spawn(async move {
+            let swept = tokio::task::spawn_blocking(move || sweep::sweep(&lost)).await;
+            let outcome = swept.unwrap_or_else(|_| ended_now(EndCause::SupervisorLost));
+            let _ = events.send(Event::Swept(key, outcome)).await;
+        });
+    }
+
+    /// What a killed shepherd left is gone.
+    pub fn swept(&mut self, key: AttemptKey, outcome: Outcome) {
+        self.keep_outcome(key, &outcome);
+        self.end(key, outcome);
+    }
+}

@@ -1,0 +1,74 @@
+//! What a shepherd needs to know of its job.
+
+use super::Node;
+use crate::cgroup::Wanted;
+use crate::devices::{DeviceNumber, Held};
+use crate::spool::{Task, Work};
+use crate::{spool, sweep};
+use cosy_model::OsText;
+use cosy_model::node::Launch;
+
+impl Node {
+    /// What the shepherd needs to know, and the script's text apart from it.
+    pub(super) fn task(&self, mut launch: Box<Launch>) -> (Work, Option<Vec<u8>>) {
+        let script = match launch.program {
+            cosy_model::Program::Script { .. } => Some(std::mem::take(&mut launch.script.0)),
+            cosy_model::Program::Command { .. } | cosy_model::Program::Allocation => None,
+        };
+        let allocation = &launch.allocation;
+        let name = spool::name_of(allocation.key);
+        let groups = self.fixed.cgroups.groups_for(Wanted {
+            name: &name,
+            memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
+            cores: &allocation.cores,
+            denied: &self.denied(Held::of(allocation)),
+            trigger: allocation.key.job.trigger().is_some(),
+        });
+        let work = Work::Run(Box::new(Task {
+            groups,
+            variables: self.variables(&launch),
+            reset_oom_score: self.protected,
+            launch: *launch,
+        }));
+        (work, script)
+    }
+
+    /// The devices that somebody who has `held` must not open.
+    fn denied(&self, held: Held<'_>) -> Vec<DeviceNumber> {
+        if self.fixed.cgroups.limits_devices() {
+            self.config.devices.denied(held)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The variables that only the node knows.
+    fn variables(&self, launch: &Launch) -> Vec<OsText> {
+        let allocation = &launch.allocation;
+        let mark = format!("{}={}", sweep::MARK, self.mark(allocation.key));
+        let node = self.config.variables().into_iter();
+        let mut all: Vec<OsText> = node.chain([mark]).map(OsText::from).collect();
+        let kept = self.fixed.cgroups.limits_devices();
+        all.extend(self.config.devices.variables(Held::of(allocation), kept));
+        let path = self.config.plugin_path();
+        all.push(OsText(
+            [b"COSY_PLUGIN_PATH=", path.as_encoded_bytes()].concat(),
+        ));
+        if allocation.key.job.trigger().is_some() {
+            return all; // it is in no job
+        }
+        for (name, value) in [
+            ("COSY_JOB_ID", allocation.key.job.to_string()),
+            ("COSY_JOB_ATTEMPT", allocation.key.attempt.to_string()),
+        ] {
+            let there = launch.environment.0.split(|b| *b == 0).any(|v| {
+                v.strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.first() == Some(&b'='))
+            });
+            if !there {
+                all.push(OsText::from(format!("{name}={value}")));
+            }
+        }
+        all
+    }
+}
