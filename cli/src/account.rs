@@ -165,7 +165,7 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     let names: Vec<String> = arg::list(m, "name");
     let named = !names.is_empty();
     let Reply::Accounts(all) = context.ask(Request::Accounts { names })? else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     output::print(&if m.get_flag("json") {
         let all: Vec<Json> = all.iter().map(account_json).collect();
@@ -236,7 +236,7 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
             most: left.min(PAGE),
         };
         let Reply::Ledger(page) = context.ask(request)? else {
-            return Err(crate::call::CallError::Unexpected.into());
+            return Err(cosy_client::CallError::Unexpected.into());
         };
         let Some(last) = page.iter().map(|e| e.seq).max().filter(|s| *s > after) else {
             break;

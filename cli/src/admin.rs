@@ -207,7 +207,7 @@ fn token(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
         valid,
     };
     let Reply::Token(token) = context.ask(request)? else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     output::print(&if m.get_flag("json") {
         stat::lines(
@@ -284,7 +284,7 @@ fn page(
     };
     match context.ask(asked)? {
         Reply::Events(page) => Ok(page),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 

@@ -83,7 +83,7 @@ pub fn requeue(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 /// Not the reply to such a request.
 pub fn report(context: &Context, reply: Reply, as_json: bool) -> anyhow::Result<u8> {
     let Reply::Done { changed, refused } = reply else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     for (object, refusal) in &refused {
         output::complain(context.program(), &format!("{object}: {}", refusal.message));

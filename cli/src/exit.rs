@@ -3,6 +3,7 @@
 //! `csub --wait` and `cosy wait` give the job's own exit code (128 and the signal when
 //! a signal ended it), `cosy dev` that of its command.
 
+use cosy_client::CallError;
 use cosy_model::api::EndedJob;
 
 /// Done.
@@ -53,6 +54,15 @@ pub fn of_end(exit_code: i32, signal: i32, succeeded: bool) -> u8 {
         (signal, _) => SIGNAL_BASE + signal,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// The exit code that stands for a question without the answer that it needed.
+pub const fn of_call(error: &CallError) -> u8 {
+    if error.is_unreachable() {
+        UNREACHABLE
+    } else {
+        FAILED
+    }
 }
 
 /// The worst of some ended jobs: their largest exit code.

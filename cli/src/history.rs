@@ -6,7 +6,7 @@
 
 use crate::arg::{self, flag, json, number, parse_state, value, values};
 use crate::jobs::{self, Shown};
-use crate::{Context, alike, cost, exit, lists, output, reservations, stat, steps, when};
+use crate::{Context, alike, cost, exit, output, stat, steps, when};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
@@ -91,7 +91,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         None => alike::with_fields(jobs::fields_of(&shown)),
     };
     let named = !filter.ids.is_empty();
-    let mut table = lists::fetch(context, Request::History { filter, fields })?;
+    let mut table = context.fetch_jobs(Request::History { filter, fields })?;
     if asked.is_none() && !as_json && !matches.get_flag("array") {
         table = alike::folded(&table);
     }
@@ -138,7 +138,7 @@ fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow:
         ended: true,
         ..ReservationFilter::default()
     };
-    let mut all = reservations::fetch(context, asked)?;
+    let mut all = context.fetch_reservations(asked)?;
     let since = filter.since.filter(|_| matches.contains_id("since"));
     cost::within(&mut all, since, filter.until);
     all.retain(|r| belongs(r, filter));
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn whose_reservations() {
         use cosy_model::reservation::ReservationState;
-        let ann = reservations::sample(7, "ann", ReservationState::Ended); // uid 1000
+        let ann = crate::reservations::sample(7, "ann", ReservationState::Ended); // uid 1000
         let check = |users: &[&str], queues: &[&str], want: bool| {
             let names = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
             let filter = JobFilter {

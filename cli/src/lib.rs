@@ -13,12 +13,11 @@ pub mod alike;
 pub mod alloc;
 pub mod arg;
 pub mod broker;
-pub mod call;
 pub mod cancel;
 pub mod cast;
 pub mod change;
-pub mod cluster;
 pub mod commands;
+pub mod context;
 pub mod cost;
 pub mod dev;
 pub mod exit;
@@ -28,7 +27,6 @@ pub mod generate;
 pub mod history;
 pub mod import;
 pub mod jobs;
-pub mod lists;
 pub mod meter;
 pub mod mpi;
 pub mod output;
@@ -49,67 +47,11 @@ pub mod when;
 pub mod words;
 pub mod zone;
 
-use call::{CallError, Caller, Patience};
-use cosy_model::api::{Reply, Request};
-use std::cell::RefCell;
+pub use context::Context;
+
+use cosy_client::CallError;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-
-/// What a running command has at hand.
-pub struct Context {
-    program: String,
-    args: Vec<OsString>,
-    patience: Patience,
-    caller: RefCell<Option<Caller>>,
-}
-
-impl Context {
-    /// For a command that is called by that name with those arguments.
-    pub fn new(program: &str, args: Vec<OsString>) -> Self {
-        Self {
-            program: program.to_owned(),
-            args,
-            patience: Patience::default(),
-            caller: RefCell::new(None),
-        }
-    }
-
-    /// The same with another patience.
-    #[must_use]
-    pub fn patient(self, patience: Patience) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// How long to wait for the controller.
-    pub const fn patience(&self) -> Patience {
-        self.patience
-    }
-
-    /// The name that the command was called by: `csub`, `cosy submit`.
-    pub fn program(&self) -> &str {
-        &self.program
-    }
-
-    /// The arguments as they were given.
-    pub fn args(&self) -> &[OsString] {
-        &self.args
-    }
-
-    /// Asks the controller of the cluster that the command belongs to.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub fn ask(&self, request: Request) -> Result<Reply, CallError> {
-        let mut caller = self.caller.borrow_mut();
-        let caller = caller.get_or_insert_with(|| {
-            let program = self.program.clone();
-            Caller::new(&cluster::find(), self.patience, move |text| {
-                output::complain(&program, text);
-            })
-        });
-        caller.ask(request)
-    }
-}
 
 /// The whole program; gives its exit code.
 pub fn main() -> u8 {
@@ -217,5 +159,5 @@ fn code_of(error: &anyhow::Error) -> u8 {
     }
     error
         .downcast_ref::<CallError>()
-        .map_or(exit::FAILED, CallError::exit_code)
+        .map_or(exit::FAILED, exit::of_call)
 }

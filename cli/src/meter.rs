@@ -1,9 +1,9 @@
 //! `cadm ping`: whether the controller is there; with `-v` how long what happens holds it up,
 //! by kind, and how much of what is limited is in use.
 
-use crate::call::CallError;
 use crate::table::{Cell, Head, Look, render};
 use crate::{Context, exit, output, stat};
+use cosy_client::CallError;
 use cosy_model::Uid;
 use cosy_model::api::{BudgetRow, MeterRow, Reply, Request};
 use serde_json::{Value as Json, json};

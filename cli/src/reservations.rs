@@ -4,32 +4,13 @@
 //! What the asking user may not see the controller has left out already; nothing is hidden
 //! here.
 
-use crate::call::CallError;
 use crate::jobs::{json_span, json_time};
 use crate::table::{Cell, Head, Look, Paint, render};
-use crate::{Context, when};
+use crate::when;
 use cosy_model::Su;
-use cosy_model::api::{Reply, Request};
-use cosy_model::reservation::{ReservationFilter, ReservationInfo, ReservationState};
+use cosy_model::reservation::{ReservationInfo, ReservationState};
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
-
-/// The reservations that pass `filter`, by start.
-///
-/// # Errors
-/// A refusal, or no controller.
-pub fn fetch(
-    context: &Context,
-    filter: ReservationFilter,
-) -> Result<Vec<ReservationInfo>, CallError> {
-    match context.ask(Request::Reservations { filter })? {
-        Reply::Reservations(mut all) => {
-            all.sort_by_key(|r| (r.start, r.id));
-            Ok(all)
-        }
-        _ => Err(CallError::Unexpected),
-    }
-}
 
 /// A table of them with a title; at most `most` rows, then how many there are beyond.
 /// Nothing at all when there are none.

@@ -6,7 +6,7 @@
 use crate::arg::{self, flag, json, number, parse_state, values};
 use crate::jobs::{self, Shown};
 use crate::table::{Cell, Head, Look, Paint, render};
-use crate::{Context, alike, exit, lists, output, plan, refs, reservations, when};
+use crate::{Context, alike, exit, output, plan, refs, reservations, when};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
@@ -153,12 +153,12 @@ fn once(context: &Context, matches: &ArgMatches, what: &What) -> anyhow::Result<
         What::Queues => match context.ask(Request::Queues)? {
             Reply::Queues(all) if as_json => fine(lines(&json!({ "queues": queues_json(&all) }))),
             Reply::Queues(all) => fine(queues(&all, look)),
-            _ => Err(crate::call::CallError::Unexpected.into()),
+            _ => Err(cosy_client::CallError::Unexpected.into()),
         },
         What::Nodes => match context.ask(Request::Nodes)? {
             Reply::Nodes(all) if as_json => fine(lines(&json!({ "nodes": nodes_json(&all) }))),
             Reply::Nodes(all) => fine(nodes(&all, look)),
-            _ => Err(crate::call::CallError::Unexpected.into()),
+            _ => Err(cosy_client::CallError::Unexpected.into()),
         },
     }
 }
@@ -222,7 +222,7 @@ fn list(
         fields,
         fold_arrays,
     };
-    let mut table = lists::fetch(context, request)?;
+    let mut table = context.fetch_jobs(request)?;
     if fold_arrays && asked.is_none() && !as_json {
         table = alike::folded(&table);
     }
@@ -267,10 +267,10 @@ fn live_reservations(
         users: arg::list(matches, "user"),
         ..ReservationFilter::default()
     };
-    let mut all = match reservations::fetch(context, filter) {
+    let mut all = match context.fetch_reservations(filter) {
         Ok(all) => all,
         // The jobs are there: they are shown all the same.
-        Err(crate::call::CallError::Refused(refusal)) => {
+        Err(cosy_client::CallError::Refused(refusal)) => {
             output::complain(context.program(), &refusal.message);
             return Ok(None);
         }
@@ -327,8 +327,8 @@ fn whole(
     for id in ids {
         let (table, sentences) = match context.ask(Request::Explain { job: *id }) {
             Ok(Reply::Explained { table, lines }) if table.is_sound() => (table, lines),
-            Ok(_) => return Err(crate::call::CallError::Unexpected.into()),
-            Err(crate::call::CallError::Refused(refusal)) => {
+            Ok(_) => return Err(cosy_client::CallError::Unexpected.into()),
+            Err(cosy_client::CallError::Refused(refusal)) => {
                 output::complain(context.program(), &refusal.message);
                 code = exit::FAILED;
                 continue;
@@ -375,7 +375,7 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
             Err(anyhow!("job {id} is a command, not a script"))
         }
         Reply::Script(text) => Ok(text.lossy()),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 

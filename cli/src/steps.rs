@@ -2,17 +2,14 @@
 //!
 //! Knows the records as the controller keeps them; whose they are is decided there.
 
-use crate::call::CallError;
 use crate::jobs::{self, json_span, json_time};
 use crate::table::{Cell, Head, Look, render};
-use crate::{Context, lists, when};
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow};
+use crate::{Context, when};
+use cosy_client::pages;
+use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow};
 use cosy_model::{EndCause, Span, signal};
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
-
-/// Jobs whose steps are asked for at once.
-const JOBS: usize = 1000;
 
 /// The steps of the jobs that are named, else of those that the filter means.
 ///
@@ -24,53 +21,12 @@ pub fn fetch(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<StepRow
     } else {
         filter.ids
     };
-    Ok(of_jobs(|request| context.ask(request), &jobs)?)
-}
-
-/// The steps of these jobs, page by page.
-///
-/// # Errors
-/// Those of `ask`, or an answer that is none or does not go on.
-pub fn of_jobs(
-    mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
-    jobs: &[JobRef],
-) -> Result<Vec<StepRow>, CallError> {
-    let mut all = Vec::new();
-    for jobs in jobs.chunks(JOBS) {
-        let (mut pages, mut after) = (Vec::new(), None);
-        loop {
-            let request = Request::Steps {
-                jobs: jobs.to_vec(),
-                pages: true,
-                after,
-            };
-            let (rows, more) = match ask(request)? {
-                Reply::StepsPage { rows, more } => (rows, more),
-                // Of a controller that knows no pages.
-                Reply::Steps(rows) => (rows, None),
-                _ => return Err(CallError::Unexpected),
-            };
-            pages.push(rows);
-            match more {
-                None => break,
-                Some(more) if after == Some(more) => return Err(CallError::Unexpected),
-                Some(more) => after = Some(more),
-            }
-        }
-        // The latest jobs came first; a job may be on two pages.
-        pages.reverse();
-        let mut rows = pages.concat();
-        for job in rows.chunk_by_mut(|a, b| a.job == b.job) {
-            job.sort_by_key(|row| (row.attempt, row.record.step));
-        }
-        all.extend(rows);
-    }
-    Ok(all)
+    Ok(pages::steps(|request| context.ask(request), &jobs)?)
 }
 
 fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> {
     let fields = vec![JobField::Ref];
-    let table = lists::fetch(context, Request::History { filter, fields })?;
+    let table = context.fetch_jobs(Request::History { filter, fields })?;
     let name = |row| table.text(row, JobField::Ref).parse().ok();
     Ok((0..table.rows).filter_map(name).collect())
 }
@@ -186,7 +142,6 @@ fn signed(n: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::api::{Cursor, StepCursor};
     use cosy_model::step::{StepId, StepRecord};
     use cosy_model::{Attempt, End, JobId};
 
@@ -233,66 +188,6 @@ mod tests {
         let again = list(&[row(Some(3), 2, 0, 0)], &now(), Look::default());
         assert!(again.starts_with("  STEP  ATTEMPT  NAME"), "{again}");
         assert!(again.contains("12_3.0        2  a.out"), "{again}");
-    }
-
-    #[test]
-    fn pages_of_steps_are_put_together() {
-        let cursor = |at| {
-            Some(StepCursor {
-                jobs: Cursor { part: 0, at },
-                job: None,
-            })
-        };
-        let page = |rows: &[(u32, u32)], more| {
-            let rows = rows
-                .iter()
-                .map(|(task, step)| row(Some(*task), 1, *step, 0));
-            Reply::StepsPage {
-                rows: rows.collect(),
-                more,
-            }
-        };
-        let jobs: Vec<JobRef> = vec![row(None, 1, 0, 0).job; JOBS + 1];
-        // Latest jobs first; the steps of one are on two pages. Then an older controller's answer.
-        let answers = [
-            page(&[(7, 0), (7, 2), (8, 0)], cursor(7)),
-            page(&[], cursor(6)),
-            page(&[(6, 1), (7, 1), (7, 3)], None),
-            Reply::Steps(vec![row(Some(9), 1, 0, 0)]),
-        ];
-        let mut answers = answers.into_iter();
-        let mut asked = Vec::new();
-        let ask = |request| {
-            asked.push(request);
-            answers.next().ok_or(CallError::Unexpected)
-        };
-        let rows = of_jobs(ask, &jobs).unwrap();
-        let rows: Vec<_> = rows.iter().map(|r| (r.job.task, r.record.step.0)).collect();
-        let task = |task: u32, step: u32| (Some(task), step);
-        let want = [
-            task(6, 1),
-            task(7, 0),
-            task(7, 1),
-            task(7, 2),
-            task(7, 3),
-            task(8, 0),
-        ];
-        assert_eq!(rows, [&want[..], &[task(9, 0)]].concat());
-        let after = asked.iter().map(|request| match request {
-            Request::Steps { jobs, pages, after } => (jobs.len(), *pages, *after),
-            other => panic!("{other:?}"),
-        });
-        let want = [
-            (JOBS, true, None),
-            (JOBS, true, cursor(7)),
-            (JOBS, true, cursor(6)),
-            (1, true, None),
-        ];
-        assert_eq!(after.collect::<Vec<_>>(), want);
-        // One that does not go on.
-        let mut same = std::iter::repeat_with(|| page(&[], cursor(7)));
-        let ask = |_| same.next().ok_or(CallError::Unexpected);
-        assert!(matches!(of_jobs(ask, &jobs), Err(CallError::Unexpected)));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn command() -> Command {
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let jobs = arg::ids_of(matches);
     let Reply::Ended(ended) = context.ask(Request::Wait { jobs })? else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     if matches.get_flag("json") {
         output::print(&crate::stat::lines(&json!({ "jobs": json(&ended) })));

@@ -127,17 +127,17 @@ impl Client {
     /// # Errors
     /// The connection broke, or it was refused.
     pub fn list(&mut self, request: Request) -> io::Result<Table> {
-        let broken = |e: io::Error| cosy_cli::call::CallError::Lost {
+        let broken = |e: io::Error| cosy_client::CallError::Lost {
             path: String::new(),
             why: e.to_string(),
             seconds: 0,
             outcome: "",
         };
         let ask = |request| match self.ask(request).map_err(broken)? {
-            Reply::Refused(refusal) => Err(cosy_cli::call::CallError::Refused(refusal)),
+            Reply::Refused(refusal) => Err(cosy_client::CallError::Refused(refusal)),
             reply => Ok(reply),
         };
-        cosy_cli::lists::all(ask, request).map_err(io::Error::other)
+        cosy_client::pages::jobs(ask, request).map_err(io::Error::other)
     }
 
     /// Jobs in the store.

@@ -5,8 +5,9 @@
 //! [`Attendant::deadline`] for what.
 //! When the controller is gone (a restart), it is looked for until it is there again.
 
+use crate::output;
 use crate::run::intake::Intake;
-use crate::{cluster, output};
+use cosy_client::cluster;
 use cosy_model::api::{EndedJob, Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::Entry;
@@ -178,7 +179,7 @@ impl Attendant {
             .and_then(|()| {
                 frame::write(
                     &mut stream,
-                    &crate::call::question(request, None),
+                    &cosy_client::question(request, None),
                     FRAME_BYTES,
                 )
             })

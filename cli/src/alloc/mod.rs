@@ -98,7 +98,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 
 /// Gives an allocation back. That it is over already is as good.
 pub fn finish(context: &Context, job: JobId, exit_code: i32, signal: i32) {
-    use crate::call::CallError;
+    use cosy_client::CallError;
     let request = Request::Finish {
         job,
         exit_code,

@@ -1,12 +1,13 @@
 //! Asks for an allocation and waits until it is there.
 
 use super::attend::{Allocated, Attendant, News};
-use crate::call::{CallError, Caller, Patience, new_key};
 use crate::exit::SIGNAL_BASE;
 use crate::run::intake::Intake;
 use crate::run::job_words;
-use crate::{cluster, exit, output, when};
+use crate::{exit, output, when};
 use anyhow::anyhow;
+use cosy_client::cluster;
+use cosy_client::{CallError, Caller, Patience, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, Span, Time};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -20,7 +20,7 @@ use super::rank::{Preference, why_not};
 use super::starts::{common, unasked};
 use super::wire::{Failure, side_by_side};
 use super::{Broker, Cluster, Quotes};
-use crate::call::new_key;
+use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, Quote, ReservationInfo, ReservationState};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Time};

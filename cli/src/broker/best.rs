@@ -8,7 +8,7 @@ use super::outcome::{Fate, Outcome, Part, Tried};
 use super::rank::{Preference, Ranked, places_itself, rank_for, why_not};
 use super::wire::Failure;
 use super::{Broker, Cluster, Quotes};
-use crate::call::new_key;
+use cosy_client::new_key;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo};
 use cosy_model::{Refusal, RefusalCode, Span, Time};

@@ -152,7 +152,7 @@ impl<'a> Broker<'a> {
 }
 
 fn unexpected() -> Failure {
-    Failure::from(crate::call::CallError::Unexpected)
+    Failure::from(cosy_client::CallError::Unexpected)
 }
 
 /// What each of the clusters offers for `ask`, at most `most` slots each. Asked side by side;

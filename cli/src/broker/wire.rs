@@ -6,7 +6,7 @@
 //! repeat, so that it is carried out once.
 
 use super::clusters::Cluster;
-use crate::call::{CallError, Caller, Patience};
+use cosy_client::{CallError, Caller, Patience};
 use cosy_model::Refusal;
 use cosy_model::api::{Reply, Request};
 use cosy_proto::client::RequestKey;

@@ -137,7 +137,7 @@ fn make_dir(dir: &Path) -> io::Result<()> {
 fn base() -> PathBuf {
     let wanted = std::env::temp_dir();
     let longest =
-        crate::cluster::ADDRESS_BYTES - "/cosy-dev-4294967295-123456/run/cosyd.sock".len();
+        cosy_client::cluster::ADDRESS_BYTES - "/cosy-dev-4294967295-123456/run/cosyd.sock".len();
     if wanted.is_absolute() && wanted.as_os_str().len() <= longest {
         wanted
     } else {

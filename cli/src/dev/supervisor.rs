@@ -294,12 +294,12 @@ impl Supervisor {
         }
         let mut child = Command::new(&argv[0]);
         if self.plan.as_user {
-            child.env(crate::cluster::AS_USER_VARIABLE, "1");
+            child.env(cosy_client::cluster::AS_USER_VARIABLE, "1");
         }
         let child = child
             .args(&argv[1..])
             .env("PATH", path)
-            .env(crate::cluster::SOCKET_VARIABLE, self.plan.socket())
+            .env(cosy_client::cluster::SOCKET_VARIABLE, self.plan.socket())
             .env("COSY_DEV_DIR", &self.plan.dir)
             // For an mpirun in a shell of calloc, which is on no node.
             .env("COSY_MACHINE_SHARED", "1")

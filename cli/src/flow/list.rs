@@ -16,13 +16,13 @@ use jiff::Zoned;
 pub fn fetch(
     context: &Context,
     filter: FlowFilter,
-) -> Result<Vec<FlowInfo>, crate::call::CallError> {
+) -> Result<Vec<FlowInfo>, cosy_client::CallError> {
     match context.ask(Request::Flows { filter })? {
         Reply::Flows(mut all) => {
             all.sort_by_key(|f| f.id);
             Ok(all)
         }
-        _ => Err(crate::call::CallError::Unexpected),
+        _ => Err(cosy_client::CallError::Unexpected),
     }
 }
 

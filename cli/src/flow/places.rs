@@ -1,8 +1,8 @@
 //! Where tasks and the deadline stand in a file, so that what the controller has against
 //! them is told with file and line too.
 
-use crate::call::CallError;
 use crate::flow::tree::{Mistake, Node};
+use cosy_client::CallError;
 use std::collections::BTreeMap;
 
 /// Lines by what stands there.

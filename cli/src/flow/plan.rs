@@ -40,7 +40,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         .ask(request)
         .map_err(|e| wanted.places.of_error(e))?;
     let Reply::FlowPlan(plan) = reply else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     if let Some(file) = matches.get_one::<OsString>("svg") {
         let around = around(context, &plan)?;
@@ -74,7 +74,7 @@ fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
     };
     match context.ask(request)? {
         Reply::PlanChart(chart) => Ok(*chart),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 

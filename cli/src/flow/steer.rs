@@ -1,12 +1,12 @@
 //! `cosy flow submit`, `confirm`, `cancel`: what changes workflows, and how the answer is
 //! told.
 
-use crate::call::CallError;
 use crate::flow::{ask, json, watch};
 use crate::resv::reserve::Form;
 use crate::resv::words;
 use crate::{Context, change, exit, output, resv, stat};
 use clap::ArgMatches;
+use cosy_client::CallError;
 use cosy_model::FlowId;
 use cosy_model::api::{Reply, Request};
 use cosy_model::workflow::{FlowInfo, FlowSpec, FlowState};
@@ -80,7 +80,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             Ok(info) => done.push(info),
             Err(e) => {
                 output::complain(context.program(), &words::local_times(&e.to_string(), &now));
-                code = code.max(e.exit_code());
+                code = code.max(exit::of_call(&e));
             }
         }
     }

@@ -4,8 +4,7 @@
 pub mod picture;
 
 use crate::jobs::{json_span, json_time};
-use crate::reservations::fetch;
-use crate::{Context, lists, output, stat, when};
+use crate::{Context, output, stat, when};
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
 use cosy_model::reservation::{BarKind, PlanChart, ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Span, Time, fold};
@@ -45,7 +44,7 @@ pub fn show(context: &Context, wanted: &Wanted<'_>) -> anyhow::Result<String> {
         most: MOST_JOBS,
     };
     let Reply::PlanChart(mut chart) = context.ask(request)? else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     only_nodes(&mut chart, wanted.nodes);
     if wanted.json {
@@ -57,7 +56,7 @@ pub fn show(context: &Context, wanted: &Wanted<'_>) -> anyhow::Result<String> {
         until: end,
         zone: &now,
     };
-    let reservations = fetch(context, ReservationFilter::default())?;
+    let reservations = context.fetch_reservations(ReservationFilter::default())?;
     let (picture, column) = picture::draw(&chart, frame);
     let mut text = heading(&chart, column, &now);
     text.push_str(&picture);
@@ -136,7 +135,7 @@ fn pushed(all: &[ReservationInfo], until: Time, now: &Zoned) -> String {
 }
 
 /// The caller's waiting jobs that a reservation keeps from starting.
-fn blocked(context: &Context) -> Result<Table, crate::call::CallError> {
+fn blocked(context: &Context) -> Result<Table, cosy_client::CallError> {
     let filter = JobFilter {
         users: vec![rustix::process::getuid().as_raw().to_string()],
         states: vec![JobState::Waiting],
@@ -147,7 +146,7 @@ fn blocked(context: &Context) -> Result<Table, crate::call::CallError> {
         fields: vec![JobField::Ref, JobField::Reason],
         fold_arrays: true,
     };
-    lists::fetch(context, request)
+    context.fetch_jobs(request)
 }
 
 fn waiting(table: &Table) -> String {

@@ -110,7 +110,7 @@ impl Reserved {
     ///
     /// # Errors
     /// It is the answer to something else.
-    pub fn of(reply: Reply) -> Result<Self, crate::call::CallError> {
+    pub fn of(reply: Reply) -> Result<Self, cosy_client::CallError> {
         match reply {
             Reply::Reserved {
                 reservations,
@@ -121,7 +121,7 @@ impl Reserved {
                 conflicts,
                 note,
             }),
-            _ => Err(crate::call::CallError::Unexpected),
+            _ => Err(cosy_client::CallError::Unexpected),
         }
     }
 

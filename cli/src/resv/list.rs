@@ -1,6 +1,6 @@
 //! `cresv list` and `cresv show`.
 
-use crate::reservations::{self, state};
+use crate::reservations::state;
 use crate::resv::{ask, json, words};
 use crate::table::{Cell, Head, Look, render};
 use crate::{Context, arg, exit, output, stat};
@@ -35,7 +35,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     } else {
         Columns::Plain
     };
-    let all = reservations::fetch(context, filter)?;
+    let all = context.fetch_reservations(filter)?;
     output::print(&if matches.get_flag("json") {
         stat::lines(&json::reservations(&all))
     } else {
@@ -70,7 +70,7 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         ended: true,
         ..ReservationFilter::default()
     };
-    let all = reservations::fetch(context, filter)?;
+    let all = context.fetch_reservations(filter)?;
     let mut code = exit::OK;
     for id in &ids {
         if !all.iter().any(|r| r.id == *id) {

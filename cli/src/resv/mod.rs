@@ -21,9 +21,9 @@ pub mod words;
 
 use crate::arg::{self, flag, json as json_flag, number, parse_limit, value, values};
 use crate::broker::run::{all_arg, clusters_arg};
-use crate::call::CallError;
 use crate::{Context, exit, output};
 use clap::{Arg, ArgMatches, Command};
+use cosy_client::CallError;
 use cosy_model::ReservationId;
 use cosy_model::limits::CANDIDATES;
 use cosy_model::reservation::ReservationState;

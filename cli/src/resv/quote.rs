@@ -66,7 +66,7 @@ fn asked(context: &Context, ask: &Ask, most: Option<u32>) -> anyhow::Result<Quot
     let ask = Box::new(ask.clone());
     match context.ask(Request::Quote { ask, most })? {
         Reply::Quote(quote) => Ok(*quote),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 
@@ -103,7 +103,7 @@ fn plan(context: &Context, until: Option<Time>) -> anyhow::Result<PlanChart> {
     let most = DRAWN_JOBS;
     match context.ask(Request::PlanChart { until, most })? {
         Reply::PlanChart(plan) => Ok(*plan),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 

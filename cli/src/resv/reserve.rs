@@ -5,7 +5,7 @@ use crate::broker::{self, run::Several};
 use crate::resv::json::Reserved;
 use crate::resv::{ask, list, words};
 use crate::when::{self, Lean};
-use crate::{Context, change, exit, output, reservations, stat, users};
+use crate::{Context, change, exit, output, stat, users};
 use anyhow::anyhow;
 use clap::ArgMatches;
 use cosy_model::api::{Reply, Request};
@@ -95,7 +95,7 @@ pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             }
             Err(e) => {
                 output::complain(context.program(), &words::local_times(&e.to_string(), &now));
-                code = code.max(e.exit_code());
+                code = code.max(exit::of_call(&e));
             }
         }
     }
@@ -202,7 +202,7 @@ fn end_of(context: &Context, id: ReservationId) -> anyhow::Result<Time> {
         ids: vec![id],
         ..ReservationFilter::default()
     };
-    let found = reservations::fetch(context, filter)?;
+    let found = context.fetch_reservations(filter)?;
     let end = found.first().map(|r| r.end);
     end.ok_or_else(|| anyhow!("there is no reservation {id}"))
 }

@@ -101,7 +101,7 @@ pub fn way_to(context: &Context, job: JobId) -> anyhow::Result<UnixStream> {
 pub fn entry(context: &Context, job: JobId) -> anyhow::Result<Entry> {
     match context.ask(Request::Entry { job })? {
         Reply::Entry(entry) => Ok(entry),
-        _ => Err(crate::call::CallError::Unexpected.into()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
     }
 }
 

@@ -4,8 +4,8 @@
 //! job's first node when that is this host, else that of this host's own node daemon, which
 //! carries the conversation on.
 
-use crate::cluster;
 use anyhow::anyhow;
+use cosy_client::cluster;
 use cosy_model::JobId;
 use cosy_model::step::Entry;
 use std::ffi::OsStr;

@@ -30,7 +30,7 @@ pub fn names_this(context: &Context, text: &str) -> bool {
 
 /// The live reservations, by start; of a repeating one the next.
 pub fn reservations(context: &Context) -> Vec<ReservationInfo> {
-    let all = crate::reservations::fetch(context, ReservationFilter::default());
+    let all = context.fetch_reservations(ReservationFilter::default());
     let mut seen = std::collections::BTreeSet::new();
     let mut all = all.unwrap_or_default();
     all.retain(|r| seen.insert(r.series.unwrap_or(r.id)));

@@ -2,9 +2,9 @@
 //! its jobs, how values are to look here and now, and the ends of a command that shows.
 
 use super::{clusters, say, words};
-use crate::call::CallError;
 use crate::users;
 use crate::{Context, exit, output, when};
+use cosy_client::CallError;
 use cosy_model::Span;
 use cosy_model::api::{JobField, Reply, Request, Table};
 use cosy_slurm::getopt::Mistake;
@@ -65,7 +65,7 @@ pub fn failed(function: &str, error: &CallError) -> u8 {
 /// # Errors
 /// No answer, or another one.
 pub fn table(context: &Context, request: Request) -> Result<Table, CallError> {
-    crate::lists::fetch(context, request)
+    context.fetch_jobs(request)
 }
 
 /// What is asked of the cluster beside its jobs, each only where something shows it.

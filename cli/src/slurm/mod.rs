@@ -2,7 +2,7 @@
 //! tools can observe (options, texts, codes) is in `cosy_slurm`; here are files,
 //! environment and sockets.
 //!
-//! The commands find the cluster as all others do (see [`crate::cluster`]); no `SLURM_*`
+//! The commands find the cluster as all others do (see [`cosy_client::cluster`]); no `SLURM_*`
 //! variable is needed for that.
 
 pub mod accounts;
@@ -31,8 +31,8 @@ pub mod submit;
 pub mod waiting;
 pub mod words;
 
-use crate::call::{Absent, Patience};
 use crate::{Context, exit, output};
+use cosy_client::{Absent, Patience};
 use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
 use cosy_slurm::table::{self, Row};
 use std::ffi::OsString;

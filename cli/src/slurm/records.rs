@@ -4,8 +4,8 @@
 
 use super::{looking, steps};
 use crate::Context;
-use crate::call::CallError;
 use crate::users;
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
 use cosy_model::job::CancelNote;
 use cosy_model::step::StepInfo;
@@ -162,7 +162,7 @@ impl Records {
 
     fn ended_steps(&self, context: &Context) -> Result<BTreeMap<String, Vec<StepRow>>, CallError> {
         let mut all: BTreeMap<String, Vec<StepRow>> = BTreeMap::new();
-        let rows = crate::steps::of_jobs(|request| context.ask(request), &self.started())?;
+        let rows = cosy_client::pages::steps(|request| context.ask(request), &self.started())?;
         for row in rows {
             all.entry(row.job.to_string()).or_default().push(row);
         }

@@ -5,8 +5,8 @@
 //! but in `cosy.toml`. Source: sacctmgr(1).
 
 use super::{VERSION, say};
-use crate::call::CallError;
 use crate::{Context, exit, output};
+use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{AccountAction, AccountInfo};
 use cosy_model::{RefusalCode, Settings};

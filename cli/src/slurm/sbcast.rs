@@ -106,7 +106,7 @@ fn nodes_of(context: &Context, text: &str) -> Result<String, String> {
         fields: vec![JobField::Id, JobField::Nodes],
         fold_arrays: false,
     };
-    let table = crate::lists::fetch(context, request).map_err(|_| named())?;
+    let table = context.fetch_jobs(request).map_err(|_| named())?;
     let nodes = table.text(0, JobField::Nodes);
     let id = table.number(0, JobField::Id).filter(|_| !nodes.is_empty());
     let id = id.and_then(|id| u64::try_from(id).ok()).ok_or_else(named)?;

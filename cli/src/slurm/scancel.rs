@@ -4,8 +4,8 @@
 //! could not be ended come from its answer. Source: scancel(1).
 
 use super::{accounts, error, read, say, steps};
-use crate::call::CallError;
 use crate::{Context, exit};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::limits::REFUSALS;
 use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
@@ -173,7 +173,7 @@ fn list(context: &Context, filter: JobFilter, fields: Vec<JobField>) -> Option<T
         fields,
         fold_arrays: false,
     };
-    crate::lists::fetch(context, request).ok()
+    context.fetch_jobs(request).ok()
 }
 
 /// Whole jobs.
@@ -212,7 +212,7 @@ impl Jobs<'_> {
             fields: vec![JobField::Ref, JobField::State],
             fold_arrays: true,
         };
-        let Ok(table) = crate::lists::fetch(self.context, request) else {
+        let Ok(table) = self.context.fetch_jobs(request) else {
             return Vec::new();
         };
         let live = (0..table.rows).filter(|row| is_live(&table, *row));

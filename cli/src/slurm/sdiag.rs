@@ -2,8 +2,8 @@
 //! Sources: sdiag(1), a capture.
 
 use super::{looking, say};
-use crate::call::CallError;
 use crate::{Context, output, when};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
 use cosy_slurm::diagnosis::{Counts, report};

@@ -125,7 +125,7 @@ fn partitions(context: &Context) -> Result<Vec<QueueInfo>, Failed> {
 }
 
 fn unexpected(function: &str) -> Failed {
-    looking::failed(function, &crate::call::CallError::Unexpected)
+    looking::failed(function, &cosy_client::CallError::Unexpected)
 }
 
 /// All nodes, and whom idle ones are kept for.

@@ -6,9 +6,9 @@
 
 use super::looking::{self, Wanted};
 use super::{accounts, clusters, error, say, steps};
-use crate::call::CallError;
 use crate::users;
 use crate::{Context, exit, output, refs, when};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};
 use cosy_slurm::job::{Het, JobView, Surroundings};

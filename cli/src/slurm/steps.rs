@@ -2,9 +2,9 @@
 //! job's first node, which knows them; the controller is only asked for the way there.
 
 use crate::Context;
-use crate::call::CallError;
 use crate::run::talk::{self, Answered};
 use crate::run::way_to;
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
 use cosy_model::{JobId, Span, StepId};
@@ -27,7 +27,7 @@ pub fn signal(context: &Context, job: JobRef, step: u32, signal: i32) -> Result<
 /// Gives one running step, or all of a job, another time limit.
 ///
 /// # Errors
-/// [`talk::StepRefused`], [`crate::call::CallError`], or no way to the node.
+/// [`talk::StepRefused`], [`cosy_client::CallError`], or no way to the node.
 pub fn limit(
     context: &Context,
     job: JobId,

@@ -2,9 +2,9 @@
 //! strigger(1), captures.
 
 use super::{error, read, say, words};
-use crate::call::CallError;
-use crate::cluster::SOCKET_VARIABLE;
 use crate::{Context, exit, output, users};
+use cosy_client::CallError;
+use cosy_client::cluster::SOCKET_VARIABLE;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid};
 use cosy_slurm::says;

@@ -5,10 +5,11 @@
 use super::say;
 use super::submit::{self, refusal};
 use crate::alloc::attend::{Allocated, Attendant, News};
-use crate::call::{CallError, Caller, Patience, new_key};
 use crate::exit::{self, SIGNAL_BASE};
 use crate::run::intake::Intake;
-use crate::{Context, cluster, output};
+use crate::{Context, output};
+use cosy_client::cluster;
+use cosy_client::{CallError, Caller, Patience, new_key};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, JobSpec, WaitReason};
 use cosy_slurm::says;

@@ -1,6 +1,6 @@
 //! Slurm's sentences for what becomes of a request.
 
-use crate::call::CallError;
+use cosy_client::CallError;
 use cosy_slurm::says;
 
 /// Why there is no answer.

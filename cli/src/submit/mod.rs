@@ -46,7 +46,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let reply = context.ask(Request::Submit(Box::new(submission)))?;
     let Reply::Submitted { job, tasks, note } = reply else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     if !note.is_empty() && !options.quiet {
         output::complain(context.program(), &note);
@@ -76,7 +76,7 @@ fn wait(context: &Context, options: &Options, job: JobId, tasks: u32) -> anyhow:
     }
     let jobs = vec![JobRef { job, task: None }];
     let Reply::Ended(ended) = context.ask(Request::Wait { jobs })? else {
-        return Err(crate::call::CallError::Unexpected.into());
+        return Err(cosy_client::CallError::Unexpected.into());
     };
     if options.json {
         let ended = crate::wait::json(&ended);

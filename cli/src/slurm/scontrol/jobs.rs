@@ -1,9 +1,9 @@
 //! `scontrol show job`, `show step`, `completing`.
 
 use super::Session;
-use crate::call::CallError;
 use crate::slurm::{say, steps, words};
-use crate::{exit, lists, output};
+use crate::{exit, output};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
 use cosy_model::{JobId, JobState, Time, Uid};
 use cosy_slurm::job::JobView;
@@ -29,7 +29,7 @@ impl Session<'_> {
             fields: fields.to_vec(),
             fold_arrays,
         };
-        lists::fetch(self.context, request)
+        self.context.fetch_jobs(request)
     }
 
     /// Jobs with all that a record has. Starts are predicted only where some wait to start:

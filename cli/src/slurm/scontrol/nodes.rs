@@ -2,9 +2,9 @@
 
 use super::Session;
 use super::update::mistaken;
-use crate::call::CallError;
 use crate::exit;
 use crate::slurm::{say, words};
+use cosy_client::CallError;
 use cosy_model::RefusalCode;
 use cosy_model::api::{NodeAction, NodeInfo, Request};
 use cosy_slurm::control::node::{self, NodeChange, NodeUpdate};

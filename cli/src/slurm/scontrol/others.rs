@@ -3,9 +3,9 @@
 //! first, as there.
 
 use super::{Session, too_few};
-use crate::call::CallError;
 use crate::exit;
 use crate::slurm::{error, say};
+use cosy_client::CallError;
 use cosy_model::RefusalCode;
 use cosy_model::api::Request;
 use cosy_slurm::says;

@@ -2,9 +2,9 @@
 
 use super::Session;
 use super::update::mistaken;
-use crate::call::CallError;
 use crate::exit;
 use crate::slurm::{say, words};
+use cosy_client::CallError;
 use cosy_model::api::Request;
 use cosy_model::{About, QueueSpec, RefusalCode};
 use cosy_slurm::control::partition::{self, PartitionUpdate};

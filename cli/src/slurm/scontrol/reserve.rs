@@ -4,10 +4,10 @@
 
 use super::update::mistaken;
 use super::{Session, too_few};
-use crate::call::CallError;
 use crate::slurm::{clusters, say, words};
 use crate::users;
 use crate::{exit, output, when};
+use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
 use cosy_model::{RefusalCode, Time};

@@ -1,9 +1,9 @@
 //! `scontrol show ENTITY [ID]`.
 
 use super::{Session, too_few};
-use crate::call::CallError;
 use crate::slurm::{clusters, error, looking, say, words};
 use crate::{exit, output, when};
+use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
 use cosy_slurm::clock;
 use cosy_slurm::control::Entity;

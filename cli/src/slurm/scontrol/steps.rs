@@ -2,10 +2,10 @@
 
 use super::Session;
 use super::update::mistaken;
-use crate::call::CallError;
 use crate::exit;
 use crate::run::talk::StepRefused;
 use crate::slurm::{error, say, steps, words};
+use cosy_client::CallError;
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, RefusalCode, Span, StepId};
 use cosy_slurm::control::job::Limit;

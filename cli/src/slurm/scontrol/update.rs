@@ -143,7 +143,7 @@ impl Session<'_> {
                 }
             },
             Ok(_) => refused(says::UNSPECIFIED, word),
-            Err(crate::call::CallError::Refused(refusal)) => {
+            Err(cosy_client::CallError::Refused(refusal)) => {
                 refused(self.why_not(&refusal, &change, &ids), word)
             }
             Err(e) => refused(words::of_call(&e), word),

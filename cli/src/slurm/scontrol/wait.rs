@@ -1,9 +1,9 @@
 //! `scontrol wait_job`, `scontrol write`.
 
 use super::{Session, too_few};
-use crate::call::CallError;
 use crate::slurm::{error, say, words};
 use crate::{exit, output};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobRef, Reply, Request};
 use cosy_model::{JobState, OsText, RefusalCode};
 use cosy_slurm::{says, targets};

@@ -1,11 +1,11 @@
 //! A step in a job that is there.
 
 use super::{Asked, SRUN, Stop, parts, refused, step, tell_job, unreachable};
-use crate::call::CallError;
 use crate::run::{self, place, with_variables};
 use crate::slurm::say;
 use crate::slurm::submit::{hosts, surroundings};
 use crate::{Context, exit};
+use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobId, OsText, RefusalCode};
 use cosy_slurm::environment::{Facts, counts};

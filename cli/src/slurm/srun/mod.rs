@@ -235,7 +235,7 @@ fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
 
 /// What a failed call says.
 fn unreachable(error: &anyhow::Error) -> Fault {
-    match error.downcast_ref::<crate::call::CallError>() {
+    match error.downcast_ref::<cosy_client::CallError>() {
         Some(error) => Fault::error(words::of_call(error)),
         None => Fault::error(format!("{error:#}")),
     }

@@ -1,7 +1,7 @@
 //! `--verbose`: what was asked for, and from twice on what goes along.
 
-use crate::cluster;
 use crate::slurm::say;
+use cosy_client::cluster;
 use cosy_model::MiB;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::stamp;

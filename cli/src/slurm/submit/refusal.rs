@@ -4,8 +4,8 @@
 //! depends on what there is in the cluster, so that is looked at, on this path only.
 
 use crate::Context;
-use crate::call::CallError;
 use crate::slurm::{clusters, words};
+use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::NODE_CORES;

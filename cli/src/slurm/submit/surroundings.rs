@@ -101,7 +101,7 @@ pub fn environment(wishes: &Wishes, asked: &Asked) -> Result<OsText, Fault> {
 
 /// Whether a variable tells of the job that this command was called in.
 fn of_this_job(name: &str) -> bool {
-    name.starts_with("COSY_") && name != crate::cluster::SOCKET_VARIABLE
+    name.starts_with("COSY_") && name != cosy_client::cluster::SOCKET_VARIABLE
 }
 
 /// The variables of this process that go along and are not told anew.

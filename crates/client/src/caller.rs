@@ -70,19 +70,14 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// The exit code that it stands for.
-    pub fn exit_code(&self) -> u8 {
+    /// Nobody answers, or nobody who can answer now: the same question may go well later on.
+    pub const fn is_unreachable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Lost { .. } => crate::exit::UNREACHABLE,
-            Self::Refused(Refusal {
-                code: RefusalCode::Unavailable,
-                ..
-            }) => crate::exit::UNREACHABLE,
-            Self::Garbage { .. }
-            | Self::Version { .. }
-            | Self::TooLarge(_)
-            | Self::Refused(_)
-            | Self::Unexpected => crate::exit::FAILED,
+            Self::Unreachable { .. } | Self::Lost { .. } => true,
+            Self::Refused(refusal) => matches!(refusal.code, RefusalCode::Unavailable),
+            Self::Garbage { .. } | Self::Version { .. } | Self::TooLarge(_) | Self::Unexpected => {
+                false
+            }
         }
     }
 }
@@ -534,7 +529,7 @@ mod tests {
         let path = dir.path().join("s");
         let mut caller = Caller::new(&path, QUICK, |_| ());
         let error = caller.ask(Request::Ping).unwrap_err();
-        assert_eq!(error.exit_code(), crate::exit::UNREACHABLE);
+        assert!(error.is_unreachable());
         assert!(error.to_string().contains("is cosyd running?"));
     }
 

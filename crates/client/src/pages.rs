@@ -1,23 +1,18 @@
-//! Lists of jobs that do not fit into one answer: asked for page by page, shown as one.
+//! Lists of jobs and of steps that do not fit into one answer: asked for page by page, shown as one.
 
-use crate::Context;
-use crate::call::CallError;
-use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
+use crate::CallError;
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, StepRow, Table};
 use std::collections::BTreeSet;
 
-/// The whole list that `request` asks for ([`Request::Jobs`], [`Request::History`]).
-///
-/// # Errors
-/// No answer, a refusal, or an answer that is no table.
-pub fn fetch(context: &Context, request: Request) -> Result<Table, CallError> {
-    all(|request| context.ask(request), request)
-}
+/// Jobs whose steps are asked for at once.
+const JOBS_WITH_STEPS: usize = 1000;
 
-/// Asks with `ask` until nothing is left.
+/// The whole list that `request` asks for ([`Request::Jobs`], [`Request::History`]): asks with
+/// `ask` until nothing is left.
 ///
 /// # Errors
 /// Those of `ask`, or an answer that is no table or does not go on.
-pub fn all(
+pub fn jobs(
     mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
     mut request: Request,
 ) -> Result<Table, CallError> {
@@ -68,6 +63,47 @@ pub fn all(
     Ok(all)
 }
 
+/// The steps of these jobs, page by page.
+///
+/// # Errors
+/// Those of `ask`, or an answer that is none or does not go on.
+pub fn steps(
+    mut ask: impl FnMut(Request) -> Result<Reply, CallError>,
+    jobs: &[JobRef],
+) -> Result<Vec<StepRow>, CallError> {
+    let mut all = Vec::new();
+    for jobs in jobs.chunks(JOBS_WITH_STEPS) {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let request = Request::Steps {
+                jobs: jobs.to_vec(),
+                pages: true,
+                after,
+            };
+            let (rows, more) = match ask(request)? {
+                Reply::StepsPage { rows, more } => (rows, more),
+                // Of a controller that knows no pages.
+                Reply::Steps(rows) => (rows, None),
+                _ => return Err(CallError::Unexpected),
+            };
+            pages.push(rows);
+            match more {
+                None => break,
+                Some(more) if after == Some(more) => return Err(CallError::Unexpected),
+                Some(more) => after = Some(more),
+            }
+        }
+        // The latest jobs came first; a job may be on two pages.
+        pages.reverse();
+        let mut rows = pages.concat();
+        for job in rows.chunk_by_mut(|a, b| a.job == b.job) {
+            job.sort_by_key(|row| (row.attempt, row.record.step));
+        }
+        all.extend(rows);
+    }
+    Ok(all)
+}
+
 /// Has the ids of jobs told too; true when they were not asked for.
 fn asks_ids(request: &mut Request) -> bool {
     match request {
@@ -105,7 +141,9 @@ const fn filter_of(request: &mut Request) -> Option<&mut JobFilter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::api::{Column, Cursor};
+    use cosy_model::api::{Column, Cursor, StepCursor};
+    use cosy_model::step::{StepId, StepRecord};
+    use cosy_model::{Attempt, End, EndCause, JobId, Time};
 
     fn page(ids: &[i64], more: Option<u64>) -> Reply {
         let columns = vec![Column::Numbers(ids.to_vec())];
@@ -132,7 +170,7 @@ mod tests {
     fn check(request: Request, pages: Vec<Reply>) -> (Result<Vec<i64>, String>, Vec<JobFilter>) {
         let mut pages = pages.into_iter();
         let mut asked = Vec::new();
-        let table = all(
+        let table = jobs(
             |mut request| {
                 asked.extend(filter_of(&mut request).cloned());
                 pages.next().ok_or(CallError::Unexpected)
@@ -210,7 +248,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        let table = all(ask, request(&[JobField::Name])).unwrap();
+        let table = jobs(ask, request(&[JobField::Name])).unwrap();
         assert!(table.is_sound());
         assert_eq!((table.rows, &*table.fields), (5, &[JobField::Name][..]));
         assert_eq!(table.text(4, JobField::Name), "x");
@@ -220,5 +258,84 @@ mod tests {
     fn pages_that_do_not_go_on_are_an_error() {
         let pages = vec![page(&[1], Some(2)), page(&[1], Some(2))];
         assert!(check(history(None), pages).0.is_err());
+    }
+
+    fn row_of_step(task: Option<u32>, step: u32) -> StepRow {
+        let job = JobRef {
+            job: JobId(12),
+            task,
+        };
+        StepRow {
+            job,
+            attempt: Attempt(1),
+            record: StepRecord {
+                step: StepId(step),
+                name: "a.out".into(),
+                nodes: "n1".into(),
+                tasks: 1,
+                cores: 1,
+                end: End::never_ran(EndCause::Exited, Time(0)),
+            },
+        }
+    }
+
+    #[test]
+    fn pages_of_steps_are_put_together() {
+        let cursor = |at| {
+            Some(StepCursor {
+                jobs: Cursor { part: 0, at },
+                job: None,
+            })
+        };
+        let page = |rows: &[(u32, u32)], more| {
+            let rows = rows
+                .iter()
+                .map(|(task, step)| row_of_step(Some(*task), *step));
+            Reply::StepsPage {
+                rows: rows.collect(),
+                more,
+            }
+        };
+        let jobs: Vec<JobRef> = vec![row_of_step(None, 0).job; JOBS_WITH_STEPS + 1];
+        // Latest jobs first; the steps of one are on two pages. Then an older controller's answer.
+        let answers = [
+            page(&[(7, 0), (7, 2), (8, 0)], cursor(7)),
+            page(&[], cursor(6)),
+            page(&[(6, 1), (7, 1), (7, 3)], None),
+            Reply::Steps(vec![row_of_step(Some(9), 0)]),
+        ];
+        let mut answers = answers.into_iter();
+        let mut asked = Vec::new();
+        let ask = |request| {
+            asked.push(request);
+            answers.next().ok_or(CallError::Unexpected)
+        };
+        let rows = steps(ask, &jobs).unwrap();
+        let rows: Vec<_> = rows.iter().map(|r| (r.job.task, r.record.step.0)).collect();
+        let task = |task: u32, step: u32| (Some(task), step);
+        let want = [
+            task(6, 1),
+            task(7, 0),
+            task(7, 1),
+            task(7, 2),
+            task(7, 3),
+            task(8, 0),
+        ];
+        assert_eq!(rows, [&want[..], &[task(9, 0)]].concat());
+        let after = asked.iter().map(|request| match request {
+            Request::Steps { jobs, pages, after } => (jobs.len(), *pages, *after),
+            other => panic!("{other:?}"),
+        });
+        let want = [
+            (JOBS_WITH_STEPS, true, None),
+            (JOBS_WITH_STEPS, true, cursor(7)),
+            (JOBS_WITH_STEPS, true, cursor(6)),
+            (1, true, None),
+        ];
+        assert_eq!(after.collect::<Vec<_>>(), want);
+        // One that does not go on.
+        let mut same = std::iter::repeat_with(|| page(&[], cursor(7)));
+        let ask = |_| same.next().ok_or(CallError::Unexpected);
+        assert!(matches!(steps(ask, &jobs), Err(CallError::Unexpected)));
     }
 }

@@ -1,0 +1,89 @@
+//! What a running command has at hand: its name, its arguments, and the way to the controller.
+
+use crate::output;
+use cosy_client::{CallError, Caller, Patience, cluster, pages};
+use cosy_model::api::{Reply, Request, Table};
+use cosy_model::reservation::{ReservationFilter, ReservationInfo};
+use std::cell::RefCell;
+use std::ffi::OsString;
+
+/// What a running command has at hand.
+pub struct Context {
+    program: String,
+    args: Vec<OsString>,
+    patience: Patience,
+    caller: RefCell<Option<Caller>>,
+}
+
+impl Context {
+    /// For a command that is called by that name with those arguments.
+    pub fn new(program: &str, args: Vec<OsString>) -> Self {
+        Self {
+            program: program.to_owned(),
+            args,
+            patience: Patience::default(),
+            caller: RefCell::new(None),
+        }
+    }
+
+    /// The same with another patience.
+    #[must_use]
+    pub fn patient(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long to wait for the controller.
+    pub const fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// The name that the command was called by: `csub`, `cosy submit`.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// The arguments as they were given.
+    pub fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// Asks the controller of the cluster that the command belongs to.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn ask(&self, request: Request) -> Result<Reply, CallError> {
+        let mut caller = self.caller.borrow_mut();
+        let caller = caller.get_or_insert_with(|| {
+            let program = self.program.clone();
+            Caller::new(&cluster::find(), self.patience, move |text| {
+                output::complain(&program, text);
+            })
+        });
+        caller.ask(request)
+    }
+
+    /// A whole list of jobs ([`Request::Jobs`], [`Request::History`]), page by page.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or an answer that is no table.
+    pub fn fetch_jobs(&self, request: Request) -> Result<Table, CallError> {
+        pages::jobs(|request| self.ask(request), request)
+    }
+
+    /// The reservations that pass `filter`, by start.
+    ///
+    /// # Errors
+    /// A refusal, or no controller.
+    pub fn fetch_reservations(
+        &self,
+        filter: ReservationFilter,
+    ) -> Result<Vec<ReservationInfo>, CallError> {
+        match self.ask(Request::Reservations { filter })? {
+            Reply::Reservations(mut all) => {
+                all.sort_by_key(|r| (r.start, r.id));
+                Ok(all)
+            }
+            _ => Err(CallError::Unexpected),
+        }
+    }
+}
