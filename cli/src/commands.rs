@@ -1,36 +1,15 @@
-//! Which commands there are, and by which names.
+//! Which commands there are, and by which names: Cosy's own, and Slurm's.
+//!
+//! What a command must know of all others, as `cosy dev` and `cosy generate`, is handed to it
+//! here.
 
-use crate::{
-    Context, admin, alloc, cancel, cast, change, dev, flow, generate, history, mpi, resv, run,
-    stat, submit, wait,
+use crate::native::entry::{Action, Entry};
+use crate::native::{
+    admin, alloc, cancel, cast, change, dev, flow, generate, history, mpi, resv, run, stat, submit,
+    wait,
 };
+use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
-
-/// What a command does.
-#[derive(Clone, Copy)]
-pub enum Action {
-    /// It runs.
-    Run {
-        /// Its command line.
-        build: fn() -> Command,
-        /// Runs it; gives the exit code.
-        run: fn(&Context, &ArgMatches) -> anyhow::Result<u8>,
-    },
-    /// Its name is taken for it; it comes with a later version.
-    Later,
-}
-
-/// A command.
-pub struct Entry {
-    /// `cosy NAME`.
-    pub name: &'static str,
-    /// The short name, where there is one.
-    pub short: Option<&'static str>,
-    /// Listed by `cosy --help`.
-    pub shown: bool,
-    /// What it does.
-    pub action: Action,
-}
 
 const fn entry(
     name: &'static str,
@@ -55,7 +34,7 @@ const fn later(name: &'static str, short: Option<&'static str>) -> Entry {
     }
 }
 
-/// All commands.
+/// All commands of Cosy's own.
 pub static ALL: [Entry; 19] = [
     entry(
         "submit",
@@ -78,10 +57,10 @@ pub static ALL: [Entry; 19] = [
     entry("wait", None, wait::command, wait::run),
     entry("adm", Some("cadm"), admin::command, admin::run),
     entry("mpi", None, mpi::command, mpi::run),
-    entry("dev", None, dev::command, dev::run),
+    entry("dev", None, dev::command, start_cluster),
     Entry {
         shown: false,
-        ..entry("generate", None, generate::command, generate::run)
+        ..entry("generate", None, generate::command, write_pages)
     },
     later("top", Some("ctop")),
 ];
@@ -105,7 +84,24 @@ pub fn short_names() -> impl Iterator<Item = &'static str> {
 
 /// All names under which the program is linked beside `cosy`: short ones and Slurm's.
 pub fn link_names() -> impl Iterator<Item = &'static str> {
-    short_names().chain(crate::slurm::ALL.iter().map(|e| e.name))
+    short_names().chain(slurm::ALL.iter().map(|e| e.name))
+}
+
+/// What the manual pages and completions are about.
+pub fn listed() -> generate::Listed {
+    generate::Listed {
+        native: &ALL,
+        slurm: slurm::ALL.iter().map(|e| (e.name, e.about)).collect(),
+    }
+}
+
+fn start_cluster(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let names: Vec<&str> = link_names().collect();
+    dev::run(context, matches, &names)
+}
+
+fn write_pages(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    generate::run(matches, &listed())
 }
 
 /// The text of `cosy --help`.
@@ -134,6 +130,15 @@ mod tests {
                 build().debug_assert();
                 assert_eq!(build().get_name(), e.name);
             }
+        }
+    }
+
+    #[test]
+    fn names_of_slurm_are_free() {
+        for e in &slurm::ALL {
+            assert!(by_name(e.name).is_none(), "{}", e.name);
+            assert!(by_short_name(e.name).is_none(), "{}", e.name);
+            assert!(slurm::by_name(e.name).is_some());
         }
     }
 }

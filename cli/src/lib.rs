@@ -7,42 +7,20 @@
 //! next to nothing: only the called command's options are built, no file is read and no
 //! name looked up that the command does not need.
 
-pub mod account;
-pub mod admin;
-pub mod alike;
-pub mod alloc;
-pub mod arg;
-pub mod broker;
-pub mod cancel;
-pub mod cast;
-pub mod change;
+pub mod allocation;
 pub mod commands;
 pub mod context;
-pub mod cost;
-pub mod dev;
 pub mod exit;
-pub mod flow;
-pub mod gantt;
-pub mod generate;
-pub mod history;
-pub mod import;
-pub mod jobs;
-pub mod meter;
-pub mod mpi;
+pub mod job_options;
+pub mod launch;
+pub mod native;
 pub mod output;
-pub mod plan;
 pub mod refs;
-pub mod reservations;
-pub mod resv;
-pub mod run;
 pub mod signals;
 pub mod slurm;
-pub mod stat;
-pub mod steps;
-pub mod submit;
-pub mod table;
+pub mod surroundings;
+pub mod units;
 pub mod users;
-pub mod wait;
 pub mod when;
 pub mod words;
 pub mod zone;
@@ -50,6 +28,9 @@ pub mod zone;
 pub use context::Context;
 
 use cosy_client::CallError;
+use launch::talk::StepRefused;
+use native::entry::{Action, Entry};
+use native::{arg, dev};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -114,8 +95,8 @@ fn unknown(name: &str) -> u8 {
     exit::USAGE
 }
 
-fn start(command: &commands::Entry, program: &str, args: Vec<OsString>) -> u8 {
-    let commands::Action::Run { build, run } = command.action else {
+fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
+    let Action::Run { build, run } = command.action else {
         output::complain(program, "not available in this version");
         return exit::USAGE;
     };
@@ -148,7 +129,7 @@ fn mistake(program: &str, error: &clap::Error) -> u8 {
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
-    if let Some(refused) = error.downcast_ref::<run::talk::StepRefused>() {
+    if let Some(refused) = error.downcast_ref::<StepRefused>() {
         return match refused.0.code {
             cosy_model::RefusalCode::Unavailable => exit::UNREACHABLE,
             _ => exit::FAILED,

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_cli::broker::wire::{self, Wire};
-use cosy_cli::broker::{Broker, Cluster, Fate, Outcome, Preference, Tries, Verdict, show};
+use cosy_cli::native::broker::wire::{self, Wire};
+use cosy_cli::native::broker::{Broker, Cluster, Fate, Outcome, Preference, Tries, Verdict, show};
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{

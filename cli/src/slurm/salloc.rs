@@ -5,9 +5,11 @@ use super::srun::own::immediate;
 use super::submit::{self, fail};
 use super::waiting::{self, Manner};
 use super::{error, say};
-use crate::alloc::attend::{Allocated, Attendant};
-use crate::alloc::{self, shell};
-use crate::run::{place, with_variables};
+use crate::allocation::attend::{Allocated, Attendant};
+use crate::allocation::finish::finish;
+use crate::allocation::shell;
+use crate::launch::place;
+use crate::launch::start::with_variables;
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
 use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
@@ -197,7 +199,7 @@ impl Inside<'_> {
         let signal = ended.as_ref().map_or(0, |e| e.signal);
         if !job_ended {
             self.say(&format!("Relinquishing job allocation {job}"));
-            alloc::finish(self.context, job, code, signal);
+            finish(self.context, job, code, signal);
         }
         drop(attendant);
         let killed = job_ended && signal != 0;

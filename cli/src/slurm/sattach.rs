@@ -2,12 +2,13 @@
 //! acct-sattach.
 
 use super::{error, read, say};
-use crate::run::intake::Intake;
-use crate::run::interrupt::Rule;
-use crate::run::session::{self, Manner, Means, Step};
-use crate::run::sink::Sinks;
-use crate::run::talk::{self, Answered};
-use crate::{Context, exit, output, run};
+use crate::launch::intake::Intake;
+use crate::launch::interrupt::Rule;
+use crate::launch::session::{self, Manner, Means, Step};
+use crate::launch::sink::Sinks;
+use crate::launch::start::way_to;
+use crate::launch::talk::{self, Answered};
+use crate::{Context, exit, output};
 use cosy_model::step::{StepAsk, StepLayout};
 use cosy_model::{Dialect, JobId, StepId};
 use cosy_proto::lines::{self, Style};
@@ -102,7 +103,7 @@ fn step(text: &str) -> Option<(JobId, StepId)> {
 }
 
 fn attach(context: &Context, job: JobId, step: StepId) -> Option<Step> {
-    let stream = run::way_to(context, job).ok()?;
+    let stream = way_to(context, job).ok()?;
     let ask = StepAsk::Attach { job, step };
     match talk::ask(stream, &ask, None, &mut |_| ()).ok()? {
         Answered::Step(step) => Some(*step),

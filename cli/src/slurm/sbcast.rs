@@ -2,14 +2,14 @@
 //! capture acct-sbcast.
 
 use super::{error, read, say, steps};
-use crate::{Context, cast, exit};
+use crate::launch::broadcast::{self, Broadcast, parse_job};
+use crate::{Context, exit};
 use cosy_model::JobId;
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_slurm::getopt::Parsed;
 use cosy_slurm::says;
 use cosy_slurm::table::Row;
 use cosy_slurm::targets::{self, Step};
-use std::ffi::OsString;
 
 /// Slurm's exit code where there is no such job.
 const NO_JOB: u8 = 255;
@@ -73,15 +73,11 @@ fn copy(context: &Context, parsed: &Parsed) -> u8 {
         tell(parsed, &job, &nodes);
     }
     let whole = job.split('.').next().unwrap_or_default();
-    let args = arguments(parsed, whole);
-    let matches = match cast::command().try_get_matches_from(args) {
-        Ok(matches) => matches,
-        Err(_) => {
-            error(context, &format!("Invalid job id: {job}"));
-            return exit::FAILED;
-        }
+    let Some(copy) = broadcast(parsed, whole) else {
+        error(context, &format!("Invalid job id: {job}"));
+        return exit::FAILED;
     };
-    match cast::run(context, &matches) {
+    match broadcast::run(context, &copy) {
         Ok(code) => code,
         Err(e) => {
             error(context, &format!("{e:#}"));
@@ -136,19 +132,20 @@ fn tell(parsed: &Parsed, job: &str, nodes: &str) {
     line("node_list", nodes);
 }
 
-/// The same for `cbcast`.
-fn arguments(parsed: &Parsed, job: &str) -> Vec<OsString> {
+/// What `cbcast` would be asked for; `None` without the number of a job, or a name of the file.
+fn broadcast(parsed: &Parsed, job: &str) -> Option<Broadcast> {
     let has = |name: &str| parsed.found.iter().any(|f| f.name == name);
-    let mut args: Vec<OsString> = vec!["cast".into(), format!("--job={job}").into()];
-    for name in ["force", "preserve"] {
-        if has(name) {
-            args.push(format!("--{name}").into());
-        }
-    }
-    args.push("--quiet".into());
-    args.push("--".into());
-    args.extend(parsed.words.iter().cloned());
-    args
+    let word = |at: usize| parsed.words.get(at).cloned().unwrap_or_default();
+    let copy = Broadcast {
+        job: parse_job(job).ok()?,
+        source: word(0).into(),
+        destination: word(1),
+        mode: None,
+        force: has("force"),
+        preserve: has("preserve"),
+        quiet: true,
+    };
+    (!copy.source.as_os_str().is_empty()).then_some(copy)
 }
 
 #[cfg(test)]
@@ -156,15 +153,19 @@ mod tests {
     use super::*;
     use cosy_slurm::getopt::{self, Order};
     use cosy_slurm::table;
+    use std::ffi::OsString;
 
     #[test]
     fn asks_for_the_same() {
         let args = ["-fp", "-j", "12", "a", "b"].map(OsString::from);
         let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, &args);
-        let matches = cast::command().try_get_matches_from(arguments(&parsed, "12"));
-        let matches = matches.unwrap();
-        assert!(matches.get_flag("force") && matches.get_flag("preserve"));
-        let job = matches.get_one::<cosy_model::JobId>("job");
-        assert_eq!(job, Some(&cosy_model::JobId(12)));
+        let copy = broadcast(&parsed, "12").unwrap();
+        assert!(copy.force && copy.preserve && copy.quiet);
+        assert_eq!(copy.job, JobId(12));
+        assert_eq!(
+            (&*copy.source, &*copy.destination),
+            ("a".as_ref(), "b".as_ref())
+        );
+        assert!(broadcast(&parsed, "12_1").is_none() && broadcast(&parsed, "x").is_none());
     }
 }

@@ -2,8 +2,8 @@
 //! job's first node, which knows them; the controller is only asked for the way there.
 
 use crate::Context;
-use crate::run::talk::{self, Answered};
-use crate::run::way_to;
+use crate::launch::start::way_to;
+use crate::launch::talk::{self, Answered};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};

@@ -4,9 +4,9 @@
 
 use super::say;
 use super::submit::{self, refusal};
-use crate::alloc::attend::{Allocated, Attendant, News};
+use crate::allocation::attend::{Allocated, Attendant, News};
 use crate::exit::{self, SIGNAL_BASE};
-use crate::run::intake::Intake;
+use crate::launch::intake::Intake;
 use crate::{Context, output};
 use cosy_client::cluster;
 use cosy_client::{CallError, Caller, Patience, new_key};

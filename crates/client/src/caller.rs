@@ -22,7 +22,7 @@ pub enum CallError {
     /// Nobody listens.
     #[error("cannot reach the controller at {path}: {cause}; is cosyd running?")]
     Unreachable {
-        /// Socket.
+        /// The socket that was tried.
         path: String,
         /// What the system says.
         cause: io::Error,
@@ -32,7 +32,7 @@ pub enum CallError {
         "lost the controller at {path} ({why}) and could not reach it again within {seconds} s{outcome}"
     )]
     Lost {
-        /// Socket.
+        /// The socket that was tried.
         path: String,
         /// The last trouble.
         why: String,
@@ -44,7 +44,7 @@ pub enum CallError {
     /// Not an answer of this protocol.
     #[error("the controller at {path} gave no understandable answer: {cause}")]
     Garbage {
-        /// Socket.
+        /// The socket that was tried.
         path: String,
         /// What is wrong with it.
         cause: FrameError,
@@ -158,7 +158,7 @@ impl Caller {
         }
     }
 
-    /// Asks.
+    /// Asks; a request that changes something gets a key of its own.
     ///
     /// # Errors
     /// [`CallError`]; a refusal is one too.

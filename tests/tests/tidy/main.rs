@@ -1,5 +1,6 @@
 //! The source keeps its shape: no long functions and files, no import cycles, no fields of
-//! state that a whole crate may write to, no comments of one word, no panics in daemons.
+//! state that a whole crate may write to, no comments of one word, no panics in daemons, no
+//! imports through walls.
 //!
 //! What does not hold yet stands in `tests/tidy.txt` with its figure and a reason. A figure
 //! there is exact: whoever makes it worse is told so, and whoever makes it better writes the
@@ -12,7 +13,7 @@
 mod imports;
 mod source;
 
-use imports::{cycles, imports};
+use imports::{Imports, cycles, imports};
 use source::{Line, Source, sources};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -40,6 +41,22 @@ const PANICS: [&str; 5] = [
     "todo!(",
     "unimplemented!(",
 ];
+
+/// Folders of a package that know nothing of each other. What several of them use is beside
+/// them and knows none of them.
+struct Walls {
+    package: &'static str,
+    /// The folders, as first words of modules.
+    folders: &'static [&'static str],
+    /// The modules over the folders, which alone may know them; nobody else names these.
+    above: &'static [&'static str],
+}
+
+const WALLS: [Walls; 1] = [Walls {
+    package: "cli",
+    folders: &["native", "slurm"],
+    above: &["commands"],
+}];
 
 #[test]
 fn the_source_keeps_its_shape() {
@@ -135,12 +152,42 @@ fn figures(sources: &[Source]) -> Figures {
         packages.entry(&source.package).or_default().push(source);
     }
     for (package, sources) in packages {
-        for cycle in cycles(&imports(&sources)) {
+        let imports = imports(&sources);
+        for walls in WALLS.iter().filter(|w| w.package == package) {
+            for through in walls.broken(&imports) {
+                found.insert(("wall".into(), format!("{package}:{through}")), 1);
+            }
+        }
+        for cycle in cycles(&imports) {
             let first = cycle.first().cloned().unwrap_or_default();
             found.insert(("cycle".into(), format!("{package}:{first}")), cycle.len());
         }
     }
     found
+}
+
+impl Walls {
+    /// Imports through a wall: `module->module`.
+    fn broken(&self, imports: &Imports) -> Vec<String> {
+        let first = |module: &str| module.split("::").next().unwrap_or_default().to_owned();
+        let behind = |module: &str| {
+            let first = first(module);
+            let apart = self.folders.iter().chain(self.above);
+            apart.copied().find(|name| *name == first)
+        };
+        let mut broken = Vec::new();
+        for (module, theirs) in imports {
+            if self.above.contains(&&*first(module)) {
+                continue;
+            }
+            let through = theirs.iter().filter(|other| {
+                let there = behind(other);
+                there.is_some() && there != behind(module)
+            });
+            broken.extend(through.map(|other| format!("{module}->{other}")));
+        }
+        broken
+    }
 }
 
 /// Names of functions with their lines.
@@ -286,4 +333,31 @@ fn the_list_is_exact() {
         "{told}"
     );
     assert!(told.contains("panics cosyd: it holds now"), "{told}");
+}
+
+#[test]
+fn imports_through_walls_are_found() {
+    let pairs = [
+        ("above", "a::x"),
+        ("above", "b"),
+        ("a::x", "a"),
+        ("a::x", "b::y"),
+        ("a::x", "beside"),
+        ("a", "above"),
+        ("b", "a::x"),
+        ("beside", "b::y"),
+        ("abc", "beside"),
+    ];
+    let mut imports = Imports::new();
+    for (module, other) in pairs {
+        let theirs = imports.entry(module.to_owned()).or_default();
+        theirs.insert(other.to_owned());
+    }
+    let walls = Walls {
+        package: "p",
+        folders: &["a", "b"],
+        above: &["above"],
+    };
+    let want = ["a->above", "a::x->b::y", "b->a::x", "beside->b::y"];
+    assert_eq!(walls.broken(&imports), want);
 }

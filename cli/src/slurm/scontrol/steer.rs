@@ -5,7 +5,7 @@
 
 use super::{Session, has_ended, too_few};
 use crate::slurm::{say, words};
-use crate::{change, exit};
+use crate::{exit, signals};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode};
 use cosy_slurm::{says, targets};
@@ -99,7 +99,7 @@ impl Session<'_> {
             if let Some(why) = self.not_again(&filter.ids) {
                 return vec![(word.to_owned(), why)];
             }
-            change::outlive_own_job();
+            signals::outlive_own_job();
         }
         let ids = filter.ids.clone();
         match self.context.ask(request(act, special, filter)) {

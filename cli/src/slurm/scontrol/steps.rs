@@ -3,7 +3,7 @@
 use super::Session;
 use super::update::mistaken;
 use crate::exit;
-use crate::run::talk::StepRefused;
+use crate::launch::talk::StepRefused;
 use crate::slurm::{error, say, steps, words};
 use cosy_client::CallError;
 use cosy_model::step::StepInfo;

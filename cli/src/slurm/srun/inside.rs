@@ -1,7 +1,8 @@
 //! A step in a job that is there.
 
 use super::{Asked, SRUN, Stop, parts, refused, step, tell_job, unreachable};
-use crate::run::{self, place, with_variables};
+use crate::launch::place;
+use crate::launch::start::{go, way_to, with_variables};
 use crate::slurm::say;
 use crate::slurm::submit::{hosts, surroundings};
 use crate::{Context, exit};
@@ -28,7 +29,7 @@ pub fn job(asked: &Asked) -> Option<JobId> {
 
 /// Runs a step in `job`; gives the exit code.
 pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
-    let stream = match run::way_to(context, job) {
+    let stream = match way_to(context, job) {
         Ok(stream) => stream,
         Err(e) => return Err(no_way(job, &e)),
     };
@@ -63,7 +64,7 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
     options.places = hosts::runs(&hosts);
     options.job.avoid.extend(elsewhere);
     let wanted = step::wanted(asked, &options, environment)?;
-    let outcome = run::go(SRUN.name(), &options, wanted, job, stream, None);
+    let outcome = go(SRUN.name(), &options, wanted, job, stream, None);
     match outcome {
         Ok(outcome) => Ok(outcome.code),
         Err(e) => Err(refused(job, &e).into()),
@@ -83,7 +84,7 @@ fn over_parts(
     let name = asked.wishes.name.clone().unwrap_or_default();
     let environment = variables(asked, Some(&step.facts), &step.layout, &name)?;
     let (options, wanted) = step.wanted(chosen, environment)?;
-    match run::go(SRUN.name(), &options, wanted, job, stream, None) {
+    match go(SRUN.name(), &options, wanted, job, stream, None) {
         Ok(outcome) => Ok(outcome.code),
         Err(e) => Err(refused(job, &e).into()),
     }

@@ -1,7 +1,7 @@
 //! `srun`: tasks of a program over the nodes of a job; outside of one, in a job of its own.
 //!
 //! What it asks for is read as Slurm reads it; then it goes the way of `cosy run`
-//! ([`crate::run`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
+//! ([`crate::native::run`]) and speaks in Slurm's words. Source: srun(1), captures srun-*.
 
 mod around;
 mod inside;
@@ -12,8 +12,8 @@ mod step;
 
 use super::submit::{self, fail};
 use super::{say, words};
-use crate::run::supervisors::MOST;
-use crate::run::talk::StepRefused;
+use crate::launch::supervisors::MOST;
+use crate::launch::talk::StepRefused;
 use crate::{Context, exit, output};
 use cosy_model::RefusalCode;
 use cosy_slurm::environment::Facts;

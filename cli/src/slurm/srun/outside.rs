@@ -2,8 +2,10 @@
 
 use super::inside::{launched, program_name};
 use super::{Asked, SRUN, Stop, parts, refused, step, tell_job};
-use crate::alloc::{self, attend::Allocated};
-use crate::run::{self, place, with_variables};
+use crate::allocation::attend::Allocated;
+use crate::allocation::finish::finish;
+use crate::launch::place;
+use crate::launch::start::{go, with_variables};
 use crate::slurm::say;
 use crate::slurm::submit::{self, hosts, surroundings, trial};
 use crate::slurm::waiting::{self, Manner};
@@ -79,7 +81,7 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     let over = match over {
         Ok(over) => over,
         Err(fault) => {
-            alloc::finish(context, job, exit::FAILED.into(), 0);
+            finish(context, job, exit::FAILED.into(), 0);
             return Err(fault.into());
         }
     };
@@ -99,14 +101,13 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     if let Some((nodes, tasks)) = filled.filter(|_| hosts.is_empty()) {
         (wanted.spec.nodes, wanted.spec.tasks) = (Some(nodes), Some(tasks));
     }
-    let done = place::outside(&allocated.entry).and_then(|(stream, _)| {
-        run::go(SRUN.name(), &options, wanted, job, stream, Some(attendant))
-    });
+    let done = place::outside(&allocated.entry)
+        .and_then(|(stream, _)| go(SRUN.name(), &options, wanted, job, stream, Some(attendant)));
     let (exit_code, signal) = match &done {
         Ok(outcome) => outcome.worst,
         Err(_) => (exit::FAILED.into(), 0),
     };
-    alloc::finish(context, job, exit_code, signal);
+    finish(context, job, exit_code, signal);
     drop(there);
     match done {
         Ok(outcome) => Ok(outcome.code),

@@ -1,7 +1,7 @@
 //! The options of `srun` that are not about the job: how its tasks run and what becomes of
 //! their output. Source: srun(1).
 
-use crate::run::supervisors;
+use crate::launch::supervisors;
 use cosy_model::JobId;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::binding::{self, CpuBind};

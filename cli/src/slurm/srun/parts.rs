@@ -3,8 +3,8 @@
 //! Source: srun(1), `--het-group`; the original's guide to heterogeneous jobs.
 
 use super::{Asked, Read, SRUN, inside, read, step};
-use crate::run::options::RunOptions;
-use crate::run::spec::Wanted;
+use crate::launch::options::RunOptions;
+use crate::launch::spec::Wanted;
 use crate::slurm::submit;
 use cosy_model::step::StepProgram;
 use cosy_model::{OsText, expand, fold};

@@ -2,12 +2,12 @@
 
 use super::Asked;
 use crate::exit;
-use crate::run::files::Way;
-use crate::run::interrupt::Rule;
-use crate::run::options::RunOptions;
-use crate::run::spec::{self, SlurmFile, Wanted};
-use crate::run::supervisors;
-use crate::submit::options::Options;
+use crate::job_options::Options;
+use crate::launch::files::Way;
+use crate::launch::interrupt::Rule;
+use crate::launch::options::RunOptions;
+use crate::launch::spec::{self, SlurmFile, Wanted};
+use crate::launch::supervisors;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
 use cosy_model::step::{Bind, Distribution, StepCommand};
@@ -159,7 +159,7 @@ fn wrap<'a>(asked: &Asked, commands: impl Iterator<Item = &'a mut StepCommand>) 
 
 /// Names of files may hold what only the job's variables tell: `%A`, `%a`.
 fn with_names(mut wanted: Wanted) -> Wanted {
-    use crate::run::files::Local;
+    use crate::launch::files::Local;
     use cosy_model::step::OutputTo;
     let replace = |way: &mut Way| {
         if let Local::File(pattern) = &mut way.here {

@@ -57,11 +57,11 @@ pub fn details(program: Program, wishes: &Wishes) {
     }
     let debug = |text: String| say(&format!("{}: debug:  {text}", program.name()));
     if program == Program::Sbatch {
-        let limits = crate::submit::surroundings::limits();
+        let limits = crate::surroundings::limits();
         for (name, soft, _) in limits.iter().filter(|l| wishes.propagate.takes(&l.0)) {
             debug(format!("propagating RLIMIT_{name}={soft}"));
         }
-        let mask = crate::submit::surroundings::mask();
+        let mask = crate::surroundings::mask();
         debug(format!("propagating UMASK={:04o}", mask & 0o777));
     }
     if let Memory::PerNode(MiB(0)) = wishes.memory {

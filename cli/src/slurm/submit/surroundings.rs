@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The name of this host.
 pub fn host() -> String {
-    crate::submit::surroundings::host().unwrap_or_default()
+    crate::surroundings::host().unwrap_or_default()
 }
 
 /// The working directory.
@@ -19,7 +19,7 @@ pub fn host() -> String {
 /// # Errors
 /// When the present one is gone.
 pub fn workdir(wishes: &Wishes) -> Result<OsText, Fault> {
-    crate::submit::surroundings::workdir(wishes.chdir.as_deref()).map_err(Fault::error)
+    crate::surroundings::workdir(wishes.chdir.as_deref()).map_err(Fault::error)
 }
 
 /// What the job's variables tell of how it was asked for.
@@ -49,7 +49,7 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
         distribution: wishes.distribution.as_ref().map(|d| d.text.clone()),
         plane_size: wishes.distribution.as_ref().and_then(|d| d.plane_size()),
         umask: match program {
-            Program::Srun => Some(crate::submit::surroundings::mask()),
+            Program::Srun => Some(crate::surroundings::mask()),
             Program::Sbatch | Program::Salloc => None,
         },
     }

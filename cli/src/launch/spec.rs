@@ -1,0 +1,214 @@
+//! From options to the step that is asked for.
+
+use super::files::{self, Way, error, output};
+use super::input::{Input, Source};
+use super::multiprog;
+use super::options::RunOptions;
+use super::{mpi, place, tty};
+use crate::job_options::Options;
+use crate::{exit, surroundings};
+use anyhow::{Context as _, anyhow};
+use cosy_model::job::MemoryRequest;
+use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
+use cosy_model::step::{InputFrom, StepCommand, StepProgram, StepSpec};
+use cosy_model::{Dialect, OsText, Span};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Span = Span::from_secs(5);
+
+/// A step as it is asked for, and what the command does with its streams.
+pub struct Wanted {
+    /// The step as it is asked for.
+    pub spec: StepSpec,
+    /// Output.
+    pub output: Way,
+    /// Errors.
+    pub error: Way,
+    /// Input, opened.
+    pub input: Option<Input>,
+}
+
+/// The step that the options describe.
+///
+/// # Errors
+/// Files that cannot be read, options that make no sense.
+pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
+    let (programs, tasks) = programs(options)?;
+    let name = name(&options.job, &programs);
+    let out = output(options.job.output.as_ref(), &name);
+    let err = error(options.job.error.as_ref(), &out, &name);
+    let from = files::input(options.job.input.as_ref(), &name);
+    let workdir = surroundings::workdir(options.job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
+    let alone = tasks == Some(1);
+    let wireup = mpi::wireup(options.mpi.as_deref(), alone, &programs, &workdir)?;
+    let job = &options.job;
+    let spec = StepSpec {
+        name,
+        programs,
+        nodes: job.nodes,
+        tasks,
+        tasks_per_node: job.tasks_per_node,
+        cores_per_task: job.cores_per_task,
+        gpus_per_task: options.gpus_per_task.as_ref().map_or(0, |g| g.count),
+        gpus_per_node: job.gpus.as_ref().map(|g| g.count),
+        memory: memory(job)?,
+        require: job.require.clone(),
+        avoid: job.avoid.clone(),
+        distribution: options.distribution,
+        places: options.places.clone(),
+        bind: options.bind,
+        overlap: options.overlap || options.overcommit,
+        overcommit: options.overcommit,
+        patience: options.patience,
+        time_limit: job.time,
+        grace: GRACE,
+        workdir,
+        environment: environment(job)?,
+        umask: surroundings::mask(),
+        rlimits: surroundings::limits(),
+        stdin: from.there.clone(),
+        stdout: out.there.clone(),
+        stderr: err.there.clone(),
+        open_mode: job.open_mode.unwrap_or_default(),
+        pty: options.pty.then(tty::window),
+        wireup,
+        dialect: Dialect::Cosy,
+        warn: None,
+        keep_counts: false,
+        label: options.label,
+        stopped: options.stopped,
+        tell_bind: options.tell_bind,
+    };
+    let input = open_input(&from, &spec.workdir)?;
+    Ok(Wanted {
+        spec,
+        output: out,
+        error: err,
+        input,
+    })
+}
+
+/// What the command reads for the tasks.
+fn open_input(from: &files::Input, workdir: &OsText) -> anyhow::Result<Option<Input>> {
+    match from.there {
+        InputFrom::File(_) | InputFrom::Null => return Ok(None),
+        InputFrom::All | InputFrom::Rank(_) => {}
+    }
+    let Some(name) = &from.file else {
+        return Ok(Some(Input::new(Source::Own)));
+    };
+    let path = Path::new(OsStr::from_bytes(&workdir.0)).join(OsStr::from_bytes(&name.0));
+    let file = std::fs::File::open(&path)
+        .with_context(|| format!("cannot open '{}' for the input", path.display()))?
+        .into();
+    Ok(Some(Input::new(Source::File { file, size: None })))
+}
+
+/// The variables that a step or a shell gets of those that are here.
+///
+/// # Errors
+/// Too large.
+pub fn environment(job: &Options) -> anyhow::Result<OsText> {
+    surroundings::environment(&job.env_items(), std::env::vars_os()).map_err(|e| anyhow!(e))
+}
+
+fn memory(job: &Options) -> anyhow::Result<Option<cosy_model::MiB>> {
+    match job.memory {
+        None | Some(MemoryRequest::QueueDefault) => Ok(None),
+        Some(MemoryRequest::PerNode(size)) => Ok(Some(size)),
+        Some(MemoryRequest::PerCore(_)) => Err(exit::usage(
+            "--mem-per-core is for jobs; a step inside a job takes --mem, memory on each node",
+        )),
+    }
+}
+
+fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u32>)> {
+    if let Some(file) = &options.multi_prog {
+        let shown = file.display().to_string();
+        let text = read(file).map_err(|e| match options.dialect {
+            Dialect::Cosy => e,
+            Dialect::Slurm => SlurmFile(vec![format!(
+                "Could not open multi_prog config file {shown}"
+            )])
+            .into(),
+        })?;
+        let parsed = multiprog::parse(&text, ranks(options));
+        return parsed.map_err(|mistake| match options.dialect {
+            Dialect::Cosy => exit::usage(multiprog::in_file(&shown, &mistake)),
+            Dialect::Slurm => SlurmFile(mistake.as_slurm(&shown)).into(),
+        });
+    }
+    let n = options.command.len();
+    if n > ARGUMENTS {
+        return Err(anyhow!(
+            "{n} arguments are too many; at most {ARGUMENTS} are allowed"
+        ));
+    }
+    let words = options.command.iter().cloned();
+    let argv = words.map(|w| OsText(OsString::into_vec(w))).collect();
+    let command = StepCommand::Run {
+        argv,
+        expand: false,
+    };
+    let ranks = Vec::new();
+    Ok((vec![StepProgram { ranks, command }], options.job.tasks))
+}
+
+/// What is wrong with a list of programs, in the words of `srun`.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct SlurmFile(pub Vec<String>);
+
+/// How many tasks there will be, as far as it is known before the node daemon decides.
+fn ranks(options: &RunOptions) -> Option<u32> {
+    let job = &options.job;
+    if job.tasks.is_some() || job.nodes.is_some() || job.tasks_per_node.is_some() {
+        return job.tasks;
+    }
+    let inside = options.inside.is_none() && place::job().is_some();
+    let of_the_job = || std::env::var("COSY_TASKS").ok()?.parse().ok();
+    inside.then(of_the_job).flatten()
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    use std::io::Read;
+    let shown = file.display();
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot open '{shown}'"))?;
+    let most = multiprog::FILE_BYTES as u64;
+    opened
+        .take(most + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read '{shown}'"))?;
+    if text.len() as u64 > most {
+        return Err(anyhow!("'{shown}' has more than {most} bytes"));
+    }
+    Ok(text)
+}
+
+/// The name given, else the first program's.
+fn name(job: &Options, programs: &[StepProgram]) -> String {
+    if let Some(name) = &job.name {
+        return name.clone();
+    }
+    match programs.first().map(|p| &p.command) {
+        Some(StepCommand::Run { argv, .. }) => base_name(argv.first()),
+        Some(StepCommand::Receive { .. }) | None => "step".to_owned(),
+    }
+}
+
+fn base_name(path: Option<&OsText>) -> String {
+    let path = path.map(OsText::lossy).unwrap_or_default();
+    let base = path.rsplit('/').find(|p| !p.is_empty()).unwrap_or("step");
+    let mut name: String = base
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    while name.len() > NAME_BYTES {
+        name.pop();
+    }
+    name
+}

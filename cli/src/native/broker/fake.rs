@@ -1,0 +1,300 @@
+//! Clusters for the tests of the broker: each holds, confirms and cancels in memory, and
+//! fails when the test says so.
+
+use super::clusters::Cluster;
+use super::wire::Failure;
+use cosy_model::api::{Reply, Request};
+use cosy_model::job::ResourceRequest;
+use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot, ReservationInfo, ReservationState};
+use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};
+use cosy_proto::client::RequestKey;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// A length of all reservations here.
+pub const LENGTH: Span = Span::from_minutes(60);
+
+pub fn cluster(name: &str) -> Cluster {
+    Cluster {
+        name: name.into(),
+        socket: format!("/run/{name}.sock").into(),
+    }
+}
+
+pub fn clusters(names: &[&str]) -> Vec<Cluster> {
+    names.iter().map(|n| cluster(n)).collect()
+}
+
+pub fn minutes(n: i64) -> Time {
+    Time::EPOCH + Span::from_minutes(n)
+}
+
+/// A slot that would be admitted; the price is all base.
+pub fn slot(start_minutes: i64, price: i64, availability_ppm: u32) -> QuotedSlot {
+    QuotedSlot {
+        start: minutes(start_minutes),
+        end: minutes(start_minutes) + LENGTH,
+        feasible: true,
+        admitted: true,
+        reason: String::new(),
+        availability_ppm,
+        by_load: true,
+        base: Su::whole(price),
+        extra: Su::ZERO,
+        delayed_jobs: 0,
+        total_delay: Span::ZERO,
+        own_delayed: Vec::new(),
+        nodes: "n1".into(),
+    }
+}
+
+/// A slot that is refused.
+pub fn full(start_minutes: i64) -> QuotedSlot {
+    QuotedSlot {
+        admitted: false,
+        feasible: false,
+        reason: "reservation 3 is in the way".into(),
+        ..slot(start_minutes, 1, 0)
+    }
+}
+
+pub fn quote(slots: Vec<QuotedSlot>) -> Quote {
+    Quote {
+        now: Time::EPOCH,
+        queue: "main".into(),
+        plain_start: Some(minutes(5)),
+        choice: (!slots.is_empty()).then_some(0),
+        slots,
+        notice_earliest: None,
+        rules: Vec::new(),
+        account: None,
+    }
+}
+
+pub fn ask(pick: Pick) -> Ask {
+    Ask::plain(ResourceRequest::default(), LENGTH, pick)
+}
+
+/// What happens instead of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// Nobody is there; nothing is done.
+    Gone,
+    /// It is done, but the answer is lost.
+    Deaf,
+    /// Not done, and no answer.
+    Silent,
+    /// It says no.
+    No(RefusalCode),
+}
+
+/// When something goes wrong: at this cluster, at requests of this name, so many times
+/// after so many that went well.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub cluster: &'static str,
+    pub request: &'static str,
+    pub skip: u32,
+    pub times: u32,
+    pub trouble: Trouble,
+}
+
+/// What a cluster has.
+#[derive(Default)]
+struct Books {
+    slots: Vec<QuotedSlot>,
+    reservations: BTreeMap<u64, (ReservationState, Time)>,
+    answered: Vec<(RequestKey, Reply)>,
+    dead: bool,
+}
+
+/// All clusters of a test.
+pub struct World {
+    books: Mutex<BTreeMap<String, Books>>,
+    faults: Mutex<Vec<Fault>>,
+    /// Every question as `CLUSTER REQUEST`.
+    pub asked: Mutex<Vec<String>>,
+}
+
+impl World {
+    /// Clusters with those free slots.
+    pub fn new(all: &[(&str, Vec<QuotedSlot>)]) -> Self {
+        let books = all.iter().map(|(name, slots)| {
+            let books = Books {
+                slots: slots.clone(),
+                ..Books::default()
+            };
+            ((*name).to_owned(), books)
+        });
+        Self {
+            books: Mutex::new(books.collect()),
+            faults: Mutex::new(Vec::new()),
+            asked: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub fn fault(
+        self,
+        cluster: &'static str,
+        request: &'static str,
+        skip: u32,
+        times: u32,
+        trouble: Trouble,
+    ) -> Self {
+        self.faults.lock().unwrap().push(Fault {
+            cluster,
+            request,
+            skip,
+            times,
+            trouble,
+        });
+        self
+    }
+
+    /// From now on nobody answers there.
+    pub fn kill(&self, cluster: &str) {
+        self.books.lock().unwrap().get_mut(cluster).unwrap().dead = true;
+    }
+
+    /// `a1:confirmed b1:cancelled`: what is where.
+    pub fn state(&self) -> String {
+        let books = self.books.lock().unwrap();
+        let each = books.iter().flat_map(|(name, books)| {
+            let all = books.reservations.iter();
+            all.map(move |(id, (state, _))| format!("{name}{id}:{state}"))
+        });
+        each.collect::<Vec<_>>().join(" ")
+    }
+
+    pub fn count(&self, question: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|a| *a == question).count()
+    }
+
+    pub fn wire(
+        &self,
+        cluster: &Cluster,
+        request: &Request,
+        key: Option<RequestKey>,
+    ) -> Result<Reply, Failure> {
+        assert_eq!(key.is_some(), request.changes());
+        let word = word(request);
+        let question = format!("{} {word}", cluster.name);
+        self.asked.lock().unwrap().push(question);
+        let mut all = self.books.lock().unwrap();
+        let books = all.get_mut(&cluster.name).unwrap();
+        if books.dead {
+            return Err(Failure::Unreachable("nobody is there".into()));
+        }
+        match self.trouble(&cluster.name, word) {
+            None => books.answer(request, key),
+            Some(Trouble::Gone) => Err(Failure::Unreachable("nobody is there".into())),
+            Some(Trouble::Silent) => Err(Failure::Unknown("no answer".into())),
+            Some(Trouble::Deaf) => {
+                let _ = books.answer(request, key);
+                Err(Failure::Unknown("no answer".into()))
+            }
+            Some(Trouble::No(code)) => Err(Failure::Refused(Refusal::new(code, "no, because"))),
+        }
+    }
+
+    fn trouble(&self, cluster: &str, word: &str) -> Option<Trouble> {
+        let mut faults = self.faults.lock().unwrap();
+        let here = |f: &&mut Fault| f.cluster == cluster && f.request == word && f.times > 0;
+        let fault = faults.iter_mut().find(here)?;
+        if fault.skip > 0 {
+            fault.skip -= 1;
+            return None;
+        }
+        fault.times -= 1;
+        Some(fault.trouble)
+    }
+}
+
+fn word(request: &Request) -> &'static str {
+    match request {
+        Request::Quote { .. } => "quote",
+        Request::Reserve { .. } => "reserve",
+        Request::Confirm { .. } => "confirm",
+        Request::CancelReservation { .. } => "cancel",
+        _ => panic!("the broker does not ask this: {request:?}"),
+    }
+}
+
+impl Books {
+    fn answer(&mut self, request: &Request, key: Option<RequestKey>) -> Result<Reply, Failure> {
+        let before = self.answered.iter().find(|(k, _)| Some(*k) == key);
+        if let Some((_, reply)) = before {
+            return Ok(reply.clone());
+        }
+        let reply = match request {
+            Request::Quote { ask, .. } => Reply::Quote(Box::new(quote(self.offers(ask)))),
+            Request::Reserve { ask, hold, .. } => self.reserve(ask, *hold)?,
+            Request::Confirm { id } => self.confirm(*id)?,
+            Request::CancelReservation { ids, .. } => self.cancel(ids),
+            _ => panic!("the broker does not ask this: {request:?}"),
+        };
+        self.answered.extend(key.map(|key| (key, reply.clone())));
+        Ok(reply)
+    }
+
+    fn offers(&self, ask: &Ask) -> Vec<QuotedSlot> {
+        let fits = |s: &&QuotedSlot| match ask.pick {
+            Pick::At(start) => s.start == start,
+            _ => true,
+        };
+        self.slots.iter().filter(fits).cloned().collect()
+    }
+
+    fn reserve(&mut self, ask: &Ask, hold: bool) -> Result<Reply, Failure> {
+        let offers = self.offers(ask);
+        let Some(slot) = offers.iter().find(|s| s.admitted) else {
+            let refusal = Refusal::new(RefusalCode::NotFree, "reservation 3 is in the way");
+            return Err(Failure::Refused(refusal));
+        };
+        let state = if hold {
+            ReservationState::Held
+        } else {
+            ReservationState::Confirmed
+        };
+        let id = self.reservations.len() as u64 + 1;
+        self.reservations.insert(id, (state, slot.start));
+        Ok(reserved(vec![info(id, state, slot.start)]))
+    }
+
+    fn confirm(&mut self, id: ReservationId) -> Result<Reply, Failure> {
+        let (state, start) = self.reservations.get_mut(&id.0).unwrap();
+        assert_eq!(*state, ReservationState::Held);
+        *state = ReservationState::Confirmed;
+        Ok(reserved(vec![info(id.0, *state, *start)]))
+    }
+
+    fn cancel(&mut self, ids: &[ReservationId]) -> Reply {
+        for id in ids {
+            let (state, _) = self.reservations.get_mut(&id.0).unwrap();
+            assert!(state.is_live());
+            *state = ReservationState::Cancelled;
+        }
+        Reply::Done {
+            changed: ids.len() as u64,
+            refused: Vec::new(),
+        }
+    }
+}
+
+fn info(id: u64, state: ReservationState, start: Time) -> ReservationInfo {
+    ReservationInfo {
+        start,
+        end: start + LENGTH,
+        hold_until: Some(minutes(5)),
+        ..crate::native::reservations::sample(id, "ann", state)
+    }
+}
+
+fn reserved(reservations: Vec<ReservationInfo>) -> Reply {
+    Reply::Reserved {
+        reservations,
+        conflicts: Vec::new(),
+        note: String::new(),
+    }
+}

@@ -1,0 +1,163 @@
+//! `--clusters` and `--all` of `cresv quote`, `hold` and `book`: asks the broker and prints
+//! what it found.
+
+use super::outcome::{Fate, Outcome, Part};
+use super::{Broker, Preference, clusters, quote, rank_for, show};
+use crate::native::arg::{flag, value};
+use crate::native::stat;
+use crate::native::table::Look;
+use crate::{exit, output};
+use clap::{Arg, ArgMatches};
+use cosy_model::api::Submission;
+use cosy_model::reservation::Ask;
+use jiff::Zoned;
+
+/// Slots in a table.
+const MOST_ROWS: usize = 12;
+
+/// Several clusters, as the command line has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Several<'a> {
+    /// `--clusters`.
+    pub list: &'a str,
+    /// `--all`.
+    pub all: bool,
+    /// `--json`.
+    pub json: bool,
+}
+
+impl<'a> Several<'a> {
+    /// `None` without `--clusters`.
+    pub fn of(matches: &'a ArgMatches) -> Option<Self> {
+        let flag = |name| {
+            let given = matches.try_get_one::<bool>(name).ok().flatten();
+            given.copied().unwrap_or(false)
+        };
+        Some(Self {
+            list: matches.get_one::<String>("clusters")?,
+            all: flag("all"),
+            json: flag("json"),
+        })
+    }
+}
+
+/// `--clusters a,b,c`.
+pub fn clusters_arg() -> Arg {
+    value(
+        "clusters",
+        "NAME[,...]",
+        "Ask these clusters and take the best (see clusters.toml)",
+    )
+}
+
+/// `--all`, for hold and book.
+pub fn all_arg() -> Arg {
+    flag("all", "The same time on each of the clusters, or on none").requires("clusters")
+}
+
+/// `cresv quote --clusters`: at most `most` slots of each.
+///
+/// # Errors
+/// No such clusters.
+pub fn run_quote(
+    several: Several<'_>,
+    ask: &Ask,
+    most: Option<u32>,
+    now: &Zoned,
+) -> anyhow::Result<u8> {
+    let clusters = named(several.list)?;
+    let quotes = quote(&clusters, ask, most);
+    let ranked = rank_for(&quotes, ask, Preference::of(ask.pick));
+    output::print(&if several.json {
+        stat::lines(&show::quotes_json(&quotes, &ranked))
+    } else {
+        let look = Look {
+            width: output::width(),
+            colour: output::colour(),
+            bare: false,
+        };
+        show::quotes(&quotes, &ranked, now, look, MOST_ROWS)
+    });
+    let gone = |f: &super::Failure| matches!(f, super::Failure::Unreachable(_));
+    Ok(if !ranked.is_empty() {
+        exit::OK
+    } else if quotes.iter().all(|(_, q)| q.as_ref().is_err_and(gone)) {
+        exit::UNREACHABLE
+    } else {
+        exit::FAILED
+    })
+}
+
+/// `cresv hold --clusters` and `cresv book --clusters`.
+///
+/// # Errors
+/// No such clusters.
+pub fn run_book(
+    several: Several<'_>,
+    ask: &Ask,
+    hold: bool,
+    job: Option<&Submission>,
+    program: &str,
+    now: &Zoned,
+) -> anyhow::Result<u8> {
+    let clusters = named(several.list)?;
+    let preference = Preference::of(ask.pick);
+    let broker = Broker::new();
+    let outcome = match (several.all, hold) {
+        (false, _) => broker.book_best(&clusters, ask, preference, hold, job),
+        (true, false) => broker.book_all(&clusters, ask, preference, job),
+        (true, true) => held(broker.hold_all(&clusters, ask, preference, job)),
+    };
+    let code = outcome.exit_code();
+    if several.json {
+        output::print(&stat::lines(&show::outcome_json(&outcome)));
+        return Ok(code);
+    }
+    let text = show::outcome(&outcome, now);
+    if code == exit::OK {
+        output::print(&text);
+    } else {
+        text.lines()
+            .for_each(|line| output::complain(program, line));
+    }
+    Ok(code)
+}
+
+fn named(list: &str) -> anyhow::Result<Vec<super::Cluster>> {
+    clusters::names(list).map_err(|e| exit::usage(e.to_string()))
+}
+
+/// The first phase alone: the user confirms on each cluster.
+fn held(result: Result<Vec<super::Held>, Outcome>) -> Outcome {
+    match result {
+        Err(outcome) => outcome,
+        Ok(held) => {
+            let part = |held: super::Held| Part {
+                cluster: held.cluster,
+                fate: Fate::Held(held.reservations),
+            };
+            Outcome::of(held.into_iter().map(part).collect(), Vec::new(), Vec::new())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    #[test]
+    fn options() {
+        let check = |args: &[&str], want: Option<(&str, bool)>| {
+            let command = Command::new("x").arg(clusters_arg()).arg(all_arg());
+            let matches = command.try_get_matches_from([&["x"], args].concat());
+            let got = matches.ok();
+            let got = got.as_ref().and_then(Several::of).map(|s| (s.list, s.all));
+            assert_eq!(got, want, "{args:?}");
+        };
+        check(&["--clusters", "a,b"], Some(("a,b", false)));
+        check(&["--clusters=a,b", "--all"], Some(("a,b", true)));
+        check(&["--all"], None); // refused
+        check(&[], None);
+    }
+}

@@ -1,0 +1,261 @@
+//! What the broker found, as text and as JSON.
+
+use super::Quotes;
+use super::outcome::{Fate, Outcome, Part, Tried, Verdict, command};
+use super::rank::{Ranked, why_not};
+use crate::native::jobs::{json_span, json_time};
+use crate::native::reservations::{self, su};
+use crate::native::table::{Cell, Head, Look, render};
+use crate::when;
+use cosy_model::reservation::{QuotedSlot, ReservationInfo};
+use cosy_model::{ReservationId, Time};
+use jiff::Zoned;
+use serde_json::{Value as Json, json};
+
+/// The slots of all clusters, best first, at most `most`; then what clusters without any
+/// say, and when a plain job would start.
+pub fn quotes(quotes: &Quotes, ranked: &[Ranked], now: &Zoned, look: Look, most: usize) -> String {
+    let heads = [
+        Head::left("CLUSTER").cut(7),
+        Head::left("START"),
+        Head::left("END"),
+        Head::right("PRICE"),
+        Head::right("AVAILABLE"),
+        Head::right("DELAYS"),
+        Head::left("WHERE").cut(8),
+    ];
+    let rows: Vec<Vec<Cell>> = ranked.iter().take(most).map(|r| row(r, now)).collect();
+    let mut text = if rows.is_empty() {
+        String::new()
+    } else {
+        render(&heads, &rows, look)
+    };
+    let beyond = ranked.len().saturating_sub(most);
+    if beyond > 0 {
+        text.push_str(&format!("and {beyond} more slots: --json has all\n"));
+    }
+    for (cluster, quote) in quotes {
+        let said = match quote {
+            Err(failure) => failure.to_string(),
+            Ok(quote) => {
+                let plain = quote.plain_start.map_or_else(
+                    || "cannot be told".to_owned(),
+                    |start| format!("about {}", when::short(start, now)),
+                );
+                let none = quote.slots.iter().all(|s| !s.admitted);
+                let reason = why_not(quote).filter(|_| none);
+                let reason = match reason {
+                    Some(slot) => format!("; no slot: {}", slot.reason),
+                    None if none => "; no slot".to_owned(),
+                    None => String::new(),
+                };
+                format!("a plain job would start: {plain}{reason}")
+            }
+        };
+        text.push_str(&line(&format!("cluster {}: {said}", cluster.name)));
+    }
+    text
+}
+
+fn row(r: &Ranked, now: &Zoned) -> Vec<Cell> {
+    let s = &r.slot;
+    let delays = match s.delayed_jobs {
+        0 => "nobody".to_owned(),
+        1 => format!("1 job, {}", s.total_delay),
+        n => format!("{n} jobs, {}", s.total_delay),
+    };
+    vec![
+        r.cluster.name.as_str().into(),
+        when::short(s.start, now).into(),
+        when::short(s.end, now).into(),
+        format!("{} SU", s.price()).into(),
+        percent(s.availability_ppm).into(),
+        delays.into(),
+        s.nodes.as_str().into(),
+    ]
+}
+
+fn percent(ppm: u32) -> String {
+    format!("{}.{} %", ppm / 10_000, ppm / 1000 % 10)
+}
+
+/// The same as JSON: `ranked` with the name of the cluster in each slot, and `clusters`.
+pub fn quotes_json(quotes: &Quotes, ranked: &[Ranked]) -> Json {
+    let slots: Vec<Json> = ranked
+        .iter()
+        .map(|r| {
+            let mut slot = slot_json(&r.slot);
+            slot["cluster"] = r.cluster.name.as_str().into();
+            slot
+        })
+        .collect();
+    let clusters = quotes.iter().map(|(cluster, quote)| {
+        let one = match quote {
+            Err(failure) => json!({ "error": failure.to_string() }),
+            Ok(q) => json!({
+                "now": json_time(Some(q.now)), "queue": q.queue,
+                "plain_start": json_time(q.plain_start),
+                "notice_earliest": json_time(q.notice_earliest), "rules": q.rules,
+                "slots": q.slots.iter().map(slot_json).collect::<Vec<_>>(),
+            }),
+        };
+        (cluster.name.clone(), one)
+    });
+    json!({ "ranked": slots, "clusters": clusters.collect::<serde_json::Map<_, _>>() })
+}
+
+fn slot_json(s: &QuotedSlot) -> Json {
+    json!({
+        "start": json_time(Some(s.start)), "end": json_time(Some(s.end)),
+        "feasible": s.feasible, "admitted": s.admitted, "reason": s.reason,
+        "availability": f64::from(s.availability_ppm) / 1e6, "by_load": s.by_load,
+        "base": su(s.base), "extra": su(s.extra), "price": su(s.price()),
+        "delayed_jobs": s.delayed_jobs, "total_delay": json_span(s.total_delay),
+        "nodes": s.nodes,
+    })
+}
+
+/// An outcome in whole sentences, one for each cluster.
+pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
+    let mut text = String::new();
+    for tried in &outcome.tried {
+        let start = tried.start.map_or_else(String::new, |start| {
+            format!(" at {}", when::short(start, now))
+        });
+        text.push_str(&line(&format!(
+            "tried on cluster {}{start}: {}",
+            tried.cluster, tried.why
+        )));
+    }
+    // What was tried and came to nothing is told already.
+    let told = |part: &&Part| {
+        let tried = |t: &Tried| t.cluster == part.cluster.name;
+        let nothing = matches!(part.fate, Fate::Nothing(_) | Fate::Untried);
+        nothing && outcome.tried.iter().any(tried)
+    };
+    for part in outcome.parts.iter().filter(|p| !told(p)) {
+        text.push_str(&line(&sentence(part, now)));
+    }
+    for note in &outcome.notes {
+        text.push_str(&line(note));
+    }
+    text.push_str(match outcome.verdict {
+        Verdict::Done => "",
+        Verdict::Nothing => "Nothing was booked, nothing is left anywhere\n",
+        Verdict::Loose => "Nothing was booked as asked; see above what is left where\n",
+    });
+    text
+}
+
+/// One line: text of controllers has no control characters here.
+fn line(text: &str) -> String {
+    format!("{}\n", text.replace(char::is_control, "?"))
+}
+
+fn sentence(part: &Part, now: &Zoned) -> String {
+    let name = &part.cluster.name;
+    match &part.fate {
+        Fate::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
+        Fate::Held(all) => {
+            let until = all.iter().filter_map(|r| r.hold_until).min();
+            let until =
+                until.map_or_else(String::new, |t| format!(" until {}", when::short(t, now)));
+            let ids: Vec<ReservationId> = all.iter().map(|r| r.id).take(1).collect();
+            format!(
+                "Held on cluster {name}{until}: {}; to keep it: {}",
+                several(all, now),
+                command(&part.cluster, "confirm", &ids)
+            )
+        }
+        Fate::GivenBack(ids) => format!("cluster {name}: {} given back", named(ids)),
+        Fate::Nothing(why) => format!("cluster {name}: nothing booked: {why}"),
+        Fate::Untried => format!("cluster {name}: not asked to book"),
+        Fate::Lapsing(why) => format!(
+            "cluster {name}: it may hold a slot, for it gave no answer ({why}); if so, the \
+             hold lapses by itself"
+        ),
+        Fate::Left { ids, lapses, why } => left(part, ids, *lapses, &why.to_string(), now),
+        Fate::Unclear(why) => format!(
+            "cluster {name}: it may be booked there, for it gave no answer ({why}); see: {}",
+            command(&part.cluster, "list", &[]).trim_end()
+        ),
+    }
+}
+
+fn left(
+    part: &Part,
+    ids: &[ReservationId],
+    lapses: Option<Time>,
+    why: &str,
+    now: &Zoned,
+) -> String {
+    let by_itself = match lapses {
+        Some(time) => format!("it lapses by itself at {}, or", when::short(time, now)),
+        None => "it may be booked for good;".to_owned(),
+    };
+    format!(
+        "cluster {}: {} could not be given back ({why}); {by_itself} give it back with: {}",
+        part.cluster.name,
+        named(ids),
+        command(&part.cluster, "cancel", ids)
+    )
+}
+
+fn named(ids: &[ReservationId]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    match ids.as_slice() {
+        [one] => format!("reservation {one}"),
+        all => format!("reservations {}", all.join(", ")),
+    }
+}
+
+fn several(all: &[ReservationInfo], now: &Zoned) -> String {
+    let one = |r: &ReservationInfo| {
+        format!(
+            "reservation {} from {} to {} on {}",
+            r.id,
+            when::short(r.start, now),
+            when::short(r.end, now),
+            r.nodes
+        )
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// An outcome as JSON.
+pub fn outcome_json(outcome: &Outcome) -> Json {
+    let tried: Vec<Json> = outcome
+        .tried
+        .iter()
+        .map(|t| json!({ "cluster": t.cluster, "start": json_time(t.start), "why": t.why }))
+        .collect();
+    let verdict = match outcome.verdict {
+        Verdict::Done => "done",
+        Verdict::Nothing => "nothing",
+        Verdict::Loose => "loose",
+    };
+    let parts: Vec<Json> = outcome.parts.iter().map(part_json).collect();
+    json!({ "verdict": verdict, "clusters": parts, "tried": tried, "notes": outcome.notes })
+}
+
+fn part_json(part: &Part) -> Json {
+    let infos =
+        |all: &[ReservationInfo]| -> Vec<Json> { all.iter().map(reservations::json).collect() };
+    let numbers = |ids: &[ReservationId]| -> Vec<u64> { ids.iter().map(|id| id.0).collect() };
+    let mut json = match &part.fate {
+        Fate::Booked(all) => json!({ "state": "booked", "reservations": infos(all) }),
+        Fate::Held(all) => json!({ "state": "held", "reservations": infos(all) }),
+        Fate::GivenBack(ids) => json!({ "state": "given_back", "ids": numbers(ids) }),
+        Fate::Nothing(why) => json!({ "state": "nothing", "why": why.to_string() }),
+        Fate::Untried => json!({ "state": "untried" }),
+        Fate::Lapsing(why) => json!({ "state": "lapsing", "why": why.to_string() }),
+        Fate::Left { ids, lapses, why } => json!({
+            "state": "left", "ids": numbers(ids), "lapses": json_time(*lapses),
+            "why": why.to_string(), "command": command(&part.cluster, "cancel", ids),
+        }),
+        Fate::Unclear(why) => json!({ "state": "unclear", "why": why.to_string() }),
+    };
+    json["cluster"] = part.cluster.name.as_str().into();
+    json["socket"] = part.cluster.socket.display().to_string().into();
+    json
+}

@@ -1,0 +1,273 @@
+//! The files of a private cluster: folders, links to the commands, keys, configuration.
+
+use super::plan::{NodePlan, Plan, Request};
+use anyhow::{Context as _, bail};
+use cosy_proto::keys::{KeyPair, PublicKey};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The queue that has all nodes, unless the user gives queues.
+const QUEUE: &str = "main";
+
+/// Writes all that can be written before the controller runs; `names` are those that commands
+/// are called by.
+///
+/// # Errors
+/// What the file system says, or a configuration that does not fit together.
+pub fn write(plan: &Plan, request: &Request, names: &[&str]) -> anyhow::Result<()> {
+    let open = if rustix::process::geteuid().is_root() {
+        0o711
+    } else {
+        0o700
+    };
+    for (name, mode) in [
+        ("bin", 0o755),
+        ("run", 0o755),
+        ("state", 0o700),
+        ("log", 0o700),
+    ] {
+        folder(&plan.dir.join(name), mode)?;
+    }
+    for node in &plan.nodes {
+        folder(&node.folder, open)?;
+    }
+    links(plan, names)?;
+    new_key(&plan.dir.join("state/cosyd.key"))?;
+    let mut keys = Vec::new();
+    for node in &plan.nodes {
+        keys.push(new_key(&node.folder.join("key"))?);
+    }
+    let text = controller(plan, &keys, &request.config)?.to_string();
+    fs::write(plan.dir.join("cosy.toml"), text).context("cannot write cosy.toml")
+}
+
+fn folder(path: &Path, mode: u32) -> anyhow::Result<()> {
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+        .with_context(|| format!("cannot make '{}'", path.display()))
+}
+
+fn links(plan: &Plan, names: &[&str]) -> anyhow::Result<()> {
+    let bin = plan.dir.join("bin");
+    for name in names.iter().chain(&["cosy"]) {
+        symlink(&plan.programs.cosy, bin.join(name))?;
+    }
+    symlink(&plan.programs.cosyd, bin.join("cosyd"))?;
+    symlink(&plan.programs.noded, bin.join("noded"))?;
+    Ok(())
+}
+
+fn new_key(path: &Path) -> anyhow::Result<PublicKey> {
+    let pair = KeyPair::generate()?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot write '{}'", path.display()))?;
+    file.write_all(pair.pkcs8())?;
+    Ok(pair.public())
+}
+
+/// The controller's configuration, with the user's pieces laid over it.
+fn controller(plan: &Plan, keys: &[PublicKey], pieces: &Table) -> anyhow::Result<Table> {
+    let path = |name: &str| text(plan.dir.join(name).to_str());
+    let mut whole = Table::new();
+    let cluster = [("name", Value::from("dev"))];
+    whole.insert("cluster".into(), table(cluster));
+    let settings = [
+        ("state_dir", path("state")?),
+        ("socket", path("run/cosyd.sock")?),
+        ("listen", "127.0.0.1:0".into()),
+    ];
+    whole.insert("controller".into(), table(settings));
+    let policy = [
+        ("heartbeat", "1s".into()),
+        ("node_timeout", "10s".into()),
+        ("grace", "2s".into()),
+    ];
+    whole.insert("policy".into(), table(policy));
+    let mut nodes: Vec<Table> = plan.nodes.iter().zip(keys).map(node_entry).collect();
+    lay_over_nodes(&mut nodes, pieces)?;
+    whole.insert(
+        "node".into(),
+        Value::Array(nodes.into_iter().map(Value::Table).collect()),
+    );
+    let queue = [
+        ("name", QUEUE.into()),
+        ("default", true.into()),
+        ("nodes", names(&plan.nodes).into()),
+    ];
+    whole.insert("queue".into(), Value::Array(vec![table(queue)]));
+    for (key, value) in pieces.iter().filter(|(key, _)| *key != "node") {
+        lay_over(&mut whole, key, value);
+    }
+    Ok(whole)
+}
+
+/// Sections are merged key by key, everything else replaces what is there.
+fn lay_over(whole: &mut Table, key: &str, value: &Value) {
+    match (whole.get_mut(key), value) {
+        (Some(Value::Table(there)), Value::Table(more)) => {
+            there.extend(more.iter().map(|(k, v)| (k.clone(), v.clone())));
+        }
+        (Some(_) | None, _) => {
+            whole.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+/// `[[node]]` pieces add to the nodes that they name.
+fn lay_over_nodes(nodes: &mut [Table], pieces: &Table) -> anyhow::Result<()> {
+    let given = pieces.get("node").and_then(Value::as_array);
+    for piece in given.into_iter().flatten().filter_map(Value::as_table) {
+        let wanted = piece
+            .get("names")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        for name in cosy_model::expand(wanted)? {
+            let there = nodes
+                .iter_mut()
+                .find(|n| n.get("names").and_then(Value::as_str) == Some(&name));
+            let Some(there) = there else {
+                bail!("the configuration names node '{name}', which is not one of this cluster");
+            };
+            let more = piece.iter().filter(|(key, _)| *key != "names");
+            there.extend(more.map(|(k, v)| (k.clone(), v.clone())));
+        }
+    }
+    Ok(())
+}
+
+fn node_entry((node, key): (&NodePlan, &PublicKey)) -> Table {
+    let names = names(std::slice::from_ref(node));
+    [
+        ("names", Value::from(names)),
+        ("key", key.to_string().into()),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), v))
+    .collect()
+}
+
+/// All their names as a host list.
+fn names(nodes: &[NodePlan]) -> String {
+    let list: Vec<String> = nodes
+        .iter()
+        .map(|n| match n.virtuals {
+            0 => n.name.clone(),
+            count => format!("{}[1-{count}]", n.name),
+        })
+        .collect();
+    list.join(",")
+}
+
+/// Writes a node daemon's configuration, once it is known where the controller listens.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_node(plan: &Plan, node: &NodePlan, address: &str) -> anyhow::Result<()> {
+    let key = fs::read(plan.dir.join("state/cosyd.key"))?;
+    let key = KeyPair::from_pkcs8(&key)?.public();
+    let path = |name: &str| text(node.folder.join(name).to_str());
+    let entries = [
+        ("name", Value::from(node.name.as_str())),
+        ("controller", address.into()),
+        ("controller_key", key.to_string().into()),
+        ("key", path("key")?),
+        ("spool_dir", path("spool")?),
+        // Other nodes of this cluster are on this machine, too.
+        ("listen", "127.0.0.1:0".into()),
+        ("step_socket", path("steps.sock")?),
+        ("cores", i64::from(plan.cores).into()),
+        ("memory", format!("{}M", plan.memory_mib).into()),
+        // All nodes share this machine's cores: numbers of cores mean nothing.
+        ("cgroup", "memory".into()),
+        // A cluster of root's own is for root's jobs.
+        ("allow_root", rustix::process::geteuid().is_root().into()),
+    ];
+    let whole: Table = entries
+        .into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .collect();
+    fs::write(node.folder.join("noded.toml"), whole.to_string()).context("cannot write noded.toml")
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Table(
+        entries
+            .into_iter()
+            .map(|(k, v)| (k.to_owned(), v))
+            .collect(),
+    )
+}
+
+fn text(path: Option<&str>) -> anyhow::Result<Value> {
+    let path = path.context("the directory's path must be UTF-8 text")?;
+    Ok(Value::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Programs;
+    use super::*;
+
+    fn plan() -> Plan {
+        let node = |name: &str, virtuals| NodePlan {
+            name: name.into(),
+            folder: format!("/d/{name}").into(),
+            virtuals,
+        };
+        Plan {
+            dir: "/d".into(),
+            keep: false,
+            as_user: false,
+            whole: true,
+            programs: Programs {
+                cosy: "/p/cosy".into(),
+                cosyd: "/p/cosyd".into(),
+                noded: "/p/noded".into(),
+            },
+            nodes: vec![node("n1", 0), node("n2", 0), node("v", 9)],
+            cores: 4,
+            memory_mib: 100,
+            group: 1,
+            handed: [3, 4, 5],
+        }
+    }
+
+    #[test]
+    fn pieces_of_configuration() {
+        let keys = [PublicKey([1; 32]), PublicKey([2; 32]), PublicKey([3; 32])];
+        let check = |pieces: &str, want: &str| {
+            let got = controller(&plan(), &keys, &pieces.parse().unwrap());
+            let got = got.map_or_else(|e| e.to_string(), |t| t.to_string());
+            assert!(got.contains(want), "{pieces}: {got}");
+        };
+        check("", "nodes = \"n1,n2,v[1-9]\"");
+        check("", "socket = \"/d/run/cosyd.sock\"");
+        check(
+            "[policy]\nbackfill = false\nheartbeat = \"3s\"",
+            "heartbeat = \"3s\"",
+        );
+        check("[policy]\nbackfill = false", "node_timeout = \"10s\"");
+        check(
+            "[[queue]]\nname = \"day\"\nnodes = \"n1\"",
+            "name = \"day\"",
+        );
+        check(
+            "[[node]]\nnames = \"n[1-2]\"\nfeatures = [\"x\"]",
+            "features = [\"x\"]",
+        );
+        check("[[node]]\nnames = \"n7\"", "not one of this cluster");
+        check("[[node_set]]\nname = \"s\"\nnodes = \"n1\"", "node_set");
+        let queues: Table = "[[queue]]\nname = \"day\"".parse().unwrap();
+        let whole = controller(&plan(), &keys, &queues).unwrap();
+        assert_eq!(whole["queue"].as_array().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,281 @@
+//! `cosy dev`: a private cluster for the time of one command.
+//!
+//! ```text
+//! cosy dev (front) ──fork──> supervisor ──> cosyd, noded x N, COMMAND
+//!        └── write end of the lifeline       └── read ends ──┘
+//! ```
+//!
+//! Always holds:
+//! - Only the front has the write end of the lifeline. When it goes, however, the
+//!   daemons and their jobs stop by themselves and the supervisor ends what is left.
+//! - Supervisor and front are child subreapers: nothing that was started here gets out
+//!   of reach, neither a job's stray process nor one that COMMAND left in the background.
+//! - Who ends the supervisor leaves the front to clean up, and the other way round. Who
+//!   ends both at once leaves a directory whose lock is free; the next `cosy dev` of the
+//!   same user sweeps it.
+//! - COMMAND is in the front's process group, so that the terminal treats it as it would
+//!   without `cosy dev`; daemons are not.
+
+pub mod children;
+pub mod fds;
+pub mod files;
+pub mod place;
+pub mod plan;
+pub mod supervisor;
+
+use crate::native::arg;
+use crate::{Context, exit, output};
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command};
+use place::Place;
+use plan::{Plan, Report};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Child;
+
+/// The command line of `cosy dev`.
+pub fn command() -> Command {
+    arg::command("dev", "A private cluster for one command or shell")
+        .override_usage("cosy dev [OPTIONS] [-- COMMAND [ARG]...]")
+        .after_help(AFTER)
+        .arg(
+            arg::value("nodes", "N", "Number of nodes; 1, or 0 with --virtual")
+                .short('N')
+                .value_parser(arg::number(0, 1000)),
+        )
+        .arg(
+            arg::value(
+                "virtual",
+                "N",
+                "Nodes that only pretend to run jobs, for tests of scale",
+            )
+            .value_parser(arg::number(1, 100_000)),
+        )
+        .arg(
+            arg::value(
+                "cores",
+                "N",
+                "Cores of each node; without: those of the machine",
+            )
+            .short('c')
+            .value_parser(arg::number(1, cosy_model::limits::NODE_CORES)),
+        )
+        .arg(
+            arg::value(
+                "memory",
+                "SIZE",
+                "Memory of each node; without: an equal share",
+            )
+            .value_parser(clap::value_parser!(cosy_model::MiB)),
+        )
+        .arg(
+            arg::value(
+                "dir",
+                "DIR",
+                "Directory of the cluster; must be empty or not exist",
+            )
+            .value_parser(clap::value_parser!(PathBuf)),
+        )
+        .arg(
+            arg::value(
+                "config",
+                "FILE",
+                "Pieces of cosy.toml: queues, node sets, policy, features of nodes",
+            )
+            .value_parser(clap::value_parser!(PathBuf)),
+        )
+        .arg(arg::flag("keep", "Leave the directory"))
+        .arg(arg::flag(
+            "as-user",
+            "Commands ask as an ordinary user, whom quotas and rules bind",
+        ))
+        .arg(arg::flag("quiet", "Say nothing but errors").short('q'))
+        .arg(
+            Arg::new("command")
+                .value_name("COMMAND")
+                .help("What to run; a shell without")
+                .value_parser(clap::value_parser!(OsString))
+                .num_args(0..)
+                .trailing_var_arg(true),
+        )
+}
+
+const AFTER: &str = "\
+Nodes are called n1, n2 ..., virtual ones v1, v2 ...; the queue is 'main'. COMMAND finds the
+commands in its PATH, and the directory of the cluster in COSY_DEV_DIR. When COMMAND ends,
+or this program is killed, everything that was started is ended and removed.
+You are the administrator of this cluster, for whom no quotas and no rules of reservations hold.
+With --as-user the commands ask as an ordinary user (COSY_AS_USER=1); one that is to ask as
+administrator all the same: COSY_AS_USER= cadm ...
+Exit codes: that of COMMAND (128 and the signal when a signal ended it), 125 no cluster
+could be started, 126 COMMAND cannot be executed, 127 there is no such COMMAND.";
+
+/// Runs `cosy dev`.
+///
+/// # Errors
+/// No cluster could be started; the exit code is then [`exit::DEV_FAILED`].
+pub fn run(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
+    front(context, matches, names).map_err(|e| exit::coded(exit::DEV_FAILED, format!("{e:#}")))
+}
+
+fn front(context: &Context, matches: &ArgMatches, names: &[&str]) -> anyhow::Result<u8> {
+    let request = plan::Request::from_matches(matches)?;
+    let quiet = matches.get_flag("quiet");
+    let programs = plan::Programs::find()?;
+    place::sweep();
+    let place = Place::make(request.dir.as_deref(), request.keep)?;
+    let started = start(&place, &request, programs, names);
+    let (mut running, report) = match started {
+        Ok(started) => started,
+        Err(e) => {
+            place.remove();
+            return Err(e);
+        }
+    };
+    if !quiet {
+        say_limits(context);
+    }
+    let outcome = follow(context, &place, &request, quiet, report, &mut running);
+    running.finish(&place);
+    outcome
+}
+
+/// What a user without privileges cannot have, said once.
+fn say_limits(context: &Context) {
+    if !rustix::process::geteuid().is_root() {
+        output::complain(
+            context.program(),
+            "not root: all jobs run as you, and memory and core limits of jobs may not be enforced",
+        );
+    }
+}
+
+/// What the front holds while the cluster runs.
+struct Running {
+    supervisor: Child,
+    lifeline: Option<OwnedFd>,
+}
+
+impl Running {
+    /// Ends the cluster and waits until nothing is left of it.
+    fn finish(&mut self, place: &Place) {
+        self.lifeline = None;
+        let ended = self.supervisor.wait();
+        // Killed before it had cleaned up: its children are ours now.
+        if !ended.is_ok_and(|status| status.success()) {
+            children::end_all(&[], None);
+        }
+        place.remove();
+    }
+}
+
+fn start(
+    place: &Place,
+    request: &plan::Request,
+    programs: plan::Programs,
+    names: &[&str],
+) -> anyhow::Result<(Running, File)> {
+    let (lifeline_read, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (report, report_write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let plan = Plan::make(place, request, programs)?;
+    files::write(&plan, request, names)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let handed = plan.handing((&lifeline_read, &report_write, place.lock()))?;
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command
+        .arg(supervisor::HIDDEN_NAME)
+        .arg(serde_json::to_string(&handed)?)
+        .args(&request.command)
+        .process_group(0);
+    let supervisor = command.spawn().context("cannot start the supervisor");
+    fds::keep(place.lock())?;
+    let supervisor = supervisor?;
+    pass_signals_on(&supervisor)?;
+    let running = Running {
+        supervisor,
+        lifeline: Some(lifeline),
+    };
+    Ok((running, File::from(report)))
+}
+
+/// The terminal's interrupt is COMMAND's business, not ours; what is sent to us alone
+/// goes to the supervisor, which passes it on to COMMAND.
+fn pass_signals_on(supervisor: &Child) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let pid = rustix::process::Pid::from_child(supervisor);
+    let pairs = [
+        (SIGINT, Some(Signal::INT)),
+        (SIGTERM, Some(Signal::TERM)),
+        (SIGHUP, Some(Signal::HUP)),
+        (SIGQUIT, None),
+    ];
+    for (number, signal) in pairs {
+        let forward = move || {
+            if let Some(signal) = signal {
+                let _ = rustix::process::kill_process(pid, signal);
+            }
+        };
+        // SAFETY: the handler does one system call and touches no memory but its own.
+        unsafe { signal_hook::low_level::register(number, forward) }?;
+    }
+    Ok(())
+}
+
+/// Reads what the supervisor reports until COMMAND has ended.
+fn follow(
+    context: &Context,
+    place: &Place,
+    request: &plan::Request,
+    quiet: bool,
+    report: File,
+    running: &mut Running,
+) -> anyhow::Result<u8> {
+    let mut outcome = None;
+    for line in BufReader::new(report).lines() {
+        let Some(report) = line.ok().and_then(|l| Report::parse(&l)) else {
+            continue;
+        };
+        match report {
+            Report::Ready if request.command.is_empty() && !quiet => {
+                let dir = place.dir().display();
+                let text = format!("the cluster is ready in {dir}; leave the shell to stop it");
+                output::complain(context.program(), &text);
+                let you = match request.as_user {
+                    true => {
+                        "its commands ask as an ordinary user; as administrator: COSY_AS_USER= cadm ..."
+                    }
+                    false => {
+                        "you are its administrator, for whom no quotas and rules hold; to see them: --as-user"
+                    }
+                };
+                output::complain(context.program(), you);
+            }
+            Report::Ready => {}
+            Report::Ended(code) => outcome = Some(Ok(code)),
+            Report::NoCommand { code, text } => outcome = Some(Err(exit::coded(code, text))),
+            Report::Failed(text) => outcome = Some(Err(exit::coded(exit::DEV_FAILED, text))),
+        }
+        if outcome.is_some() {
+            running.lifeline = None;
+        }
+    }
+    match outcome {
+        Some(Ok(code)) => Ok(code),
+        Some(Err(e)) => {
+            if let Some(coded) = e.downcast_ref::<exit::Coded>()
+                && coded.code != exit::DEV_FAILED
+            {
+                output::complain(context.program(), &coded.message);
+                return Ok(coded.code);
+            }
+            Err(e)
+        }
+        None => anyhow::bail!("the supervisor of the cluster ended early"),
+    }
+}

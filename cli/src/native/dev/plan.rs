@@ -1,0 +1,293 @@
+//! What a private cluster is to be, and what its supervisor is told and tells.
+
+use super::fds;
+use super::place::Place;
+use anyhow::{Context as _, bail};
+use clap::ArgMatches;
+use cosy_model::MiB;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// What the user asked for.
+pub struct Request {
+    /// `--nodes`.
+    pub nodes: u32,
+    /// `--virtual`.
+    pub virtuals: u32,
+    /// `--cores`.
+    pub cores: u32,
+    /// `--memory`, of each node.
+    pub memory: MiB,
+    /// `--dir`.
+    pub dir: Option<PathBuf>,
+    /// Contents of `--config`.
+    pub config: toml::Table,
+    /// `--keep`.
+    pub keep: bool,
+    /// `--as-user`.
+    pub as_user: bool,
+    /// COMMAND; empty for a shell.
+    pub command: Vec<OsString>,
+}
+
+impl Request {
+    /// Out of the command line, with what the machine has where it says nothing.
+    ///
+    /// # Errors
+    /// No nodes at all, or a configuration that cannot be read.
+    pub fn from_matches(m: &ArgMatches) -> anyhow::Result<Self> {
+        let virtuals = m.get_one("virtual").copied().unwrap_or(0);
+        let nodes = m.get_one("nodes").copied();
+        let nodes = nodes.unwrap_or(u32::from(virtuals == 0));
+        if nodes + virtuals == 0 {
+            bail!("a cluster needs at least one node");
+        }
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+        let share = MiB((machine_memory().0 / u64::from(nodes.max(1))).max(1));
+        Ok(Self {
+            nodes,
+            virtuals,
+            cores: m.get_one("cores").copied().unwrap_or(cores),
+            memory: m.get_one("memory").copied().unwrap_or(share),
+            dir: m.get_one("dir").cloned(),
+            config: m
+                .get_one("config")
+                .map_or_else(|| Ok(toml::Table::new()), read_config)?,
+            keep: m.get_flag("keep"),
+            as_user: m.get_flag("as-user"),
+            command: crate::native::arg::list(m, "command"),
+        })
+    }
+}
+
+fn read_config(path: &PathBuf) -> anyhow::Result<toml::Table> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read '{shown}'"))?;
+    text.parse::<toml::Table>()
+        .with_context(|| format!("'{shown}' is no TOML"))
+}
+
+/// All memory of the machine.
+fn machine_memory() -> MiB {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = text
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))
+        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    MiB(kib.unwrap_or(1 << 20) / 1024)
+}
+
+/// Where the programs are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Programs {
+    /// This one.
+    pub cosy: PathBuf,
+    /// The controller.
+    pub cosyd: PathBuf,
+    /// The node daemon.
+    pub noded: PathBuf,
+}
+
+impl Programs {
+    /// Beside this program, else in `PATH`.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn find() -> anyhow::Result<Self> {
+        let cosy = std::env::current_exe().context("cannot tell where this program is")?;
+        let folder = cosy.parent().unwrap_or(Path::new("/")).to_owned();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = std::iter::once(folder)
+            .chain(std::env::split_paths(&path))
+            .collect();
+        let find = |name: &str| -> anyhow::Result<PathBuf> {
+            folders
+                .iter()
+                .map(|f| f.join(name))
+                .find(|p| p.is_file())
+                .and_then(|p| p.canonicalize().ok())
+                .with_context(|| format!("there is no {name} beside this program nor in PATH"))
+        };
+        Ok(Self {
+            cosyd: find("cosyd")?,
+            noded: find("noded")?,
+            cosy,
+        })
+    }
+}
+
+/// One node daemon.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodePlan {
+    /// Its name; the start of the names of virtual nodes.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Number of virtual nodes; 0 for a real one.
+    pub virtuals: u32,
+}
+
+/// Everything that the supervisor has to know.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Directory of the cluster.
+    pub dir: PathBuf,
+    /// Leave it in the end.
+    pub keep: bool,
+    /// COMMAND asks as an ordinary user.
+    pub as_user: bool,
+    /// The directory itself is to be removed too.
+    pub whole: bool,
+    /// Programs.
+    pub programs: Programs,
+    /// Node daemons.
+    pub nodes: Vec<NodePlan>,
+    /// Cores of each node.
+    pub cores: u32,
+    /// Memory of each node in MiB.
+    pub memory_mib: u64,
+    /// Process group of the front; 0, which makes a new one, when its leader is outside of
+    /// the namespace of process ids.
+    pub group: i32,
+    /// Lifeline (read end), reports (write end) and lock, handed over.
+    pub handed: [RawFd; 3],
+}
+
+impl Plan {
+    /// The plan for that request in that place.
+    ///
+    /// # Errors
+    /// The folder of this program cannot be told.
+    pub fn make(place: &Place, request: &Request, programs: Programs) -> anyhow::Result<Self> {
+        let node = |at: u32| NodePlan {
+            name: format!("n{at}"),
+            folder: place.dir().join(format!("node{at}")),
+            virtuals: 0,
+        };
+        let mut nodes: Vec<NodePlan> = (1..=request.nodes).map(node).collect();
+        if request.virtuals > 0 {
+            nodes.push(NodePlan {
+                name: "v".to_owned(),
+                folder: place.dir().join("node-virtual"),
+                virtuals: request.virtuals,
+            });
+        }
+        Ok(Self {
+            dir: place.dir().to_owned(),
+            keep: request.keep,
+            as_user: request.as_user,
+            whole: place.whole(),
+            programs,
+            nodes,
+            cores: request.cores,
+            memory_mib: request.memory.0,
+            group: nix::unistd::getpgrp().as_raw(),
+            handed: [-1; 3],
+        })
+    }
+
+    /// The same with open files that the next child is to have.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn handing<L, R, K>(&self, (lifeline, report, lock): (&L, &R, &K)) -> anyhow::Result<Self>
+    where
+        L: AsFd,
+        R: AsFd,
+        K: AsFd,
+    {
+        let hand = |fd: BorrowedFd<'_>| fds::hand(&fd);
+        Ok(Self {
+            handed: [
+                hand(lifeline.as_fd())?,
+                hand(report.as_fd())?,
+                hand(lock.as_fd())?,
+            ],
+            ..self.clone()
+        })
+    }
+
+    /// The controller's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("run/cosyd.sock")
+    }
+}
+
+/// What the supervisor reports: a line each.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// The cluster is there; COMMAND is started.
+    Ready,
+    /// COMMAND has ended.
+    Ended(u8),
+    /// COMMAND could not be started.
+    NoCommand {
+        /// Exit code for it.
+        code: u8,
+        /// The reason in one line.
+        text: String,
+    },
+    /// The cluster could not be started, or fell apart.
+    Failed(String),
+}
+
+impl Report {
+    /// As a line.
+    pub fn line(&self) -> String {
+        let plain = |text: &str| text.replace('\n', " ");
+        match self {
+            Self::Ready => "ready\n".to_owned(),
+            Self::Ended(code) => format!("ended {code}\n"),
+            Self::NoCommand { code, text } => format!("nocommand {code} {}\n", plain(text)),
+            Self::Failed(text) => format!("failed {}\n", plain(text)),
+        }
+    }
+
+    /// Out of a line.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (word, rest) = line
+            .trim_end()
+            .split_once(' ')
+            .unwrap_or((line.trim_end(), ""));
+        match word {
+            "ready" => Some(Self::Ready),
+            "ended" => Some(Self::Ended(rest.parse().ok()?)),
+            "nocommand" => {
+                let (code, text) = rest.split_once(' ')?;
+                Some(Self::NoCommand {
+                    code: code.parse().ok()?,
+                    text: text.to_owned(),
+                })
+            }
+            "failed" => Some(Self::Failed(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports() {
+        let all = [
+            Report::Ready,
+            Report::Ended(7),
+            Report::NoCommand {
+                code: 127,
+                text: "no such file".into(),
+            },
+            Report::Failed("cosyd ended: why".into()),
+        ];
+        for report in all {
+            assert_eq!(Report::parse(&report.line()), Some(report));
+        }
+        assert_eq!(Report::parse("nonsense"), None);
+        assert_eq!(Report::parse("ended x"), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Who waits for whom: names found, edges made, circles told by their names.
+
+use crate::native::flow::amounts;
+use crate::native::flow::tree::{Fields, Mistake, Node, Value};
+use cosy_model::limits::FLOW_EDGES;
+use cosy_model::workflow::FlowEdge;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most names of a circle that are told.
+const TOLD: usize = 12;
+
+/// A task by name, and the list of those that it waits for.
+pub struct Waiting<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its line.
+    pub line: u32,
+    /// What stands under `after`.
+    pub after: Option<&'a Node>,
+}
+
+/// The edges of all tasks, by task and in the order of the file.
+///
+/// # Errors
+/// A name twice, a parent that is not there, a circle, too many edges.
+pub fn edges(tasks: &[Waiting<'_>]) -> Result<Vec<FlowEdge>, Mistake> {
+    let places = places(tasks)?;
+    let mut edges = Vec::new();
+    for (to, task) in tasks.iter().enumerate() {
+        let Some(after) = task.after else { continue };
+        let mut seen = BTreeSet::new();
+        for parent in parents(after, task.name)? {
+            let Some(from) = places.get(parent.name.as_str()) else {
+                return Err(unknown(task.name, &parent, &places));
+            };
+            if !seen.insert(*from) {
+                let message = format!("task '{}' waits for '{}' twice", task.name, parent.name);
+                return Err(Mistake::new(parent.line, message));
+            }
+            if edges.len() >= FLOW_EDGES {
+                let message = format!("too many edges: at most {FLOW_EDGES} are allowed");
+                return Err(Mistake::new(parent.line, message));
+            }
+            edges.push(FlowEdge {
+                from: *from,
+                to: index(to),
+                data_bytes: parent.data_bytes,
+            });
+        }
+    }
+    no_circle(tasks, &edges)?;
+    Ok(edges)
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn places<'a>(tasks: &[Waiting<'a>]) -> Result<BTreeMap<&'a str, u32>, Mistake> {
+    let mut places = BTreeMap::new();
+    for (at, task) in tasks.iter().enumerate() {
+        if let Some(first) = places.insert(task.name, index(at)) {
+            let first = tasks[first as usize].line;
+            return Err(Mistake::new(
+                task.line,
+                format!(
+                    "there are two tasks '{}': the first on line {first}",
+                    task.name
+                ),
+            ));
+        }
+    }
+    Ok(places)
+}
+
+struct Parent {
+    name: String,
+    line: u32,
+    data_bytes: u64,
+}
+
+/// `"a"`, `["a", { task = "b", data = "2G" }]`.
+fn parents(after: &Node, task: &str) -> Result<Vec<Parent>, Mistake> {
+    let what = format!("task '{task}', after");
+    match &after.value {
+        Value::List(list) => list.iter().map(|node| parent(node, &what)).collect(),
+        Value::Text(_) | Value::Table(_) => Ok(vec![parent(after, &what)?]),
+        _ => Err(after.wrong(&what, "a list of tasks")),
+    }
+}
+
+fn parent(node: &Node, what: &str) -> Result<Parent, Mistake> {
+    if let Value::Text(name) = &node.value {
+        return Ok(Parent {
+            name: name.clone(),
+            line: node.line,
+            data_bytes: 0,
+        });
+    }
+    if !matches!(node.value, Value::Table(_)) {
+        return Err(node.wrong(
+            what,
+            "the name of a task, or { task = \"a\", data = \"2G\" },",
+        ));
+    }
+    let mut fields = Fields::new(what, node)?;
+    let name = fields
+        .take("task")
+        .ok_or_else(|| Mistake::new(node.line, format!("{what}: 'task' is missing: which one?")))?;
+    let name = name.text(what)?.to_owned();
+    let data = fields.take("data");
+    let data = data.map(|n| amounts::bytes_in(n, &format!("{what} '{name}', data")));
+    fields.finish()?;
+    Ok(Parent {
+        name,
+        line: node.line,
+        data_bytes: data.transpose()?.unwrap_or(0),
+    })
+}
+
+fn unknown(task: &str, parent: &Parent, places: &BTreeMap<&str, u32>) -> Mistake {
+    let near = cosy_model::near::nearest(&parent.name, places.keys().copied());
+    let hint = near.map_or_else(String::new, |n| format!("; is '{n}' meant?"));
+    let name = &parent.name;
+    Mistake::new(
+        parent.line,
+        format!("task '{task}' waits for '{name}', which is no task of this workflow{hint}"),
+    )
+}
+
+/// What a task's place is known to be while circles are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    OnTheWay,
+    Done,
+}
+
+/// Walks from child to parent, deep first, without a stack of calls.
+fn no_circle(tasks: &[Waiting<'_>], edges: &[FlowEdge]) -> Result<(), Mistake> {
+    let mut parents: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
+    for edge in edges {
+        parents[edge.to as usize].push(edge.from as usize);
+    }
+    let mut marks = vec![Mark::New; tasks.len()];
+    for root in 0..tasks.len() {
+        if marks[root] != Mark::New {
+            continue;
+        }
+        marks[root] = Mark::OnTheWay;
+        let mut way = vec![(root, 0)];
+        while let Some((at, next)) = way.last_mut() {
+            let (here, parent) = (*at, parents[*at].get(*next).copied());
+            *next += 1;
+            match parent.map(|p| (p, marks[p])) {
+                None => {
+                    marks[here] = Mark::Done;
+                    way.pop();
+                }
+                Some((p, Mark::New)) => {
+                    marks[p] = Mark::OnTheWay;
+                    way.push((p, 0));
+                }
+                Some((p, Mark::OnTheWay)) => return Err(circle(tasks, &way, p)),
+                Some((_, Mark::Done)) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The circle that closes at `closing`, in the order in which the tasks would run.
+fn circle(tasks: &[Waiting<'_>], way: &[(usize, usize)], closing: usize) -> Mistake {
+    let from = way.iter().position(|(at, _)| *at == closing).unwrap_or(0);
+    let all: Vec<usize> = way[from..].iter().rev().map(|(at, _)| *at).collect();
+    let mut names: Vec<&str> = vec![tasks[closing].name];
+    names.extend(all.iter().take(TOLD).map(|at| tasks[*at].name));
+    let mut text = names.join(" -> ");
+    if all.len() > TOLD {
+        let more = all.len() - TOLD;
+        text.push_str(&format!(" -> ({more} more) -> {}", tasks[closing].name));
+    }
+    Mistake::new(
+        tasks[closing].line,
+        format!("the tasks wait for each other in a circle: {text}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::flow::tree::toml;
+
+    fn made(text: &str) -> Result<Vec<(u32, u32, u64)>, String> {
+        let node = toml::read(text).unwrap();
+        let tasks: Vec<_> = node
+            .table("x")
+            .unwrap()
+            .iter()
+            .map(|e| Waiting {
+                name: &e.key,
+                line: e.line,
+                after: Some(&e.node),
+            })
+            .collect();
+        let edges = edges(&tasks).map_err(|e| e.to_string())?;
+        Ok(edges.iter().map(|e| (e.from, e.to, e.data_bytes)).collect())
+    }
+
+    #[test]
+    fn edges_are_found() {
+        let text = "a = []\nb = 'a'\nc = ['b', { task = 'a', data = '2K' }]\n";
+        assert_eq!(made(text).unwrap(), [(0, 1, 0), (1, 2, 0), (0, 2, 2048)]);
+    }
+
+    #[test]
+    fn nonsense() {
+        let check = |text: &str, want: &str| {
+            let error = made(text).unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        };
+        check("a = 'a'", "circle: a -> a");
+        check(
+            "x = []\na = ['x', 'c']\nb = 'a'\nc = 'b'",
+            "line 2: the tasks wait for each other in a circle: a -> b -> c -> a",
+        );
+        check(
+            "build = []\na = 'biuld'",
+            "line 2: task 'a' waits for 'biuld', which is no task of this workflow; is 'build' meant?",
+        );
+        check("a = []\nb = ['a', 'a']", "waits for 'a' twice");
+        check(
+            "a = []\nb = [{ task = 'a', data = -1 }]",
+            "'-1' is no amount of data",
+        );
+        check("a = []\nb = [{ task = 'a', size = 1 }]", "no key 'size'");
+        check("a = []\nb = [{ data = 1 }]", "'task' is missing");
+        check("a = 7", "a list of tasks is needed, not a number");
+        check("a = [7]", "the name of a task");
+    }
+
+    #[test]
+    fn long_circles_are_cut() {
+        let mut text = String::from("t0 = 't9999'\n");
+        for n in 1..10_000 {
+            text.push_str(&format!("t{n} = 't{}'\n", n - 1));
+        }
+        let error = made(&text).unwrap_err();
+        assert!(
+            error.contains("more) -> t0") && error.len() < 300,
+            "{error}"
+        );
+    }
+}

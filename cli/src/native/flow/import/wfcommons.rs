@@ -1,0 +1,207 @@
+//! WfCommons JSON: `workflow.specification` and `workflow.execution` (WfFormat 1.5 on), and
+//! `workflow.tasks` or `workflow.jobs` with their files inside (up to 1.4).
+//!
+//! Source: the WfFormat schema of the WfCommons project.
+
+use super::found::{Found, FoundTask, seconds, words};
+use crate::native::flow::tree::{Mistake, Node};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Reads the whole file.
+///
+/// # Errors
+/// It makes no sense.
+pub fn read(tree: &Node) -> Result<Found, Mistake> {
+    let version = tree
+        .word_of("schemaVersion")
+        .unwrap_or_else(|| "?".to_owned());
+    let mut found = Found {
+        name: tree.word_of("name").unwrap_or_default(),
+        format: format!("WfCommons {version}"),
+        tasks: Vec::new(),
+        notes: Vec::new(),
+    };
+    let workflow = tree
+        .get("workflow")
+        .ok_or_else(|| Mistake::new(0, "no 'workflow'"))?;
+    workflow.table("workflow")?;
+    let sizes = match workflow.get("specification") {
+        Some(specification) => of_today(&mut found, workflow, specification)?,
+        None => of_old(&mut found, workflow)?,
+    };
+    if found.tasks.is_empty() {
+        return Err(Mistake::new(workflow.line, "there are no tasks in it"));
+    }
+    found.connect(&sizes)?;
+    leave_out(&mut found, workflow);
+    Ok(found)
+}
+
+fn size(node: &Node) -> Option<u64> {
+    let bytes = node.number_of("sizeInBytes").or(node.number_of("size"))?;
+    (0.0..9.2e18).contains(&bytes).then_some(bytes as u64)
+}
+
+/// WfFormat 1.5 and later.
+fn of_today(
+    found: &mut Found,
+    workflow: &Node,
+    specification: &Node,
+) -> Result<BTreeMap<String, u64>, Mistake> {
+    let files = specification.items("files").iter();
+    let sizes = files
+        .filter_map(|f| Some((f.word_of("id")?, size(f)?)))
+        .collect();
+    let execution = workflow.get("execution");
+    let runs = execution.map(|e| e.items("tasks")).unwrap_or_default();
+    let runs: BTreeMap<String, &Node> = runs
+        .iter()
+        .filter_map(|r| Some((r.word_of("id")?, r)))
+        .collect();
+    let mut kinds = BTreeMap::new();
+    let mut children = Vec::new();
+    for node in listed(specification, "tasks")? {
+        let mut task = begun(node, &["id", "name"])?;
+        kinds.insert(task.name.clone(), node.word_of("name").unwrap_or_default());
+        task.parents = words(node.items("parents")).into_iter().collect();
+        children.push((task.name.clone(), words(node.items("children"))));
+        task.inputs = words(node.items("inputFiles"));
+        task.outputs = words(node.items("outputFiles"));
+        if let Some(run) = runs.get(&task.name) {
+            ran(&mut task, run);
+        }
+        found.tasks.push(task);
+    }
+    add_children(found, children);
+    found.name_commands(|t| match kinds.get(&t.name) {
+        Some(kind) if !kind.is_empty() => kind.clone(),
+        _ => t.name.clone(),
+    });
+    Ok(sizes)
+}
+
+/// Up to WfFormat 1.4, where tasks are named by their names.
+fn of_old(found: &mut Found, workflow: &Node) -> Result<BTreeMap<String, u64>, Mistake> {
+    let key = if workflow.get("tasks").is_some() {
+        "tasks"
+    } else {
+        "jobs"
+    };
+    let mut sizes = BTreeMap::new();
+    let mut children = Vec::new();
+    let mut by_id = BTreeMap::new();
+    let mut categories = BTreeMap::new();
+    for node in listed(workflow, key)? {
+        let mut task = begun(node, &["name", "id"])?;
+        if let Some(id) = node.word_of("id") {
+            by_id.insert(id, task.name.clone());
+        }
+        if let Some(category) = node.word_of("category") {
+            categories.insert(task.name.clone(), category);
+        }
+        task.parents = words(node.items("parents")).into_iter().collect();
+        children.push((task.name.clone(), words(node.items("children"))));
+        for file in node.items("files") {
+            old_file(&mut task, file, &mut sizes);
+        }
+        ran(&mut task, node);
+        found.tasks.push(task);
+    }
+    add_children(found, children);
+    resolve(found, &by_id);
+    found.name_commands(|t| categories.get(&t.name).unwrap_or(&t.name).clone());
+    Ok(sizes)
+}
+
+fn old_file(task: &mut FoundTask, file: &Node, sizes: &mut BTreeMap<String, u64>) {
+    let Some(name) = file.word_of("name").or(file.word_of("id")) else {
+        return;
+    };
+    let path = file.word_of("path").unwrap_or_default();
+    let name = format!("{path}{name}");
+    if let Some(size) = size(file) {
+        sizes.insert(name.clone(), size);
+    }
+    match file.word_of("link").as_deref() {
+        Some("input") => task.inputs.push(name),
+        _ => task.outputs.push(name),
+    }
+}
+
+/// Some files name parents by their ids.
+fn resolve(found: &mut Found, by_id: &BTreeMap<String, String>) {
+    let names: BTreeSet<String> = found.tasks.iter().map(|t| t.name.clone()).collect();
+    for task in &mut found.tasks {
+        let known = |p: &String| match by_id.get(p) {
+            Some(name) if !names.contains(p) => name.clone(),
+            _ => p.clone(),
+        };
+        task.parents = task.parents.iter().map(known).collect();
+    }
+}
+
+fn listed<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Mistake> {
+    match node.get(key) {
+        Some(list) => list.list(key),
+        None => Err(Mistake::new(
+            node.line,
+            format!("there are no tasks in it: no '{key}'"),
+        )),
+    }
+}
+
+fn begun(node: &Node, keys: &[&str]) -> Result<FoundTask, Mistake> {
+    node.table("a task")?;
+    let name = keys.iter().find_map(|key| node.word_of(key));
+    let name = name.ok_or_else(|| Mistake::new(node.line, "a task without name"))?;
+    FoundTask::new(&name, node.line)
+}
+
+/// How it ran: time, command, cores.
+fn ran(task: &mut FoundTask, run: &Node) {
+    let time = run
+        .number_of("runtimeInSeconds")
+        .or(run.number_of("runtime"));
+    task.estimate = seconds(time);
+    if let Some(command) = run.get("command") {
+        let program = command.word_of("program").filter(|p| !p.is_empty());
+        if let Some(program) = program {
+            task.command = vec![program];
+            task.command.extend(words(command.items("arguments")));
+        }
+    }
+    let cores = run.number_of("coreCount").or(run.number_of("cores"));
+    task.number("cores_per_task", cores, 2);
+}
+
+/// Dependencies that only the parent tells.
+fn add_children(found: &mut Found, children: Vec<(String, Vec<String>)>) {
+    let places: BTreeMap<String, usize> = found
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(at, t)| (t.name.clone(), at))
+        .collect();
+    for (parent, of) in children {
+        for child in of {
+            // An old file may name it by its id; then its own entry names its parent.
+            if let Some(at) = places.get(&child) {
+                found.tasks[*at].parents.insert(parent.clone());
+            }
+        }
+    }
+}
+
+/// Tells what there is no place for.
+fn leave_out(found: &mut Found, workflow: &Node) {
+    let execution = workflow.get("execution").unwrap_or(workflow);
+    if !execution.items("machines").is_empty() {
+        found.notes.push(
+            "the machines that it ran on were left out: give node sets with other speeds in [speeds]".to_owned(),
+        );
+    }
+    found.notes.push(
+        "files are not carried to where tasks run: they must be in their working directory"
+            .to_owned(),
+    );
+}

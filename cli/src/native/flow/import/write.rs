@@ -1,0 +1,98 @@
+//! Writes what was found as a workflow file.
+
+use super::found::{Found, FoundTask, KeyValue};
+use crate::native::arg::parse_name;
+use cosy_model::Span;
+
+/// The text of the file.
+pub fn toml(found: &Found, from: &str, usual: Span) -> String {
+    let from = from.replace(|c: char| c.is_control(), "?");
+    let mut text = format!(
+        "# Made by cosy flow import from {from} ({}).\n[workflow]\n",
+        found.format
+    );
+    if let Ok(name) = parse_name(&found.name) {
+        text.push_str(&format!("name = {}\n", quoted(&name)));
+    }
+    text.push_str(
+        "# deadline = \"tomorrow 8:00\", or slack = \"50%\"; else --finish-by, --slack\n",
+    );
+    for task in &found.tasks {
+        text.push('\n');
+        text.push_str(&one(task, usual));
+    }
+    text
+}
+
+fn one(task: &FoundTask, usual: Span) -> String {
+    let command: Vec<String> = task.command.iter().map(|w| quoted(w)).collect();
+    let mut text = format!(
+        "[tasks.{}]\ncommand = [{}]\nestimate = \"{}\"\n",
+        key(&task.name),
+        command.join(", "),
+        estimate(task.estimate.unwrap_or(usual))
+    );
+    for (name, value) in &task.keys {
+        let value = match value {
+            KeyValue::Number(n) => n.to_string(),
+            KeyValue::Text(words) => quoted(words),
+        };
+        text.push_str(&format!("{name} = {value}\n"));
+    }
+    if !task.parents.is_empty() {
+        let parents: Vec<String> = task.parents.iter().map(|p| parent(task, p)).collect();
+        text.push_str(&format!("after = [{}]\n", parents.join(", ")));
+    }
+    text
+}
+
+fn parent(task: &FoundTask, name: &str) -> String {
+    match task.data_bytes.get(name) {
+        Some(bytes) if *bytes > 0 => {
+            format!("{{ task = {}, data = {bytes} }}", quoted(name))
+        }
+        _ => quoted(name),
+    }
+}
+
+/// With a unit, exact.
+fn estimate(span: Span) -> String {
+    let ms = span.ms();
+    match (ms % 60_000, ms % 1000) {
+        (0, _) => format!("{}m", ms / 60_000),
+        (_, 0) => format!("{}s", ms / 1000),
+        _ => format!("{}.{:03}s", ms / 1000, ms % 1000),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// A name as the key of a table.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        assert_eq!(key("a-b_1"), "a-b_1");
+        assert_eq!(key("a.b"), "\"a.b\"");
+        assert_eq!(estimate(Span(3_600_000)), "60m");
+        assert_eq!(estimate(Span(61_000)), "61s");
+        assert_eq!(estimate(Span(61_001)), "61.001s");
+        for text in ["it's", "\"q\"", "a\nb", "\\", "\u{7f}", "'''\"\"\""] {
+            let read: toml::Table = toml::from_str(&format!("a = {}", quoted(text))).unwrap();
+            assert_eq!(read["a"].as_str(), Some(text));
+        }
+    }
+}

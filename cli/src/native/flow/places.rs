@@ -1,0 +1,73 @@
+//! Where tasks and the deadline stand in a file, so that what the controller has against
+//! them is told with file and line too.
+
+use crate::native::flow::tree::{Mistake, Node};
+use cosy_client::CallError;
+use std::collections::BTreeMap;
+
+/// Lines by what stands there.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The file's name.
+    pub file: String,
+    /// Each task's line.
+    pub tasks: BTreeMap<String, u32>,
+    /// The line of the deadline; `None` when it is not the file's.
+    pub deadline: Option<u32>,
+}
+
+impl Places {
+    /// The line on which `[workflow]` says by when.
+    pub fn deadline_in(head: Option<&Node>) -> Option<u32> {
+        let head = head?;
+        let node = head.get("deadline").or_else(|| head.get("slack"))?;
+        Some(node.line)
+    }
+
+    /// The error, with the line that it is about where that is known.
+    pub fn of_error(&self, error: CallError) -> CallError {
+        match error {
+            CallError::Refused(mut refusal) => {
+                if let Some(line) = self.line_of(&refusal.message) {
+                    refusal.message = Mistake::new(line, refusal.message).in_file(&self.file);
+                }
+                CallError::Refused(refusal)
+            }
+            other => other,
+        }
+    }
+
+    fn line_of(&self, message: &str) -> Option<u32> {
+        if let Some(rest) = message.strip_prefix("task '") {
+            let (name, _) = rest.split_once("': ")?;
+            return self.tasks.get(name).copied();
+        }
+        self.deadline
+            .filter(|_| message.starts_with("the deadline"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::Refusal;
+
+    #[test]
+    fn lines_of_refusals() {
+        let mut places = Places {
+            file: "f.toml".into(),
+            tasks: [("it's".to_owned(), 7)].into(),
+            deadline: Some(3),
+        };
+        let check = |places: &Places, message: &str, want: &str| {
+            let error = places.of_error(CallError::Refused(Refusal::invalid(message)));
+            assert_eq!(error.to_string(), want);
+        };
+        check(&places, "task 'it's': no", "f.toml:7: task 'it's': no");
+        check(&places, "task 'other': no", "task 'other': no");
+        check(&places, "the deadline x is", "f.toml:3: the deadline x is");
+        check(&places, "no", "no");
+        places.deadline = None;
+        check(&places, "the deadline x is", "the deadline x is");
+    }
+}

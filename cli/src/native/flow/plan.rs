@@ -1,0 +1,404 @@
+//! `cosy flow plan`: asks for the plan and shows it.
+
+use crate::native::flow::{ask, json, picture};
+use crate::native::resv::words;
+use crate::native::stat;
+use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::{Context, exit, output};
+use anyhow::Context as _;
+use clap::ArgMatches;
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::PlanChart;
+use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
+use cosy_model::{Span, Time};
+use jiff::Zoned;
+use std::ffi::OsString;
+
+/// Most waiting jobs in a picture.
+const DRAWN_JOBS: u32 = 2000;
+/// Most of the user's own jobs that are told by name.
+const TOLD: usize = 10;
+/// Characters of a line where the output is no terminal.
+const USUAL_WIDTH: usize = 100;
+
+/// Runs `cosy flow plan`.
+///
+/// # Errors
+/// Bad input, a refusal, no controller, or a picture that cannot be written.
+pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let wanted = ask::wanted(context, matches)?;
+    let spec = wanted.spec;
+    if spec.deadline.is_none() {
+        return Err(exit::usage(
+            "by when is it to be done? Give --finish-by TIME or --slack 50%, or deadline or slack \
+             in [workflow]; without a deadline there are no slots to plan",
+        ));
+    }
+    let request = Request::PlanFlow {
+        spec: Box::new(spec.clone()),
+    };
+    let reply = context
+        .ask(request)
+        .map_err(|e| wanted.places.of_error(e))?;
+    let Reply::FlowPlan(plan) = reply else {
+        return Err(cosy_client::CallError::Unexpected.into());
+    };
+    if let Some(file) = matches.get_one::<OsString>("svg") {
+        let around = around(context, &plan)?;
+        let drawn = picture::draw(&spec, &plan, &around, &wanted.now);
+        if file == "-" {
+            output::print(&drawn);
+            return Ok(exit::OK);
+        }
+        let path = std::path::Path::new(file);
+        std::fs::write(path, drawn)
+            .with_context(|| format!("cannot write '{}'", path.display()))?;
+    }
+    output::print(&if matches.get_flag("json") {
+        stat::lines(&json::plan(&spec, &plan))
+    } else {
+        let mut text = text(&spec, &plan, &wanted.now, stat::look(matches));
+        if matches.get_flag("chart") {
+            text.push('\n');
+            text.push_str(&chart(&spec, &plan, &wanted.now));
+        }
+        text
+    });
+    Ok(exit::OK)
+}
+
+/// What else there is on the machine until the deadline.
+fn around(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart> {
+    let request = Request::PlanChart {
+        until: Some(end(plan).max(plan.deadline)),
+        most: DRAWN_JOBS,
+    };
+    match context.ask(request)? {
+        Reply::PlanChart(chart) => Ok(*chart),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
+    }
+}
+
+/// The end of the last slot.
+pub fn end(plan: &FlowPlan) -> Time {
+    let ends = plan.tasks.iter().map(|t| t.end);
+    ends.max().unwrap_or(plan.shortest_end)
+}
+
+/// The name of a planned task.
+pub fn name<'a>(spec: &'a FlowSpec, task: &PlannedTask) -> &'a str {
+    spec.tasks.get(task.task as usize).map_or("?", |t| &t.name)
+}
+
+/// The plan as a table, with what it comes to below.
+pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: Look) -> String {
+    let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
+    let mut heads = vec![
+        Head::left("TASK").cut(8),
+        Head::left("CP"),
+        Head::left("START"),
+        Head::left("END"),
+        Head::right("ESTIMATE"),
+        Head::right("SPARE"),
+        Head::right("SPARE %"),
+        Head::left("NODES").cut(8),
+        Head::right("PRICE"),
+        Head::left("DELAYS"),
+    ];
+    if with_sets {
+        heads.insert(7, Head::left("SET").cut(6));
+    }
+    let rows: Vec<Vec<Cell>> = in_order(plan)
+        .into_iter()
+        .map(|t| row(spec, t, now, with_sets))
+        .collect();
+    format!(
+        "{}\n{}{}",
+        heading(spec),
+        render(&heads, &rows, look),
+        summary(plan, now)
+    )
+}
+
+/// Slots by their start.
+fn in_order(plan: &FlowPlan) -> Vec<&PlannedTask> {
+    let mut tasks: Vec<_> = plan.tasks.iter().collect();
+    tasks.sort_by_key(|t| (t.start, t.task));
+    tasks
+}
+
+fn heading(spec: &FlowSpec) -> String {
+    let tasks = words::count(spec.tasks.len() as u64, "task", "tasks");
+    let edges = words::count(spec.edges.len() as u64, "edge", "edges");
+    format!(
+        "Workflow {}: {tasks}, {edges}, planned with {} and {}",
+        words::clean(&spec.name),
+        spec.scheduler,
+        spec.slack_policy
+    )
+}
+
+fn row(spec: &FlowSpec, t: &PlannedTask, now: &Zoned, with_sets: bool) -> Vec<Cell> {
+    let mark = if t.critical { "*" } else { "" };
+    let paint = if t.critical {
+        Paint::Yellow
+    } else {
+        Paint::Plain
+    };
+    let name = Cell {
+        text: name(spec, t).to_owned(),
+        paint,
+    };
+    let delays = match t.delayed_jobs {
+        0 => "nobody".to_owned(),
+        n => format!(
+            "{} by {}",
+            words::count(n.into(), "job", "jobs"),
+            words::span(t.total_delay)
+        ),
+    };
+    let mut cells = vec![
+        name,
+        mark.into(),
+        words::clock(t.start, now).into(),
+        words::clock(t.end, now).into(),
+        words::span(t.estimate).into(),
+        format!("{} s", seconds(t.spare)).into(),
+        percent(t.spare, t.estimate).into(),
+        t.nodes.as_str().into(),
+        t.price.to_string().into(),
+        delays.into(),
+    ];
+    if with_sets {
+        cells.insert(7, t.set.as_str().into());
+    }
+    cells
+}
+
+/// With as many decimals as there are.
+fn seconds(span: Span) -> String {
+    let ms = span.ms();
+    match ms % 1000 {
+        0 => (ms / 1000).to_string(),
+        part => {
+            let text = format!("{}.{:03}", ms / 1000, part.abs());
+            text.trim_end_matches('0').to_owned()
+        }
+    }
+}
+
+/// How many percent of `whole` that is, with one decimal, rounded down.
+pub fn percent(part: Span, whole: Span) -> String {
+    let tenths = i128::from(part.ms().max(0)) * 1000 / i128::from(whole.ms().max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+fn summary(plan: &FlowPlan, now: &Zoned) -> String {
+    let end = end(plan);
+    let shortest = plan.shortest_end.since(plan.start);
+    let spare = plan.deadline.since(plan.shortest_end);
+    let mut text = format!(
+        "* on the critical path\n\
+         Starts at {}, done by {} ({}), deadline {}.\n\
+         Without spare time it would take {} and be done at {}: {} s of spare time.\n",
+        words::clock(plan.start, now),
+        words::clock(end, now),
+        words::span(end.since(plan.start)),
+        words::clock(plan.deadline, now),
+        words::span(shortest),
+        words::clock(plan.shortest_end, now),
+        seconds(spare),
+    );
+    text.push_str(&format!("It costs {} in all.\n", words::su(plan.price)));
+    text.push_str(&delays(plan));
+    for refusal in &plan.refusals {
+        text.push_str(&format!(
+            "It would be refused: {}\n",
+            words::local_times(refusal, now)
+        ));
+    }
+    text
+}
+
+fn delays(plan: &FlowPlan) -> String {
+    if plan.delayed.is_empty() {
+        return "It delays nobody.\n".to_owned();
+    }
+    let sum = plan.delayed.iter().fold(Span::ZERO, |sum, d| sum + d.1);
+    let mut text = format!(
+        "It delays {} by {} in all",
+        words::count(plan.delayed.len() as u64, "waiting job", "waiting jobs"),
+        words::span(sum)
+    );
+    let own: Vec<String> = plan
+        .delayed
+        .iter()
+        .filter(|d| d.2)
+        .map(|(job, by, _)| format!("{job} by {}", words::span(*by)))
+        .collect();
+    if !own.is_empty() {
+        let more = own.len().saturating_sub(TOLD);
+        let told = own[..own.len() - more].join(", ");
+        text.push_str(&format!("; of yours {told}"));
+        if more > 0 {
+            text.push_str(&format!(" and {more} more"));
+        }
+    }
+    text.push_str(".\n");
+    text
+}
+
+/// The slots as a chart of letters.
+fn chart(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned) -> String {
+    let chart = picture::slots(spec, plan);
+    let frame = crate::native::plan::picture::Frame {
+        width: output::width().unwrap_or(USUAL_WIDTH),
+        until: end(plan),
+        zone: now,
+    };
+    crate::native::plan::picture::draw(&chart, frame).0
+}
+
+/// A plan for tests: a fork of two between a first and a last task.
+#[cfg(test)]
+pub mod sample {
+    use super::*;
+    use cosy_model::workflow::FlowDeadline;
+    use cosy_model::{JobId, Su};
+
+    /// Noon of the present.
+    pub fn now() -> Zoned {
+        "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()
+    }
+
+    /// So many minutes after noon.
+    pub fn at(minutes: i64) -> Time {
+        crate::when::time_of(&now()) + Span::from_minutes(minutes)
+    }
+
+    /// The workflow.
+    pub fn spec() -> FlowSpec {
+        let text = "[workflow]\nname = 'night'\nslack = '50%'\n\
+                    [defaults]\nestimate = '10m'\ncommand-free = 1\n";
+        let text = text.replace("command-free = 1\n", "");
+        let text = format!(
+            "{text}[tasks.first]\ncommand = ['true']\n\
+             [tasks.left]\ncommand = ['true']\nafter = 'first'\n\
+             [tasks.right]\ncommand = ['true']\nafter = [{{ task = 'first', data = '1G' }}]\n\
+             [tasks.last]\ncommand = ['true']\nafter = ['left', 'right']\n"
+        );
+        let source = crate::native::flow::file::Source {
+            name: "f".into(),
+            dir: Default::default(),
+            stem: "f".into(),
+            bytes: text.into_bytes(),
+        };
+        crate::native::flow::file::draft(&source, &now())
+            .unwrap()
+            .spec
+    }
+
+    /// Its plan.
+    pub fn plan() -> FlowPlan {
+        let slot = |task, from, to, estimate_s, critical, nodes: &str| PlannedTask {
+            task,
+            start: at(from),
+            end: at(to),
+            estimate: Span::from_secs(estimate_s),
+            spare: Span(at(to).since(at(from)).ms() - estimate_s * 1000),
+            critical,
+            set: String::new(),
+            nodes: nodes.to_owned(),
+            price: Su(1_500_000),
+            delayed_jobs: u32::from(task == 1),
+            total_delay: Span::from_minutes(i64::from(task == 1) * 5),
+        };
+        let mut plan = FlowPlan {
+            now: at(0),
+            start: at(10),
+            shortest_end: at(40),
+            deadline: at(55),
+            tasks: vec![
+                slot(0, 10, 25, 600, true, "n1"),
+                slot(1, 25, 40, 600, true, "n1"),
+                slot(2, 30, 40, 300, false, "n[2-3]"),
+                slot(3, 40, 55, 600, true, "n1"),
+            ],
+            price: Su::whole(6),
+            delayed: vec![
+                (JobId(12), Span::from_minutes(5), true),
+                (JobId(13), Span::from_minutes(1), false),
+            ],
+            refusals: Vec::new(),
+        };
+        plan.tasks[2].spare = Span(300_500);
+        plan.shortest_end = spec().deadline.map_or(at(40), |d| match d {
+            FlowDeadline::By(by) => by,
+            FlowDeadline::Slack(_) => at(40),
+        });
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table() {
+        let (spec, plan, now) = (sample::spec(), sample::plan(), sample::now());
+        let got = text(&spec, &plan, &now, Look::default());
+        let want = [
+            "Workflow night: 4 tasks, 4 edges, planned with hbmct and cp_even_percent",
+            "TASK   CP  START  END    ESTIMATE    SPARE  SPARE %  NODES   PRICE  DELAYS",
+            "first  *   12:10  12:25    10 min    300 s     50.0  n1        1.5  nobody",
+            "left   *   12:25  12:40    10 min    300 s     50.0  n1        1.5  1 job by 5 min",
+            "right      12:30  12:40     5 min  300.5 s    100.1  n[2-3]    1.5  nobody",
+            "last   *   12:40  12:55    10 min    300 s     50.0  n1        1.5  nobody",
+            "* on the critical path",
+            "Starts at 12:10, done by 12:55 (45 min), deadline 12:55.",
+            "Without spare time it would take 30 min and be done at 12:40: 900 s of spare time.",
+            "It costs 6 SU in all.",
+            "It delays 2 waiting jobs by 6 min in all; of yours 12 by 5 min.",
+        ];
+        assert_eq!(got.lines().collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn refusals_and_sets() {
+        let (spec, mut plan, now) = (sample::spec(), sample::plan(), sample::now());
+        plan.refusals = vec!["notice: earliest 2026-11-21T15:00:00Z".into()];
+        plan.delayed.clear();
+        plan.tasks[0].set = "fast".into();
+        plan.tasks[3].task = 99;
+        let got = text(&spec, &plan, &now, Look::default());
+        assert!(got.contains("It delays nobody.\n"));
+        assert!(
+            got.ends_with("It would be refused: notice: earliest 15:00\n"),
+            "{got}"
+        );
+        assert!(
+            got.contains("  SET   NODES") && got.contains("\n?      *"),
+            "{got}"
+        );
+    }
+
+    #[test]
+    fn odd_figures() {
+        assert_eq!(seconds(Span(75_400)), "75.4");
+        assert_eq!(seconds(Span(20_050)), "20.05");
+        assert_eq!(percent(Span(1), Span::ZERO), "100.0");
+        assert_eq!(percent(Span(-1), Span(5)), "0.0");
+        assert!(!percent(Span(i64::MAX), Span(1)).is_empty());
+    }
+
+    #[test]
+    fn letters() {
+        let text = chart(&sample::spec(), &sample::plan(), &sample::now());
+        assert!(
+            text.lines()
+                .any(|l| l.starts_with("n1") && l.contains("first")),
+            "{text}"
+        );
+    }
+}

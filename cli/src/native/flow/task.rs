@@ -1,0 +1,480 @@
+//! One task of a workflow file: what `csub` would make of its keys, with what a workflow
+//! adds to it.
+//!
+//! The keys of a request are options of `csub`, read by its own code; `#COSY` lines of a
+//! script count below them. What all tasks share is not in here.
+
+use crate::job_options::Options;
+use crate::native::flow::amounts;
+use crate::native::flow::tree::{Entry, Mistake, Node, Value};
+use crate::native::submit::{self, Target, options, script};
+use crate::words;
+use clap::{ArgMatches, Command};
+use cosy_model::limits::FLOW_RETRIES;
+use cosy_model::workflow::FlowTask;
+use cosy_model::{OsText, Span};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Keys that are not options of `csub`.
+const OWN: [&str; 9] = [
+    "name",
+    "script",
+    "args",
+    "command",
+    "run",
+    "estimate",
+    "estimates",
+    "after",
+    "retries",
+];
+/// The same where they may stand for all tasks.
+const OWN_DEFAULTS: [&str; 3] = ["estimate", "estimates", "retries"];
+/// Other words for options.
+const ALIASES: [(&str, &str); 7] = [
+    ("memory", "mem"),
+    ("memory-per-core", "mem-per-core"),
+    ("workdir", "chdir"),
+    ("stdout", "output"),
+    ("stderr", "error"),
+    ("stdin", "input"),
+    ("time-limit", "time"),
+];
+/// Options of `csub` that a task does not have, and what there is instead.
+const NOT_HERE: [(&str, &str); 12] = [
+    ("begin", "use 'earliest' in [workflow]"),
+    ("hold", "use cosy flow submit --hold"),
+    ("depend", "use 'after'"),
+    ("array", "write a task for each index"),
+    ("reservation", "its slot is its reservation"),
+    (
+        "account",
+        "use 'account' in [workflow]: it is the same for all tasks",
+    ),
+    (
+        "env",
+        "use 'environment' in [workflow]: it is the same for all tasks",
+    ),
+    (
+        "login",
+        "use 'login' in [workflow]: it is the same for all tasks",
+    ),
+    ("wait", "use cosy flow watch"),
+    ("json", "use cosy flow submit --json"),
+    ("quiet", "it is for the command line alone"),
+    ("parsable", "it is for the command line alone"),
+];
+
+/// A key of `csub` with its value.
+#[derive(Clone)]
+struct Given<'a> {
+    option: String,
+    line: u32,
+    node: &'a Node,
+}
+
+/// Reads tasks; keeps what they have in common.
+pub struct Reader<'a> {
+    csub: Command,
+    known: Vec<String>,
+    dir: PathBuf,
+    scripts: BTreeMap<PathBuf, Vec<u8>>,
+    defaults: Vec<Given<'a>>,
+    own_defaults: BTreeMap<&'static str, &'a Node>,
+    login: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// For tasks whose scripts are named as seen from `dir`.
+    pub fn new(dir: PathBuf, login: bool) -> Self {
+        let csub = options::command();
+        let known = csub.get_arguments().filter_map(|a| a.get_long());
+        let known = known.map(str::to_owned).collect();
+        Self {
+            csub,
+            known,
+            dir,
+            scripts: BTreeMap::new(),
+            defaults: Vec::new(),
+            own_defaults: BTreeMap::new(),
+            login,
+        }
+    }
+
+    /// An option of all tasks that stands in `[workflow]`.
+    pub fn set_default(&mut self, option: &str, node: &'a Node) {
+        self.defaults.push(Given {
+            option: option.to_owned(),
+            line: node.line,
+            node,
+        });
+    }
+
+    /// Takes what stands in `[defaults]`.
+    ///
+    /// # Errors
+    /// A key that makes no sense there.
+    pub fn read_defaults(&mut self, node: Option<&'a Node>) -> Result<(), Mistake> {
+        const WHAT: &str = "[defaults]";
+        let Some(node) = node else { return Ok(()) };
+        for entry in node.table(WHAT)? {
+            match OWN_DEFAULTS.iter().find(|k| **k == entry.key) {
+                Some(key) => {
+                    self.own_defaults.insert(key, &entry.node);
+                }
+                None => {
+                    let given = self.given(WHAT, entry)?;
+                    self.defaults.retain(|d| d.option != given.option);
+                    self.defaults.push(given);
+                }
+            }
+        }
+        let defaults = self.defaults.clone();
+        self.matches(WHAT, &defaults, &[]).map(|_| ())
+    }
+
+    /// The option that a key stands for.
+    fn given(&self, what: &str, entry: &'a Entry) -> Result<Given<'a>, Mistake> {
+        let key = entry.key.replace('_', "-");
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == key);
+        let option = alias.map_or(key.as_str(), |(_, option)| option);
+        if let Some((_, instead)) = NOT_HERE.iter().find(|(name, _)| *name == option) {
+            let message = format!("{what}: '{}' is not for tasks: {instead}", entry.key);
+            return Err(Mistake::new(entry.line, message));
+        }
+        if !self.known.iter().any(|k| k == option) {
+            return Err(self.unknown(what, entry));
+        }
+        Ok(Given {
+            option: option.to_owned(),
+            line: entry.line,
+            node: &entry.node,
+        })
+    }
+
+    fn unknown(&self, what: &str, entry: &Entry) -> Mistake {
+        let options = self.known.iter().map(String::as_str);
+        let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+        let names = options.chain(aliases).chain(OWN);
+        let near = cosy_model::near::nearest(&entry.key.replace('_', "-"), names);
+        let hint = match near {
+            Some(name) => format!("is '{}' meant?", name.replace('-', "_")),
+            None => "a task has the keys script, args, command, run, estimate, estimates, after, \
+                     retries and those of csub's options (nodes, memory, time ...)"
+                .to_owned(),
+        };
+        Mistake::new(
+            entry.line,
+            format!("{what}: there is no key '{}': {hint}", entry.key),
+        )
+    }
+
+    /// The task called `name`, which begins on `line`.
+    ///
+    /// # Errors
+    /// A key or a value that makes no sense, a script that cannot be read.
+    pub fn task(&mut self, name: &str, line: u32, node: &'a Node) -> Result<FlowTask, Mistake> {
+        let what = format!("task '{name}'");
+        let mut own: BTreeMap<&str, &Node> = BTreeMap::new();
+        let mut given: Vec<Given<'a>> = Vec::new();
+        for entry in node.table(&what)? {
+            if OWN.contains(&entry.key.as_str()) {
+                own.insert(&entry.key, &entry.node);
+                continue;
+            }
+            let one = self.given(&what, entry)?;
+            if let Some(other) = given.iter().find(|g| g.option == one.option) {
+                let message = format!(
+                    "{what}: '{}' says the same as line {}",
+                    entry.key, other.line
+                );
+                return Err(Mistake::new(entry.line, message));
+            }
+            given.push(one);
+        }
+        let own = Own {
+            what: &what,
+            line,
+            own,
+        };
+        let (spec, script, options) = self.job(name, &own, given)?;
+        let estimate = match own
+            .get("estimate")
+            .or(self.own_defaults.get("estimate").copied())
+        {
+            Some(node) => amounts::estimate_in(node, &format!("{what}, estimate"))?,
+            None => self.limit_as_estimate(&own, &options)?,
+        };
+        Ok(FlowTask {
+            name: name.to_owned(),
+            spec,
+            script,
+            estimate,
+            estimates: self.estimates(&own)?,
+            retries: self.retries(&own)?,
+        })
+    }
+
+    fn limit_as_estimate(&self, own: &Own<'_>, options: &Options) -> Result<Span, Mistake> {
+        let limit = options.time.filter(|t| !t.is_unlimited());
+        limit.ok_or_else(|| {
+            own.wrong("an estimate is missing: how long does it run? Like estimate = \"10m\"")
+        })
+    }
+
+    fn estimates(&self, own: &Own<'_>) -> Result<Vec<(String, Span)>, Mistake> {
+        let what = format!("{}, estimates", own.what);
+        let node = own
+            .get("estimates")
+            .or(self.own_defaults.get("estimates").copied());
+        let Some(node) = node else {
+            return Ok(Vec::new());
+        };
+        let one = |e: &Entry| {
+            let estimate = amounts::estimate_in(&e.node, &format!("{what}, {}", e.key))?;
+            Ok((e.key.clone(), estimate))
+        };
+        node.table(&what)?.iter().map(one).collect()
+    }
+
+    fn retries(&self, own: &Own<'_>) -> Result<u32, Mistake> {
+        let node = own
+            .get("retries")
+            .or(self.own_defaults.get("retries").copied());
+        let Some(node) = node else { return Ok(0) };
+        let count = match node.value {
+            Value::Integer(n) => u32::try_from(n).ok().filter(|n| *n <= FLOW_RETRIES),
+            _ => None,
+        };
+        count.ok_or_else(|| {
+            let message = format!(
+                "{}, retries: a whole number from 0 to {FLOW_RETRIES} is needed",
+                own.what
+            );
+            Mistake::new(node.line, message)
+        })
+    }
+
+    /// What `csub` makes of it.
+    fn job(
+        &mut self,
+        name: &str,
+        own: &Own<'_>,
+        mut given: Vec<Given<'a>>,
+    ) -> Result<(cosy_model::JobSpec, OsText, Options), Mistake> {
+        for default in &self.defaults {
+            if !given.iter().any(|g| g.option == default.option) {
+                given.push(default.clone());
+            }
+        }
+        let named = [format!("--name={name}")];
+        let matches = self.matches(own.what, &given, &named)?;
+        let (target, text) = self.target(own)?;
+        let (submission, options) =
+            submit::assemble(target, text, &matches).map_err(|e| own.wrong(&format!("{e:#}")))?;
+        stands_alone(&options).map_err(|e| own.wrong(&e))?;
+        let mut spec = submission.spec;
+        spec.environment = OsText::default();
+        spec.rlimits = Vec::new();
+        spec.umask = 0;
+        spec.login_environment = self.login;
+        Ok((spec, submission.script, options))
+    }
+
+    /// Options as the command line of `csub` would have them.
+    fn matches(
+        &mut self,
+        what: &str,
+        given: &[Given<'_>],
+        more: &[String],
+    ) -> Result<ArgMatches, Mistake> {
+        let mut line = vec!["csub".to_owned()];
+        for one in given {
+            line.extend(argument(what, one)?);
+        }
+        line.extend_from_slice(more);
+        let read = self.parse(&line);
+        // Only a mistake is worth the trouble of finding out which key it is.
+        read.map_err(|error| {
+            for one in given {
+                let alone = ["csub".to_owned()]
+                    .into_iter()
+                    .chain(argument(what, one).ok().flatten());
+                if let Err(e) = self.parse(&alone.collect::<Vec<_>>()) {
+                    return Mistake::new(one.line, format!("{what}: {e}"));
+                }
+            }
+            let line = given.iter().map(|g| g.line).max().unwrap_or(0);
+            Mistake::new(line, format!("{what}: {error}"))
+        })
+    }
+
+    fn parse(&mut self, line: &[String]) -> Result<ArgMatches, String> {
+        let matches = self.csub.try_get_matches_from_mut(line).map_err(|e| {
+            crate::native::arg::error_line(&e)
+                .unwrap_or_else(|| "only options may stand here".to_owned())
+        })?;
+        Options::default().apply(&matches)?;
+        Ok(matches)
+    }
+
+    /// What it runs, and a script's text.
+    fn target(&mut self, own: &Own<'_>) -> Result<(Target, Vec<u8>), Mistake> {
+        let ways = ["script", "command", "run"];
+        let found: Vec<&str> = ways.into_iter().filter(|w| own.get(w).is_some()).collect();
+        let [way] = found.as_slice() else {
+            return Err(own.wrong(
+                "one of script = \"FILE\", command = [\"PROGRAM\", \"ARGUMENT\"] and run = \"a line of shell\" is needed",
+            ));
+        };
+        let args = own.get("args").map(|n| own.words("args", n)).transpose()?;
+        let node = own
+            .get(way)
+            .map_or_else(|| Err(own.wrong("nothing to run")), Ok)?;
+        match (*way, args) {
+            ("script", args) => self.script(own, node, args.unwrap_or_default()),
+            (way, Some(_)) => {
+                Err(own.wrong(&format!("'args' belongs to 'script', and there is '{way}'")))
+            }
+            ("command", None) => Ok((command(own, node)?, Vec::new())),
+            (_, None) => inline(own, node),
+        }
+    }
+
+    fn script(
+        &mut self,
+        own: &Own<'_>,
+        node: &Node,
+        args: Vec<OsString>,
+    ) -> Result<(Target, Vec<u8>), Mistake> {
+        let name = node.text(&format!("{}, script", own.what))?;
+        if matches!(name, "" | "-") {
+            return Err(own.wrong("'script' is the name of a file"));
+        }
+        let path = self.dir.join(name);
+        let text = match self.scripts.get(&path) {
+            Some(text) => text.clone(),
+            None => {
+                let text = read(&path)
+                    .map_err(|e| Mistake::new(node.line, format!("{}: {e}", own.what)))?;
+                self.scripts.insert(path.clone(), text.clone());
+                text
+            }
+        };
+        let file = Some(path.into_os_string());
+        Ok((Target::Script { file, args }, text))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, script::ScriptError> {
+    script::read(Some(path.as_os_str()))
+}
+
+/// The keys of a task that are not options.
+struct Own<'b> {
+    what: &'b str,
+    line: u32,
+    own: BTreeMap<&'b str, &'b Node>,
+}
+
+impl<'b> Own<'b> {
+    fn get(&self, key: &str) -> Option<&'b Node> {
+        self.own.get(key).copied()
+    }
+
+    fn wrong(&self, message: &str) -> Mistake {
+        Mistake::new(self.line, format!("{}: {message}", self.what))
+    }
+
+    /// A list of words, or a line that is split as a shell would.
+    fn words(&self, key: &str, node: &Node) -> Result<Vec<OsString>, Mistake> {
+        let what = format!("{}, {key}", self.what);
+        let wanted = || node.wrong(&what, "a list of words");
+        let all: Vec<String> = match &node.value {
+            Value::List(list) => list
+                .iter()
+                .map(|n| n.word().ok_or_else(wanted))
+                .collect::<Result<_, _>>()?,
+            Value::Text(line) => {
+                words::split(line).map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))?
+            }
+            _ => return Err(wanted()),
+        };
+        Ok(all.into_iter().map(OsString::from).collect())
+    }
+}
+
+fn command(own: &Own<'_>, node: &Node) -> Result<Target, Mistake> {
+    let argv = own.words("command", node)?;
+    if argv.first().is_none_or(|program| program.is_empty()) {
+        return Err(Mistake::new(
+            node.line,
+            format!("{}, command: it is empty", own.what),
+        ));
+    }
+    Ok(Target::Command { argv })
+}
+
+/// Lines of shell that stand in the file itself.
+fn inline(own: &Own<'_>, node: &Node) -> Result<(Target, Vec<u8>), Mistake> {
+    let lines = node.text(&format!("{}, run", own.what))?;
+    let text = if lines.starts_with("#!") {
+        lines.to_owned()
+    } else {
+        format!("#!/bin/sh\n{lines}\n")
+    };
+    let target = Target::Script {
+        file: Some("run".into()),
+        args: Vec::new(),
+    };
+    Ok((target, text.into_bytes()))
+}
+
+/// A key and its value as an argument of `csub`; nothing for `false`.
+fn argument(what: &str, given: &Given<'_>) -> Result<Option<String>, Mistake> {
+    let option = &given.option;
+    let wanted = || given.node.wrong(&format!("{what}, {option}"), "a value");
+    let joined = |words: Vec<String>| Ok(Some(format!("--{option}={}", words.join(","))));
+    match &given.node.value {
+        Value::Bool(true) => Ok(Some(format!("--{option}"))),
+        Value::Bool(false) if option == "requeue" => Ok(Some("--no-requeue".to_owned())),
+        Value::Bool(false) => Ok(None),
+        Value::List(list) => {
+            let words: Option<Vec<String>> = list.iter().map(Node::word).collect();
+            joined(words.ok_or_else(wanted)?)
+        }
+        Value::Table(entries) => {
+            // `gpus = { a100 = 2 }`, `other = { fpga = 1 }`.
+            let mark = if option == "gpus" { ':' } else { '=' };
+            let pair = |e: &Entry| Some(format!("{}{mark}{}", e.key, e.node.word()?));
+            let words: Option<Vec<String>> = entries.iter().map(pair).collect();
+            joined(words.ok_or_else(wanted)?)
+        }
+        Value::Null | Value::Integer(_) | Value::Float(_) | Value::Text(_) => {
+            joined(vec![given.node.word().ok_or_else(wanted)?])
+        }
+    }
+}
+
+/// A script made for the queue may ask for what a task cannot have.
+fn stands_alone(options: &Options) -> Result<(), String> {
+    let found = [
+        ("begin", options.begin.is_some()),
+        ("hold", options.hold),
+        ("depend", !options.depend.is_empty()),
+        ("array", options.array.is_some()),
+        ("reservation", options.reservation.is_some()),
+        ("account", options.account.is_some()),
+        ("env", !options.env.is_empty()),
+        ("login", options.login),
+    ];
+    let Some((option, _)) = found.iter().find(|(_, given)| *given) else {
+        return Ok(());
+    };
+    let instead = NOT_HERE.iter().find(|(name, _)| name == option);
+    let instead = instead.map_or("", |(_, instead)| instead);
+    Err(format!(
+        "its script has --{option}, which is not for tasks: {instead}"
+    ))
+}

@@ -1,0 +1,270 @@
+//! `chist`: ended jobs out of the controller's store; with `--steps` their steps, with
+//! `--cost` what reservations cost.
+//!
+//! Without anything: the caller's own jobs that ended within the last 24 hours. Named by
+//! id: those jobs, however long ago.
+
+use crate::native::arg::{self, flag, json, number, parse_state, value, values};
+use crate::native::jobs::{self, Shown};
+use crate::native::{alike, cost, stat, steps};
+use crate::{Context, exit, output, when};
+use clap::{ArgMatches, Command};
+use cosy_model::api::{JobField, JobFilter, Request};
+use cosy_model::reservation::{ReservationFilter, ReservationInfo};
+use cosy_model::{JobState, ReservationId, Span, Time};
+use jiff::Zoned;
+use serde_json::json;
+
+/// How far back without `--since`.
+const BACK: Span = Span::from_minutes(24 * 60);
+
+/// The command line of `chist`.
+pub fn command() -> Command {
+    arg::command(
+        "hist",
+        "Show ended jobs: exit codes, times, CPU time, peak memory",
+    )
+    .arg(arg::ids("These jobs, however long ago they ended"))
+    .arg(flag("all", "Jobs of all users").short('A'))
+    .arg(value(
+        "since",
+        "TIME",
+        "Ended since: now-2h, 8:00, yesterday, 2026-11-21, RFC 3339; without: for 24 hours",
+    ))
+    .arg(value("until", "TIME", "Started before"))
+    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+    .arg(
+        values("state", "STATE[,...]", "Jobs that ended in these states")
+            .short('s')
+            .value_parser(parse_state),
+    )
+    .arg(value("most", "N", "The latest N only").value_parser(number(1, 1_000_000)))
+    .arg(stat::format_arg())
+    .arg(
+        flag(
+            "cost",
+            "Reservations (IDs are theirs) with what they cost, and the sum of each account",
+        )
+        .conflicts_with_all(["format", "state"]),
+    )
+    .arg(
+        flag(
+            "steps",
+            "Ended steps of the jobs; of jobs named by ID also while they run",
+        )
+        .conflicts_with_all(["format", "cost"]),
+    )
+    .arg(
+        flag(
+            "array",
+            "Each array task in a line of its own, also those that ended alike",
+        )
+        .conflicts_with_all(["cost", "steps"]),
+    )
+    .arg(flag("no-header", "Without titles"))
+    .arg(json())
+}
+
+/// Runs `chist`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = when::now();
+    let filter = filter(matches, &now)?;
+    if matches.get_flag("cost") {
+        return costs(context, matches, &filter);
+    }
+    let as_json = matches.get_flag("json");
+    if matches.get_flag("steps") {
+        return steps_of(context, matches, filter);
+    }
+    let asked = matches.get_one::<Vec<JobField>>("format");
+    let shown = match asked {
+        Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
+        None => default_columns(filter.users.len() != 1),
+    };
+    let fields = match asked {
+        Some(fields) => fields.clone(),
+        None if as_json => JobField::ALL.to_vec(),
+        None => alike::with_fields(jobs::fields_of(&shown)),
+    };
+    let named = !filter.ids.is_empty();
+    let mut table = context.fetch_jobs(Request::History { filter, fields })?;
+    if asked.is_none() && !as_json && !matches.get_flag("array") {
+        table = alike::folded(&table);
+    }
+    output::print(&if as_json {
+        stat::lines(&json!({ "jobs": jobs::json(&table) }))
+    } else {
+        jobs::list(&table, &shown, &now, stat::look(matches))
+    });
+    Ok(if named && table.rows == 0 {
+        none_of_these(context);
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn none_of_these(context: &Context) {
+    let text = "none of these is in history: 'cstat ID' shows a job that has not ended";
+    output::complain(context.program(), text);
+}
+
+fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyhow::Result<u8> {
+    let named = !filter.ids.is_empty();
+    let rows = steps::fetch(context, filter)?;
+    output::print(&if matches.get_flag("json") {
+        stat::lines(&json!({ "steps": steps::json(&rows) }))
+    } else {
+        steps::list(&rows, &when::now(), stat::look(matches))
+    });
+    Ok(if named && rows.is_empty() {
+        none_of_these(context);
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+/// `--cost`: without `--since` of all the time that the controller remembers.
+fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow::Result<u8> {
+    let ids = reservation_ids(filter)?;
+    let named = !ids.is_empty();
+    let asked = ReservationFilter {
+        ids,
+        ended: true,
+        ..ReservationFilter::default()
+    };
+    let mut all = context.fetch_reservations(asked)?;
+    let since = filter.since.filter(|_| matches.contains_id("since"));
+    cost::within(&mut all, since, filter.until);
+    all.retain(|r| belongs(r, filter));
+    if let Some(most) = filter.most {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        all.drain(..all.len().saturating_sub(most));
+    }
+    output::print(&if matches.get_flag("json") {
+        stat::lines(&cost::json(&all))
+    } else {
+        cost::tables(&all, &when::now(), stat::look(matches))
+    });
+    Ok(if named && all.is_empty() {
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn reservation_ids(filter: &JobFilter) -> anyhow::Result<Vec<ReservationId>> {
+    let one = |id: &cosy_model::api::JobRef| match id.task {
+        None => Ok(ReservationId(id.job.0)),
+        Some(_) => Err(exit::usage(format!("'{id}' is no id of a reservation"))),
+    };
+    filter.ids.iter().map(one).collect()
+}
+
+/// Users may be named by their numbers too.
+fn belongs(r: &ReservationInfo, filter: &JobFilter) -> bool {
+    let among = |all: &[String], one: &str| all.is_empty() || all.iter().any(|a| a == one);
+    let user = among(&filter.users, &r.user) || among(&filter.users, &r.uid.to_string());
+    user && among(&filter.queues, &r.queue) && among(&filter.names, &r.name)
+}
+
+fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
+    let time = |name: &str| -> anyhow::Result<Option<Time>> {
+        matches
+            .get_one::<String>(name)
+            .map(|text| {
+                when::parse(text, now, when::Lean::Back)
+                    .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
+            })
+            .transpose()
+    };
+    let mut filter = stat::filter(matches);
+    filter.ids = arg::ids_of(matches);
+    filter.since = time("since")?;
+    filter.until = time("until")?;
+    filter.most = matches.get_one("most").copied();
+    if filter.states.is_empty() {
+        filter.states = JobState::ALL.into_iter().filter(|s| s.is_end()).collect();
+    }
+    if !filter.ids.is_empty() && !matches.contains_id("user") {
+        filter.users.clear();
+    }
+    if filter.ids.is_empty() && filter.since.is_none() {
+        filter.since = Some(filter.until.unwrap_or(when::time_of(now)) - BACK);
+    }
+    Ok(filter)
+}
+
+fn default_columns(with_user: bool) -> Vec<Shown> {
+    use JobField as F;
+    let mut shown = vec![
+        Shown::Titled(F::Ref, "ID", None),
+        Shown::Titled(F::Name, "NAME", Some(6)),
+        Shown::Titled(F::Queue, "QUEUE", Some(5)),
+        Shown::Titled(F::State, "STATE", None),
+        Shown::Exit,
+        Shown::Titled(F::Start, "START", None),
+        Shown::Titled(F::End, "END", None),
+        Shown::Titled(F::Elapsed, "TIME", None),
+        Shown::Cpu,
+        Shown::Titled(F::PeakMemory, "MEMORY", None),
+        Shown::Nodes,
+    ];
+    if with_user {
+        shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters() {
+        let now: Zoned = "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap();
+        let get = |args: &[&str]| {
+            let matches = command().try_get_matches_from([&["chist"], args].concat());
+            filter(&matches.unwrap(), &now)
+        };
+        let own = get(&[]).unwrap();
+        assert_eq!(own.since, Some(when::time_of(&now) - BACK));
+        assert_eq!(own.users.len(), 1);
+        assert!(own.states.iter().all(|s| s.is_end()));
+        let named = get(&["12"]).unwrap();
+        assert!(named.users.is_empty() && named.since.is_none());
+        let span = get(&["-A", "--since", "8:00", "--until", "now-1h", "--most", "5"]).unwrap();
+        assert_eq!(
+            span.since.and_then(when::rfc3339).as_deref(),
+            Some("2026-11-21T08:00:00.000Z")
+        );
+        assert_eq!(span.most, Some(5));
+        assert!(get(&["--since", "foo"]).is_err());
+    }
+
+    #[test]
+    fn whose_reservations() {
+        use cosy_model::reservation::ReservationState;
+        let ann = crate::native::reservations::sample(7, "ann", ReservationState::Ended); // uid 1000
+        let check = |users: &[&str], queues: &[&str], want: bool| {
+            let names = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+            let filter = JobFilter {
+                users: names(users),
+                queues: names(queues),
+                ..JobFilter::default()
+            };
+            assert_eq!(belongs(&ann, &filter), want, "{users:?} {queues:?}");
+        };
+        check(&[], &[], true);
+        check(&["bob", "ann"], &["main"], true);
+        check(&["1000"], &[], true);
+        check(&["bob", "1001"], &[], false);
+        check(&["ann"], &["night"], false);
+    }
+}

@@ -1,0 +1,374 @@
+//! Tables of jobs as text and as JSON.
+
+use crate::native::table::{Cell, Head, Look, Paint, Side, render};
+use crate::units::{bytes, micros};
+use crate::when;
+use cosy_model::api::{FieldKind, JobField, Table, Value};
+use cosy_model::{JobState, Span, Time, signal};
+use jiff::Zoned;
+use serde_json::{Map, Value as Json, json};
+
+/// A column of a list of jobs, as the commands show it by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// A field as it is, under its own name.
+    Field(JobField),
+    /// A field under another title, cut to so many characters where needed.
+    Titled(JobField, &'static str, Option<usize>),
+    /// When it started, is expected to start (`~`), or may start at the earliest (`from`).
+    Start,
+    /// Where it runs, or why it does not.
+    Where,
+    /// Where it ran, and which of these nodes was lost, or why it could not be launched, where
+    /// that ended it.
+    Nodes,
+    /// Exit code or signal.
+    Exit,
+    /// CPU time, user and system.
+    Cpu,
+}
+
+impl Shown {
+    /// The fields that it is made of.
+    pub fn fields(self) -> &'static [JobField] {
+        use JobField as F;
+        match self {
+            Self::Field(f) | Self::Titled(f, _, _) => {
+                let at = F::ALL.iter().position(|a| *a == f).unwrap_or(0);
+                &F::ALL[at..=at]
+            }
+            Self::Start => &[F::Start, F::PredictedStart, F::Begin],
+            Self::Where | Self::Nodes => &[F::Nodes, F::Reason, F::State],
+            Self::Exit => &[F::ExitCode, F::Signal, F::State],
+            Self::Cpu => &[F::UserCpu, F::SystemCpu],
+        }
+    }
+
+    fn head(self) -> Head {
+        match self {
+            Self::Field(f) => field_head(f, &f.word().to_ascii_uppercase()),
+            Self::Titled(f, title, least) => Head {
+                least,
+                ..field_head(f, title)
+            },
+            Self::Start => Head::left("START"),
+            Self::Where => Head::left("NODES OR REASON").cut(9),
+            Self::Nodes => Head::left("NODES").cut(5),
+            Self::Exit => Head::right("EXIT"),
+            Self::Cpu => Head::right("CPU"),
+        }
+    }
+
+    fn cell(self, table: &Table, row: usize, now: &Zoned) -> Cell {
+        match self {
+            Self::Field(f) | Self::Titled(f, _, _) => field_cell(table, row, f, now),
+            Self::Start => start(table, row, now).into(),
+            Self::Where => place(table, row).into(),
+            Self::Nodes => nodes(table, row).into(),
+            Self::Exit => exit(table, row).into(),
+            Self::Cpu => cpu(table, row).into(),
+        }
+    }
+}
+
+/// The fields that all these columns are made of, each once.
+pub fn fields_of(shown: &[Shown]) -> Vec<JobField> {
+    let mut fields = Vec::new();
+    for f in shown.iter().flat_map(|s| s.fields()) {
+        if !fields.contains(f) {
+            fields.push(*f);
+        }
+    }
+    fields
+}
+
+fn field_head(field: JobField, title: &str) -> Head {
+    let side = match field.kind() {
+        FieldKind::Number | FieldKind::Span => Side::Right,
+        FieldKind::Text if field == JobField::Ref => Side::Right,
+        FieldKind::Text | FieldKind::Time | FieldKind::Flag => Side::Left,
+    };
+    Head {
+        side,
+        ..Head::left(title)
+    }
+}
+
+fn field_cell(table: &Table, row: usize, field: JobField, now: &Zoned) -> Cell {
+    Cell {
+        text: text(table, row, field, now, when::short),
+        paint: if field == JobField::State {
+            paint(table.text(row, field))
+        } else {
+            Paint::Plain
+        },
+    }
+}
+
+/// The colour of a state.
+pub fn paint(state: &str) -> Paint {
+    use JobState as S;
+    match state.parse::<S>() {
+        Ok(S::Running | S::Starting | S::Completing) => Paint::Green,
+        Ok(S::Waiting | S::Suspended) => Paint::Yellow,
+        Ok(S::Completed | S::Cancelled) => Paint::Dim,
+        Ok(
+            S::Failed
+            | S::TimedOut
+            | S::OutOfMemory
+            | S::NodeFailed
+            | S::Preempted
+            | S::LaunchFailed
+            | S::Deadline,
+        ) => Paint::Red,
+        Err(_) => Paint::Plain,
+    }
+}
+
+/// A value as text, times as `show` writes them; empty where there is none.
+fn text(
+    table: &Table,
+    row: usize,
+    field: JobField,
+    now: &Zoned,
+    show: fn(Time, &Zoned) -> String,
+) -> String {
+    match (table.get(row, field), field.kind()) {
+        (Value::Nothing, _) => String::new(),
+        (Value::Text(t), _) => t.to_owned(),
+        (Value::Number(n), FieldKind::Time) => show(Time(n), now),
+        (Value::Number(n), FieldKind::Span) => Span(n).to_string(),
+        (Value::Number(n), FieldKind::Flag) => if n == 0 { "no" } else { "yes" }.to_owned(),
+        (Value::Number(n), FieldKind::Number | FieldKind::Text) => number(field, n),
+    }
+}
+
+fn number(field: JobField, n: i64) -> String {
+    match field {
+        JobField::PeakMemory => bytes(n),
+        JobField::MemoryPerNode if n > 0 => cosy_model::MiB(n.unsigned_abs()).to_string(),
+        JobField::MemoryPerNode => "unlimited".to_owned(),
+        JobField::UserCpu | JobField::SystemCpu => micros(n),
+        _ => n.to_string(),
+    }
+}
+
+fn start(table: &Table, row: usize, now: &Zoned) -> String {
+    let time = |f| table.number(row, f).map(|n| when::short(Time(n), now));
+    time(JobField::Start)
+        .or_else(|| time(JobField::PredictedStart).map(|t| format!("~{t}")))
+        .or_else(|| time(JobField::Begin).map(|t| format!("from {t}")))
+        .unwrap_or_default()
+}
+
+fn place(table: &Table, row: usize) -> String {
+    let nodes = table.text(row, JobField::Nodes);
+    let reason = table.text(row, JobField::Reason);
+    match (nodes, reason) {
+        ("", "") => String::new(),
+        ("", reason) => format!("({reason})"),
+        (nodes, _) => nodes.to_owned(),
+    }
+}
+
+fn nodes(table: &Table, row: usize) -> String {
+    let nodes = table.text(row, JobField::Nodes);
+    let reason = table.text(row, JobField::Reason);
+    let state = table.text(row, JobField::State);
+    let why = [JobState::NodeFailed, JobState::LaunchFailed];
+    let told = why.iter().any(|s| s.word() == state);
+    match told && !reason.is_empty() {
+        true => format!("{nodes} ({reason})"),
+        false => nodes.to_owned(),
+    }
+}
+
+/// Nothing for a job that was ended without an exit code of its own: a 0 would say that all
+/// went well.
+fn exit(table: &Table, row: usize) -> String {
+    let completed = table.text(row, JobField::State) == JobState::Completed.word();
+    let code = table.number(row, JobField::ExitCode);
+    match table.number(row, JobField::Signal) {
+        Some(signal) if signal != 0 => signal::name(signal),
+        _ => code
+            .filter(|code| completed || *code != 0)
+            .map_or_else(String::new, |n| n.to_string()),
+    }
+}
+
+fn cpu(table: &Table, row: usize) -> String {
+    let part = |f| table.number(row, f);
+    match (part(JobField::UserCpu), part(JobField::SystemCpu)) {
+        (None, None) => String::new(),
+        (user, system) => micros(user.unwrap_or(0).saturating_add(system.unwrap_or(0))),
+    }
+}
+
+/// A list of jobs as text.
+pub fn list(table: &Table, shown: &[Shown], now: &Zoned, look: Look) -> String {
+    let heads: Vec<Head> = shown.iter().map(|s| s.head()).collect();
+    let rows: Vec<Vec<Cell>> = (0..table.rows)
+        .map(|row| shown.iter().map(|s| s.cell(table, row, now)).collect())
+        .collect();
+    render(&heads, &rows, look)
+}
+
+/// One job whole: a line for each field that has a value.
+pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
+    let lines: Vec<(&str, String)> = table
+        .fields
+        .iter()
+        .map(|f| (f.word(), text(table, row, *f, now, when::long)))
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    let width = lines.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
+    let clean = |text: &str| -> String {
+        text.chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect()
+    };
+    lines
+        .iter()
+        .map(|(word, value)| format!("{word:<width$}  {}\n", clean(value)))
+        .collect()
+}
+
+/// All rows as JSON objects: every field that was asked for is there, `null` where it has
+/// no value.
+pub fn json(table: &Table) -> Vec<Json> {
+    (0..table.rows)
+        .map(|row| {
+            let object: Map<String, Json> = table
+                .fields
+                .iter()
+                .map(|f| (f.word().to_owned(), json_value(table, row, *f)))
+                .collect();
+            Json::Object(object)
+        })
+        .collect()
+}
+
+fn json_value(table: &Table, row: usize, field: JobField) -> Json {
+    match (table.get(row, field), field.kind()) {
+        (Value::Nothing, _) => Json::Null,
+        (Value::Text(t), _) => t.into(),
+        (Value::Number(n), FieldKind::Time) => json_time(Some(Time(n))),
+        (Value::Number(n), FieldKind::Span) => json_span(Span(n)),
+        (Value::Number(n), FieldKind::Flag) => (n != 0).into(),
+        (Value::Number(n), FieldKind::Number | FieldKind::Text) => n.into(),
+    }
+}
+
+/// RFC 3339 in UTC, `null` without or beyond the calendar.
+pub fn json_time(time: Option<Time>) -> Json {
+    time.and_then(when::rfc3339).map_or(Json::Null, Json::from)
+}
+
+/// Seconds, `null` without end.
+pub fn json_span(span: Span) -> Json {
+    if span.is_unlimited() {
+        Json::Null
+    } else if span.0 % 1000 == 0 {
+        json!(span.0 / 1000)
+    } else {
+        json!(span.0 as f64 / 1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::api::{Column, NO_NUMBER};
+
+    fn now() -> Zoned {
+        "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()
+    }
+
+    fn sample() -> Table {
+        use JobField as F;
+        let hour = 3_600_000;
+        let noon = when::time_of(&now()).0;
+        let texts = |t: [&str; 2]| Column::Texts(t.map(str::to_owned).to_vec());
+        let columns = [
+            (F::Ref, texts(["12", "13_[1-9]"])),
+            (F::Name, texts(["first", "second"])),
+            (F::State, texts(["running", "waiting"])),
+            (F::Reason, texts(["", "resources"])),
+            (F::Nodes, texts(["n[1-2]", ""])),
+            (F::Start, Column::Numbers(vec![noon - hour, NO_NUMBER])),
+            (
+                F::PredictedStart,
+                Column::Numbers(vec![NO_NUMBER, noon + hour]),
+            ),
+            (F::Elapsed, Column::Numbers(vec![hour + 500, NO_NUMBER])),
+            (F::TimeLimit, Column::Numbers(vec![2 * hour, i64::MAX])),
+            (F::Requeue, Column::Numbers(vec![1, 0])),
+            (F::UserCpu, Column::Numbers(vec![1_500_000, NO_NUMBER])),
+        ];
+        let (fields, columns) = columns.into_iter().unzip();
+        let table = Table::of(fields, columns, 2);
+        assert!(table.is_sound());
+        table
+    }
+
+    #[test]
+    fn lists() {
+        use JobField as F;
+        let shown = [
+            Shown::Titled(F::Ref, "ID", None),
+            Shown::Field(F::Name),
+            Shown::Field(F::State),
+            Shown::Field(F::Elapsed),
+            Shown::Titled(F::TimeLimit, "LIMIT", None),
+            Shown::Start,
+            Shown::Where,
+            Shown::Cpu,
+        ];
+        let text = list(&sample(), &shown, &now(), Look::default());
+        let want = "      ID  NAME    STATE     ELAPSED      LIMIT  START      NODES OR REASON    CPU\n\
+                    \u{20}     12  first   running  01:00:00   02:00:00  11:00:00   n[1-2]           1.50s\n\
+                    13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";
+        assert_eq!(text, want);
+        assert_eq!(fields_of(&[Shown::Start, Shown::Field(F::Start)]).len(), 3);
+    }
+
+    #[test]
+    fn lost_nodes_stand_beside_the_others() {
+        use JobField as F;
+        let check = |state: &str, reason: &str, want: &str| {
+            let texts = |t: &str| Column::Texts(vec![t.to_owned()]);
+            let columns = vec![texts("n[1-2]"), texts(reason), texts(state)];
+            let table = Table::of(vec![F::Nodes, F::Reason, F::State], columns, 1);
+            assert_eq!(nodes(&table, 0), want);
+        };
+        let why = "node n2 was lost";
+        check("node_failed", why, "n[1-2] (node n2 was lost)");
+        check("node_failed", "", "n[1-2]");
+        check("cancelled", "cancelled by ann", "n[1-2]");
+    }
+
+    #[test]
+    fn blocks() {
+        let text = block(&sample(), 0, &now());
+        assert!(
+            text.contains("start        2026-11-21 11:00:00 +00:00\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("requeue      yes\n") && !text.contains("reason"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_has_fixed_units() {
+        let all = json(&sample());
+        let want = json!({
+            "ref": "12", "name": "first", "state": "running", "reason": "", "nodes": "n[1-2]",
+            "start": "2026-11-21T11:00:00.000Z", "predicted_start": null, "elapsed": 3600.5,
+            "time_limit": 7200, "requeue": true, "user_cpu_us": 1_500_000,
+        });
+        assert_eq!(all[0], want);
+        assert_eq!(all[1]["time_limit"], Json::Null);
+    }
+}

@@ -1,0 +1,32 @@
+//! The commands of Cosy's own. None of them knows anything of those with Slurm's names: what
+//! both use is beside this folder.
+
+pub mod account;
+pub mod admin;
+pub mod alike;
+pub mod alloc;
+pub mod arg;
+pub mod broker;
+pub mod cancel;
+pub mod cast;
+pub mod change;
+pub mod cost;
+pub mod dev;
+pub mod entry;
+pub mod flow;
+pub mod gantt;
+pub mod generate;
+pub mod history;
+pub mod import;
+pub mod jobs;
+pub mod meter;
+pub mod mpi;
+pub mod plan;
+pub mod reservations;
+pub mod resv;
+pub mod run;
+pub mod stat;
+pub mod steps;
+pub mod submit;
+pub mod table;
+pub mod wait;

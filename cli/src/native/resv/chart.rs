@@ -1,0 +1,261 @@
+//! Price and availability over the start time, drawn with characters.
+//!
+//! Slots are the instants at which something changes, so a figure holds until the next
+//! one. Where several slots fall on one column, the cheapest of them is shown.
+
+use crate::native::resv::words;
+use crate::output;
+use cosy_model::reservation::{Quote, QuotedSlot};
+use cosy_model::{Span, Su, Time};
+use jiff::Zoned;
+use std::io::IsTerminal;
+
+/// With which characters, and how wide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// Blocks of Unicode instead of ASCII.
+    pub blocks: bool,
+    /// Columns of the whole chart.
+    pub width: usize,
+}
+
+/// Lines of each picture.
+const HEIGHT: usize = 4;
+/// Columns for the figures at the left.
+const MARGIN: usize = 10;
+/// Fewest columns for the drawing itself.
+const LEAST: usize = 25;
+/// Most columns: wider tells nothing more.
+const WIDEST: usize = 110;
+
+impl Style {
+    /// ASCII in so many columns.
+    pub const fn plain(width: usize) -> Self {
+        Self {
+            blocks: false,
+            width,
+        }
+    }
+
+    /// As it suits the output.
+    pub fn here() -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .filter_map(|name| std::env::var(name).ok())
+            .find(|value| !value.is_empty())
+            .unwrap_or_default()
+            .to_ascii_uppercase();
+        let utf8 = locale.contains("UTF-8") || locale.contains("UTF8");
+        Self {
+            blocks: utf8 && std::io::stdout().is_terminal(),
+            width: output::width().unwrap_or(80),
+        }
+    }
+}
+
+/// What is at one column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Column {
+    /// `None`: not free.
+    figures: Option<(Su, u32)>,
+    picked: bool,
+}
+
+/// The chart; empty when there are fewer than two slots or no room.
+pub fn draw(quote: &Quote, now: &Zoned, style: Style) -> String {
+    let room = style.width.min(WIDEST).saturating_sub(MARGIN + 1);
+    let (Some(first), Some(last)) = (quote.slots.first(), quote.slots.last()) else {
+        return String::new();
+    };
+    if room < LEAST || first.start >= last.start {
+        return String::new();
+    }
+    let columns = columns(quote, first.start, last.start, room);
+    let prices = columns.iter().map(|c| c.figures.map(|f| f.0.0));
+    let shares = columns.iter().map(|c| c.figures.map(|f| i64::from(f.1)));
+    let dearest = prices.clone().flatten().max().unwrap_or(0);
+    let mut text = String::from("\nprice in SU\n");
+    let top = Su(dearest).to_string();
+    text.push_str(&picture(prices.collect(), dearest, &top, style));
+    text.push_str("availability\n");
+    text.push_str(&picture(shares.collect(), 1_000_000, "100 %", style));
+    text.push_str(&axis(&columns, first.start, last.start, now));
+    text
+}
+
+fn columns(quote: &Quote, from: Time, to: Time, room: usize) -> Vec<Column> {
+    let all = i128::from(to.since(from).0.max(1));
+    let place = |t: Time| {
+        let at = i128::from(t.since(from).0) * (room as i128 - 1) / all;
+        usize::try_from(at).unwrap_or(0).min(room - 1)
+    };
+    let mut columns: Vec<Option<Column>> = vec![None; room];
+    for (at, slot) in quote.slots.iter().enumerate() {
+        let picked = quote.choice.map(|c| c as usize) == Some(at);
+        let column = &mut columns[place(slot.start)];
+        *column = Some(cheaper(*column, slot, picked));
+    }
+    let mut held = Column {
+        figures: None,
+        picked: false,
+    };
+    let fill = |c: Option<Column>| {
+        held = c.unwrap_or(Column {
+            picked: false,
+            ..held
+        });
+        held
+    };
+    columns.into_iter().map(fill).collect()
+}
+
+fn cheaper(column: Option<Column>, slot: &QuotedSlot, picked: bool) -> Column {
+    let figures = slot.feasible.then(|| (slot.price(), slot.availability_ppm));
+    let before = column.and_then(|c| c.figures);
+    let figures = match (before, figures) {
+        (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
+        (a, b) => a.or(b),
+    };
+    Column {
+        figures,
+        picked: picked || column.is_some_and(|c| c.picked),
+    }
+}
+
+fn picture(values: Vec<Option<i64>>, most: i64, top: &str, style: Style) -> String {
+    let mut text = String::new();
+    for row in (0..HEIGHT).rev() {
+        let label = match row {
+            0 => "0",
+            r if r == HEIGHT - 1 => top,
+            _ => "",
+        };
+        let line: String = values.iter().map(|v| mark(*v, most, row, style)).collect();
+        let label = fit(label);
+        text.push_str(&format!("{label:>MARGIN$}|{}\n", line.trim_end()));
+    }
+    text
+}
+
+fn fit(label: &str) -> &str {
+    label.get(..MARGIN).unwrap_or(label)
+}
+
+/// What stands at one place: full, in part, nothing; `x` at the bottom where no slot is
+/// free, `_` where it costs nothing.
+fn mark(value: Option<i64>, most: i64, row: usize, style: Style) -> char {
+    const PARTS: [char; 9] = [
+        ' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}',
+        '\u{2588}',
+    ];
+    let Some(value) = value else {
+        return if row == 0 { 'x' } else { ' ' };
+    };
+    let eighths = i128::from(value.max(0)) * (HEIGHT as i128 * 8) / i128::from(most.max(1));
+    let eighths = usize::try_from(eighths).unwrap_or(0).min(HEIGHT * 8);
+    let here = eighths.saturating_sub(row * 8).min(8);
+    match (style.blocks, here) {
+        (_, 0) if row == 0 => '_',
+        (true, n) => PARTS[n],
+        (false, 8) => '#',
+        (false, n) if n >= 4 => '=',
+        (false, n) if n > 0 => '-',
+        (false, _) => ' ',
+    }
+}
+
+/// The line of time with the pick, and what it means.
+fn axis(columns: &[Column], from: Time, to: Time, now: &Zoned) -> String {
+    let line: String = columns
+        .iter()
+        .map(|c| if c.picked { '^' } else { '-' })
+        .collect();
+    let middle = from + Span(to.since(from).0 / 2);
+    let [left, centre, right] =
+        [from, middle, to].map(|t| words::clock(Time::from_secs(t.secs() / 60 * 60), now));
+    let used = left.chars().count() + centre.chars().count() + right.chars().count();
+    let space = columns.len().saturating_sub(used);
+    let (a, b) = (space / 2, space - space / 2);
+    let margin = " ".repeat(MARGIN);
+    let times = format!("{left}{}{centre}{}{right}", " ".repeat(a), " ".repeat(b));
+    let blocked = columns.iter().any(|c| c.figures.is_none());
+    let picked = columns.iter().any(|c| c.picked);
+    let legend: Vec<_> = [("^: the pick", picked), ("x: not free", blocked)]
+        .iter()
+        .filter(|(_, there)| *there)
+        .map(|(words, _)| *words)
+        .collect();
+    let mut text = format!("{margin}+{line}\n{margin} {times}\n");
+    if !legend.is_empty() {
+        text.push_str(&format!("{}\n", legend.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::resv::slots::sample;
+
+    #[test]
+    fn a_chart() {
+        let check = |style: Style, want: &str| {
+            let got = draw(&sample::quote(), &sample::now(), style);
+            assert_eq!(got, want, "{got}");
+        };
+        check(
+            Style::plain(45),
+            "
+price in SU
+      12.5|      #####
+          |      ###############=============
+          |      ############################
+         0|xxxxxx############################
+availability
+     100 %|           ----------#############
+          |      =====#######################
+          |      ############################
+         0|xxxxxx############################
+          +-----------^----------------------
+           12:30         15:15          18:00
+^: the pick, x: not free
+",
+        );
+        let blocks = Style {
+            blocks: true,
+            width: 45,
+        };
+        let got = draw(&sample::quote(), &sample::now(), blocks);
+        let row = format!(
+            "|      {}{}\n",
+            "\u{2588}".repeat(15),
+            "\u{2584}".repeat(13)
+        );
+        assert!(got.contains(&row), "{got}");
+    }
+
+    #[test]
+    fn no_room_no_chart() {
+        let quote = sample::quote();
+        let check = |quote: &Quote, width: usize, there: bool| {
+            let got = draw(quote, &sample::now(), Style::plain(width));
+            assert_eq!(!got.is_empty(), there, "{width}: {got}");
+            let fits = |l: &str| l.chars().count() <= width.min(WIDEST);
+            assert!(got.lines().all(fits), "{width}: {got}");
+        };
+        for width in [36, 45, 80, 200, 100_000] {
+            check(&quote, width, true);
+        }
+        check(&quote, 0, false);
+        check(&quote, 35, false);
+        let mut one = quote.clone();
+        one.slots.truncate(1);
+        check(&one, 80, false);
+        one.slots.clear();
+        check(&one, 80, false);
+        let mut far = quote;
+        far.slots[4].start = Time::FAR;
+        far.slots[3].base = Su(i64::MAX);
+        check(&far, 80, true);
+    }
+}

@@ -1,0 +1,185 @@
+//! What `cresv` says as JSON. The names are part of the interface: none is changed or
+//! taken away, new ones may come.
+//!
+//! Points in time are there twice: `x` in RFC 3339 (UTC) and `x_ms` in milliseconds since
+//! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
+
+use crate::native::reservations::{self, su};
+use crate::when;
+use cosy_model::api::Reply;
+use cosy_model::reservation::{Quote, QuotedSlot, ReservationInfo};
+use cosy_model::{Refusal, Time};
+use serde_json::{Map, Value as Json, json};
+
+/// Puts a point in time into `object`, as `name` and `name_ms`.
+pub fn put_time(object: &mut Map<String, Json>, name: &str, time: Option<Time>) {
+    object.insert(name.to_owned(), json!(time.and_then(when::rfc3339)));
+    object.insert(format!("{name}_ms"), json!(time.map(|t| t.0)));
+}
+
+/// The object with these points in time.
+pub fn with_times(json: Json, times: &[(&str, Option<Time>)]) -> Json {
+    let Json::Object(mut object) = json else {
+        return json;
+    };
+    for (name, time) in times {
+        put_time(&mut object, name, *time);
+    }
+    Json::Object(object)
+}
+
+/// A quote.
+pub fn quote(quote: &Quote) -> Json {
+    let account = quote
+        .account
+        .as_ref()
+        .map(|(name, left)| json!({ "name": name, "left": left.map(su) }));
+    let json = json!({
+        "queue": quote.queue,
+        "slots": quote.slots.iter().map(slot).collect::<Vec<_>>(),
+        "choice": quote.choice,
+        "rules": quote.rules,
+        "account": account,
+    });
+    let times = [
+        ("now", Some(quote.now)),
+        ("plain_start", quote.plain_start),
+        ("notice_earliest", quote.notice_earliest),
+    ];
+    with_times(json, &times)
+}
+
+fn slot(slot: &QuotedSlot) -> Json {
+    let own: Vec<_> = slot
+        .own_delayed
+        .iter()
+        .map(|(job, by)| json!({ "job": job.0, "delay": by.secs() }))
+        .collect();
+    let json = json!({
+        "feasible": slot.feasible,
+        "admitted": slot.admitted,
+        "reason": slot.reason,
+        "availability": f64::from(slot.availability_ppm) / 1e6,
+        "available_by_load": slot.by_load,
+        "base": su(slot.base),
+        "extra": su(slot.extra),
+        "price": su(slot.price()),
+        "delayed_jobs": slot.delayed_jobs,
+        "total_delay": slot.total_delay.secs(),
+        "own_delayed": own,
+        "nodes": slot.nodes,
+    });
+    with_times(
+        json,
+        &[("start", Some(slot.start)), ("end", Some(slot.end))],
+    )
+}
+
+/// A reservation: as every command has it, with its price, and its times in milliseconds.
+pub fn reservation(info: &ReservationInfo) -> Json {
+    let mut json = reservations::json(info);
+    json["price"] = su(info.base.plus(info.extra));
+    let times = [
+        ("start", Some(info.start)),
+        ("end", Some(info.end)),
+        ("movable_from", info.movable_from),
+        ("hold_until", info.hold_until),
+        ("free_until", info.free_until),
+        ("made", Some(info.made)),
+    ];
+    with_times(json, &times)
+}
+
+/// Reservations as `{"reservations": [...]}`.
+pub fn reservations(all: &[ReservationInfo]) -> Json {
+    json!({ "reservations": all.iter().map(reservation).collect::<Vec<_>>() })
+}
+
+/// What was held, booked, confirmed or made longer.
+pub struct Reserved {
+    /// Each with its id, by start.
+    pub all: Vec<ReservationInfo>,
+    /// Starts that were not possible, and why.
+    pub conflicts: Vec<(Time, Refusal)>,
+    /// What the user should know, or empty.
+    pub note: String,
+}
+
+impl Reserved {
+    /// Of the answer to a request that reserves.
+    ///
+    /// # Errors
+    /// It is the answer to something else.
+    pub fn of(reply: Reply) -> Result<Self, cosy_client::CallError> {
+        match reply {
+            Reply::Reserved {
+                reservations,
+                conflicts,
+                note,
+            } => Ok(Self {
+                all: reservations,
+                conflicts,
+                note,
+            }),
+            _ => Err(cosy_client::CallError::Unexpected),
+        }
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Json {
+        let conflicts: Vec<_> = self
+            .conflicts
+            .iter()
+            .map(|(start, r)| {
+                let json = json!({ "code": r.code, "message": r.message });
+                with_times(json, &[("start", Some(*start))])
+            })
+            .collect();
+        let mut json = reservations(&self.all);
+        json["conflicts"] = json!(conflicts);
+        json["note"] = json!(self.note);
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::reservation::ReservationState;
+
+    fn names(json: &Json) -> String {
+        let all = json.as_object().map(|o| o.keys().cloned().collect());
+        let all: Vec<String> = all.unwrap_or_default();
+        all.join(" ")
+    }
+
+    #[test]
+    fn names_stay() {
+        let quote = quote(&crate::native::resv::slots::sample::quote());
+        let whole = "account choice notice_earliest notice_earliest_ms now now_ms plain_start \
+             plain_start_ms queue rules slots";
+        assert_eq!(names(&quote), whole);
+        let slot = "admitted availability available_by_load base delayed_jobs end end_ms extra \
+             feasible nodes own_delayed price reason start start_ms total_delay";
+        assert_eq!(names(&quote["slots"][0]), slot);
+        let info = reservations::sample(12, "ann", ReservationState::Confirmed);
+        let one = "account accounts base charged comment cores degraded delayed_jobs end end_ms \
+             extra free_until free_until_ms gpus groups hold_until hold_until_ms id job made \
+             made_ms movable_from movable_from_ms name node_count nodes note price queue rule \
+             series start start_ms state total_delay uid usable used_core_seconds user users";
+        assert_eq!(names(&reservation(&info)), one);
+    }
+
+    #[test]
+    fn figures() {
+        let quote = quote(&crate::native::resv::slots::sample::quote());
+        let slot = &quote["slots"][2];
+        assert_eq!((&slot["base"], &slot["price"]), (&json!(8), &json!(9.5)));
+        assert_eq!(slot["availability"], 0.8);
+        assert_eq!(slot["total_delay"], 2400);
+        assert_eq!(slot["own_delayed"], json!([{ "job": 12, "delay": 1200 }]));
+        assert_eq!(slot["start"], "2026-11-21T13:20:00.000Z");
+        assert_eq!(slot["start_ms"], 1_795_267_200_000_i64);
+        assert_eq!(quote["account"], json!({ "name": "phys", "left": 100.25 }));
+    }
+}

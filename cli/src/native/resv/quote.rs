@@ -1,0 +1,218 @@
+//! `cresv quote`: asks, shows, draws and, with `--choose`, takes what is picked.
+
+use crate::native::broker::run::Several;
+use crate::native::resv::ask::{self, Wanted};
+use crate::native::resv::reserve::{self, Deed, Form};
+use crate::native::resv::{chart, json, picture, slots};
+use crate::native::table::Look;
+use crate::native::{broker, stat};
+use crate::{Context, exit, output};
+use anyhow::Context as _;
+use clap::ArgMatches;
+use cosy_model::Time;
+use cosy_model::api::{Reply, Request};
+use cosy_model::limits::CANDIDATES;
+use cosy_model::reservation::{Ask, Pick, PlanChart, Quote};
+use jiff::Zoned;
+use std::ffi::OsString;
+
+/// Most waiting jobs in a picture.
+const DRAWN_JOBS: u32 = 2000;
+/// Lines of the table unless more are asked for.
+const SHOWN: usize = 12;
+
+/// Runs `cresv quote`.
+///
+/// # Errors
+/// Bad input, a refusal, no controller, or a picture that cannot be written.
+pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let mut wanted = ask::wanted(context.args(), matches, true)?;
+    if let Some(repeat) = &wanted.ask.repeat {
+        let n = repeat.starts.len();
+        wanted
+            .notes
+            .push(format!("the quote is for the first of {n} starts"));
+    }
+    super::tell(context, &wanted.notes);
+    if let Some(several) = Several::of(matches) {
+        return broker::run::run_quote(several, &wanted.ask, most(matches), &wanted.now);
+    }
+    let quote = asked(context, &wanted.ask, most(matches))?;
+    let drawn = match matches.get_one::<OsString>("svg") {
+        Some(file) => draw(context, &quote, &wanted.now, file)?,
+        None => false,
+    };
+    let as_json = matches.get_flag("json");
+    if !as_json && !drawn {
+        output::print(&shown(matches, &quote, &wanted.now));
+    }
+    let chosen = matches.get_one::<String>("choose").map(String::as_str);
+    match chosen {
+        Some(word) => choose(context, wanted, &quote, word == "hold", as_json),
+        None => {
+            if as_json && !drawn {
+                output::print(&stat::lines(&json::quote(&quote)));
+            }
+            Ok(exit::OK)
+        }
+    }
+}
+
+fn most(matches: &ArgMatches) -> Option<u32> {
+    let all = matches.get_flag("all-slots").then_some(CANDIDATES as u32);
+    all.or(matches.get_one("most").copied())
+}
+
+fn asked(context: &Context, ask: &Ask, most: Option<u32>) -> anyhow::Result<Quote> {
+    let ask = Box::new(ask.clone());
+    match context.ask(Request::Quote { ask, most })? {
+        Reply::Quote(quote) => Ok(*quote),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
+    }
+}
+
+fn shown(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
+    let every = matches.get_flag("all-slots") || matches.contains_id("most");
+    let look = Look {
+        width: output::width(),
+        colour: output::colour(),
+        bare: false,
+    };
+    slots::text(
+        quote,
+        now,
+        (!every).then_some(SHOWN),
+        look,
+        chart::Style::here(),
+    )
+}
+
+/// Draws the plan; true when it went to standard output, which is then taken.
+fn draw(context: &Context, quote: &Quote, now: &Zoned, file: &OsString) -> anyhow::Result<bool> {
+    let until = quote.slots.iter().map(|s| s.end).max();
+    let picture = picture::draw(quote, &plan(context, until)?, now);
+    if file == "-" {
+        output::print(&picture);
+        return Ok(true);
+    }
+    let name = file.to_string_lossy();
+    std::fs::write(file, picture).with_context(|| format!("cannot write '{name}'"))?;
+    Ok(false)
+}
+
+fn plan(context: &Context, until: Option<Time>) -> anyhow::Result<PlanChart> {
+    let most = DRAWN_JOBS;
+    match context.ask(Request::PlanChart { until, most })? {
+        Reply::PlanChart(plan) => Ok(*plan),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
+    }
+}
+
+fn choose(
+    context: &Context,
+    wanted: Wanted,
+    quote: &Quote,
+    hold: bool,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    let ask =
+        chosen(wanted.ask, quote, &wanted.now).map_err(|why| exit::coded(exit::FAILED, why))?;
+    let reply = context.ask(Request::Reserve {
+        ask: Box::new(ask),
+        hold,
+        job: wanted.job,
+    })?;
+    if !as_json {
+        return reserve::report(context, reply, &wanted.now, Form::Words, Deed::Made);
+    }
+    let mut whole = json::quote(quote);
+    whole["chosen"] = json::Reserved::of(reply)?.json();
+    output::print(&stat::lines(&whole));
+    Ok(exit::OK)
+}
+
+/// The slot that is picked, exactly, at its price or for less.
+fn chosen(mut ask: Ask, quote: &Quote, now: &Zoned) -> Result<Ask, String> {
+    let at = quote.choice.and_then(|at| usize::try_from(at).ok());
+    let Some(slot) = at.and_then(|at| quote.slots.get(at)) else {
+        let why = slots::first_reason(quote, now).map(|r| format!(": {r}"));
+        return Err(format!(
+            "no slot can be taken now{}",
+            why.unwrap_or_default()
+        ));
+    };
+    ask.max_price = Some(ask.max_price.map_or(slot.price(), |m| m.min(slot.price())));
+    match ask.pick {
+        // Placed by its end and moved later on: it stays such a one.
+        Pick::FinishBy => {}
+        Pick::At(_) | Pick::Soonest | Pick::Cheapest | Pick::Balance { .. } => {
+            ask.pick = Pick::At(slot.start);
+            (ask.earliest, ask.latest_end) = (None, None);
+        }
+    }
+    Ok(ask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::resv::slots::sample;
+    use cosy_model::Su;
+    use cosy_model::job::ResourceRequest;
+    use cosy_model::reservation::Sharing;
+
+    fn ask(pick: Pick, max_price: Option<Su>) -> Ask {
+        Ask {
+            name: String::new(),
+            queue: None,
+            request: ResourceRequest::default(),
+            length: cosy_model::Span::from_minutes(120),
+            earliest: Some(Time(1)),
+            latest_end: Some(Time(2)),
+            pick,
+            repeat: None,
+            account: None,
+            max_price,
+            sharing: Sharing::default(),
+            comment: String::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_chosen() {
+        let quote = sample::quote();
+        let slot = &quote.slots[2];
+        assert_eq!(quote.choice, Some(2));
+        let check = |pick, max, want: (Pick, Option<Time>, Su)| {
+            let got = chosen(ask(pick, max), &quote, &sample::now()).unwrap();
+            assert_eq!(
+                (got.pick, got.earliest, got.max_price),
+                (want.0, want.1, Some(want.2))
+            );
+        };
+        let at = Pick::At(slot.start);
+        check(Pick::Soonest, None, (at, None, slot.price()));
+        check(Pick::Cheapest, Some(Su(1)), (at, None, Su(1)));
+        check(Pick::Cheapest, Some(Su::MOST), (at, None, slot.price()));
+        check(
+            Pick::FinishBy,
+            None,
+            (Pick::FinishBy, Some(Time(1)), slot.price()),
+        );
+        let none = Quote {
+            choice: None,
+            ..sample::quote()
+        };
+        let error = chosen(ask(Pick::Soonest, None), &none, &sample::now()).unwrap_err();
+        assert!(
+            error.contains("no slot can be taken now: not free"),
+            "{error}"
+        );
+        let wrong = Quote {
+            choice: Some(99),
+            ..sample::quote()
+        };
+        assert!(chosen(ask(Pick::Soonest, None), &wrong, &sample::now()).is_err());
+    }
+}

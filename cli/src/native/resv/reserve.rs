@@ -1,0 +1,402 @@
+//! `cresv hold`, `book`, `confirm`, `extend`, `shorten`, `cancel`: what changes reservations, and how
+//! the answer is told.
+
+use crate::native::broker::run::Several;
+use crate::native::resv::json::Reserved;
+use crate::native::resv::{ask, list, words};
+use crate::native::{broker, change, stat};
+use crate::when::{self, Lean};
+use crate::{Context, exit, output, users};
+use anyhow::anyhow;
+use clap::ArgMatches;
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::{
+    NamesChange, ReservationFilter, ReservationInfo, ReservationState, Sharing, SharingChange,
+};
+use cosy_model::{ReservationId, Span, Su, Time};
+use jiff::Zoned;
+
+/// How an answer is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// In sentences.
+    Words,
+    /// Ids alone.
+    Ids,
+    /// JSON.
+    Json,
+}
+
+/// What was done to reservations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// Held, booked or confirmed, as their state tells.
+    Made,
+    /// Made longer.
+    Extended,
+    /// Made shorter.
+    Shortened,
+    /// Others may use it.
+    Shared,
+}
+
+impl Form {
+    /// As `--json` and `--parsable` say.
+    pub fn of(matches: &ArgMatches) -> Self {
+        if matches.get_flag("json") {
+            Self::Json
+        } else if matches.get_flag("parsable") {
+            Self::Ids
+        } else {
+            Self::Words
+        }
+    }
+}
+
+/// Runs `cresv hold` and `cresv book`.
+///
+/// # Errors
+/// Bad input, a refusal, or no controller.
+pub fn reserve(context: &Context, matches: &ArgMatches, hold: bool) -> anyhow::Result<u8> {
+    let wanted = ask::wanted(context.args(), matches, false)?;
+    super::tell(context, &wanted.notes);
+    super::tell(context, &unknown(&wanted.ask.sharing));
+    if let Some(several) = Several::of(matches) {
+        let job = wanted.job.as_deref();
+        let program = context.program();
+        return broker::run::run_book(several, &wanted.ask, hold, job, program, &wanted.now);
+    }
+    let reply = context.ask(Request::Reserve {
+        ask: Box::new(wanted.ask),
+        hold,
+        job: wanted.job,
+    })?;
+    report(context, reply, &wanted.now, Form::of(matches), Deed::Made)
+}
+
+/// Runs `cresv confirm`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn confirm(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let form = Form::of(matches);
+    let mut done = Reserved {
+        all: Vec::new(),
+        conflicts: Vec::new(),
+        note: String::new(),
+    };
+    let mut code = exit::OK;
+    for id in super::ids(matches) {
+        match context.ask(Request::Confirm { id }) {
+            Ok(reply) => {
+                let one = Reserved::of(reply)?;
+                super::tell(context, &noted(&one.note));
+                done.all.extend(one.all);
+            }
+            Err(e) => {
+                output::complain(context.program(), &words::local_times(&e.to_string(), &now));
+                code = code.max(exit::of_call(&e));
+            }
+        }
+    }
+    output::print(&text(&done, &now, form, Deed::Made));
+    Ok(code)
+}
+
+/// Runs `cresv extend`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn extend(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let Some(id) = super::ids(matches).first().copied() else {
+        return Err(exit::usage("which reservation?"));
+    };
+    let by = match matches.get_one::<String>("until") {
+        Some(text) => {
+            let until = until(text, &now)?;
+            longer(end_of(context, id)?, until, &now).map_err(exit::usage)?
+        }
+        None => matches.get_one::<Span>("by").copied().unwrap_or_default(),
+    };
+    let by = super::window::length(Some(by)).map_err(exit::usage)?;
+    let max_price = matches.get_one::<Su>("max-price").copied();
+    let reply = context.ask(Request::ExtendReservation { id, by, max_price })?;
+    report(context, reply, &now, Form::of(matches), Deed::Extended)
+}
+
+/// Runs `cresv shorten`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn shorten(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let Some(id) = super::ids(matches).first().copied() else {
+        return Err(exit::usage("which reservation?"));
+    };
+    let text = matches.get_one::<String>("until").map_or("", |t| t);
+    let end = until(text, &now)?;
+    let reply = context.ask(Request::ShortenReservation { id, end })?;
+    report(context, reply, &now, Form::of(matches), Deed::Shortened)
+}
+
+/// Runs `cresv share`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn share(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let now = ask::present(matches);
+    let Some(id) = super::ids(matches).first().copied() else {
+        return Err(exit::usage("which reservation?"));
+    };
+    let sharing = ask::sharing(matches).map_err(exit::usage)?;
+    let leave = matches.get_flag("remove");
+    if !leave {
+        super::tell(context, &unknown(&sharing));
+    }
+    let Sharing {
+        users,
+        groups,
+        accounts,
+    } = sharing;
+    let change = |names| match leave {
+        true => NamesChange {
+            remove: names,
+            ..NamesChange::default()
+        },
+        false => NamesChange {
+            add: names,
+            ..NamesChange::default()
+        },
+    };
+    let change = Box::new(SharingChange {
+        users: change(users),
+        groups: change(groups),
+        accounts: change(accounts),
+    });
+    let reply = context.ask(Request::ShareReservation { id, change })?;
+    report(context, reply, &now, Form::of(matches), Deed::Shared)
+}
+
+/// A note for each name that this host knows no user or group by. The controller's host may
+/// know more, so that it is no refusal.
+fn unknown(sharing: &Sharing) -> Vec<String> {
+    let note = |kind: &str, name: &String| {
+        format!(
+            "there is no {kind} '{name}' on this host: it is shared with that name all the same"
+        )
+    };
+    let users = sharing.users.iter().filter(|user| !users::exists(user));
+    let groups = sharing.groups.iter().filter(|g| !users::group_exists(g));
+    let users = users.map(|user| note("user", user));
+    users.chain(groups.map(|g| note("group", g))).collect()
+}
+
+fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {
+    when::parse(text, now, Lean::Ahead)
+        .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
+}
+
+fn end_of(context: &Context, id: ReservationId) -> anyhow::Result<Time> {
+    let filter = ReservationFilter {
+        ids: vec![id],
+        ..ReservationFilter::default()
+    };
+    let found = context.fetch_reservations(filter)?;
+    let end = found.first().map(|r| r.end);
+    end.ok_or_else(|| anyhow!("there is no reservation {id}"))
+}
+
+fn longer(end: Time, until: Time, now: &Zoned) -> Result<Span, String> {
+    if until <= end {
+        return Err(format!(
+            "--until: it ends at {} already, which is not before {}",
+            words::clock(end, now),
+            words::clock(until, now)
+        ));
+    }
+    Ok(until.since(end))
+}
+
+/// Runs `cresv cancel`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn cancel(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let reply = context.ask(Request::CancelReservation {
+        ids: super::ids(matches),
+        series: matches.get_flag("series"),
+    })?;
+    let done = match &reply {
+        Reply::Done { changed, .. } => *changed,
+        _ => 0,
+    };
+    let as_json = matches.get_flag("json");
+    let code = change::report(context, reply, as_json)?;
+    if done > 0 && !as_json {
+        let what = words::count(done, "reservation", "reservations");
+        output::print(&format!("Gave back {what}.\n"));
+    }
+    Ok(code)
+}
+
+/// Tells what was held, booked or changed; exit code 1 when nothing was.
+///
+/// # Errors
+/// Not the reply to such a request.
+pub fn report(
+    context: &Context,
+    reply: Reply,
+    now: &Zoned,
+    form: Form,
+    deed: Deed,
+) -> anyhow::Result<u8> {
+    let done = Reserved::of(reply)?;
+    if form != Form::Json {
+        super::tell(context, &noted(&done.note));
+    }
+    output::print(&text(&done, now, form, deed));
+    Ok(if done.all.is_empty() {
+        exit::FAILED
+    } else {
+        exit::OK
+    })
+}
+
+fn noted(note: &str) -> Vec<String> {
+    let note = Some(note.to_owned());
+    note.filter(|n| !n.is_empty()).into_iter().collect()
+}
+
+/// What was reserved, in that form.
+pub fn text(done: &Reserved, now: &Zoned, form: Form, deed: Deed) -> String {
+    match form {
+        Form::Json => stat::lines(&done.json()),
+        Form::Ids => done.all.iter().map(|r| format!("{}\n", r.id)).collect(),
+        Form::Words => sentences(done, now, deed),
+    }
+}
+
+fn sentences(done: &Reserved, now: &Zoned, deed: Deed) -> String {
+    let conflicts = &done.conflicts;
+    let mut text = match done.all.as_slice() {
+        [] => String::new(),
+        [one] => single(one, now, deed),
+        many => series(many, now),
+    };
+    if !conflicts.is_empty() {
+        let n = words::count(conflicts.len() as u64, "start was", "starts were");
+        text.push_str(&format!("{n} not possible:\n"));
+    }
+    for (start, refusal) in conflicts {
+        let why = words::local_times(&refusal.message, now);
+        text.push_str(&format!("  {}  {why}\n", words::clock(*start, now)));
+    }
+    text
+}
+
+fn single(r: &ReservationInfo, now: &Zoned, deed: Deed) -> String {
+    let times = words::clocks(r.start, r.end, now);
+    let name = if r.name.is_empty() {
+        String::new()
+    } else {
+        format!(" \"{}\"", words::clean(&r.name))
+    };
+    let mut text = format!(
+        "{} reservation {}{name}: {times}, {}.\n",
+        did(r.state, deed),
+        r.id,
+        list::place(r)
+    );
+    text.push_str(&format!("{}\n", money(r, now)));
+    if let Some(from) = r.movable_from {
+        text.push_str(&format!(
+            "It may be moved to an earlier start, not before {}.\n",
+            words::clock(from, now)
+        ));
+    }
+    match (r.state, r.job) {
+        (ReservationState::Held, _) => text.push_str(&confirm_by(r, now)),
+        (_, Some(job)) => text.push_str(&format!("Job {job} starts with it.\n")),
+        (_, None) => text.push_str(&format!("Jobs enter with: csub --reservation {}\n", r.id)),
+    }
+    text
+}
+
+const fn did(state: ReservationState, deed: Deed) -> &'static str {
+    match (state, deed) {
+        (_, Deed::Extended) => "Made longer:",
+        (_, Deed::Shortened) => "Made shorter:",
+        (_, Deed::Shared) => "Shared anew:",
+        (ReservationState::Held, Deed::Made) => "Held",
+        (ReservationState::Confirmed | ReservationState::Active, Deed::Made) => "Booked",
+        (
+            ReservationState::Ended
+            | ReservationState::Cancelled
+            | ReservationState::Expired
+            | ReservationState::Unused
+            | ReservationState::Failed,
+            Deed::Made,
+        ) => "No longer there:",
+    }
+}
+
+fn money(r: &ReservationInfo, now: &Zoned) -> String {
+    let price = words::su(r.base.plus(r.extra));
+    let parts = format!(
+        "{} for the time, {} for the delay of others",
+        r.base, r.extra
+    );
+    let payer = match &r.account {
+        Some(account) => format!(" to account {}", words::clean(account)),
+        None => String::new(),
+    };
+    let charged = if r.charged == Su::ZERO {
+        "nothing is charged yet".to_owned()
+    } else {
+        format!("{} are charged{payer}", words::su(r.charged))
+    };
+    let free = match r.free_until {
+        Some(until) => format!(" Cancelling is free until {}.", words::clock(until, now)),
+        None => String::new(),
+    };
+    format!("It costs {price} ({parts}); {charged}.{free}")
+}
+
+fn confirm_by(r: &ReservationInfo, now: &Zoned) -> String {
+    let lapses = r.hold_until.map_or_else(String::new, |until| {
+        format!(
+            "It is given back at {} unless you confirm it: ",
+            words::clock(until, now)
+        )
+    });
+    format!("{lapses}cresv confirm {}\n", r.id)
+}
+
+fn series(all: &[ReservationInfo], now: &Zoned) -> String {
+    let price = all
+        .iter()
+        .fold(Su::ZERO, |sum, r| sum.plus(r.base).plus(r.extra));
+    let state = all.first().map_or(ReservationState::Confirmed, |r| r.state);
+    let mut text = format!(
+        "{} {} for {} in all:\n",
+        did(state, Deed::Made),
+        words::count(all.len() as u64, "reservation", "reservations"),
+        words::su(price)
+    );
+    text.push_str(&list::table(
+        all,
+        now,
+        list::Columns::Made,
+        Default::default(),
+    ));
+    if state == ReservationState::Held {
+        let ids: Vec<_> = all.iter().map(|r| r.id.to_string()).collect();
+        text.push_str(&format!(
+            "To make them final: cresv confirm {}\n",
+            ids.join(" ")
+        ));
+    }
+    text
+}

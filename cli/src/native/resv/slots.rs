@@ -1,0 +1,404 @@
+//! A quote as text: first what plain queueing would give, then the slots as a table and a
+//! chart, then what the pick means, the rules and the account.
+
+use crate::native::resv::chart::{self, Style};
+use crate::native::resv::words;
+use crate::native::table::{Cell, Head, Look, Paint, render};
+use cosy_model::reservation::{Quote, QuotedSlot};
+use cosy_model::{JobId, Span, Su, Time};
+use jiff::Zoned;
+
+/// A quote as text; at most `most` slots in the table, all without.
+pub fn text(quote: &Quote, now: &Zoned, most: Option<usize>, look: Look, style: Style) -> String {
+    let mut text = plain_line(quote, now);
+    if quote.slots.is_empty() {
+        text.push_str("There is no slot in that window.\n");
+    } else {
+        let places = places(quote, most.unwrap_or(usize::MAX));
+        text.push('\n');
+        text.push_str(&table(quote, &places, now, look));
+        let hidden = quote.slots.len() - places.len();
+        if hidden > 0 {
+            let slots = words::count(hidden as u64, "slot", "slots");
+            text.push_str(&format!("{slots} more: --all-slots shows them.\n"));
+        }
+        text.push_str(&chart::draw(quote, now, style));
+        text.push('\n');
+        text.push_str(&pick_lines(quote, now));
+    }
+    text.push_str(&circumstances(quote, now));
+    text
+}
+
+/// What a plain job would get: said before any price.
+pub fn plain_line(quote: &Quote, now: &Zoned) -> String {
+    match quote.plain_start {
+        None => "When a plain job of this size would start cannot be told now; \
+                 it would cost nothing extra.\n"
+            .to_owned(),
+        Some(at) if at <= quote.now + Span::from_secs(1) => {
+            "A plain job of this size would start now and cost nothing extra.\n".to_owned()
+        }
+        Some(at) => format!(
+            "A plain job of this size would start about {} and cost nothing extra.\n",
+            words::clock(whole_minute(at), now)
+        ),
+    }
+}
+
+/// Up to the next minute: "about".
+fn whole_minute(at: Time) -> Time {
+    const MINUTE: i64 = 60_000;
+    let rest = at.0.rem_euclid(MINUTE);
+    at + Span(if rest == 0 { 0 } else { MINUTE - rest })
+}
+
+/// Why the first slot that cannot be taken cannot be.
+pub fn first_reason(quote: &Quote, now: &Zoned) -> Option<String> {
+    let mut reasons = quote.slots.iter().map(|s| s.reason.as_str());
+    let first = reasons.find(|r| !r.is_empty())?;
+    Some(words::local_times(first, now))
+}
+
+/// The places of at most `most` slots: the pick, the first (why not at once?), a few of the
+/// cheapest, then the earliest that are free.
+fn places(quote: &Quote, most: usize) -> Vec<usize> {
+    const CHEAPEST: usize = 3;
+    let mut by_price: Vec<usize> = (0..quote.slots.len())
+        .filter(|at| quote.slots[*at].admitted)
+        .collect();
+    by_price.sort_by_key(|at| (quote.slots[*at].price(), *at));
+    let pick = quote.choice.map(|c| c as usize);
+    let wanted = pick
+        .into_iter()
+        .filter(|at| *at < quote.slots.len())
+        .chain((!quote.slots.is_empty()).then_some(0))
+        .chain(by_price.into_iter().take(CHEAPEST))
+        .chain((0..quote.slots.len()).filter(|at| quote.slots[*at].feasible))
+        .chain(0..quote.slots.len());
+    let mut places = Vec::new();
+    for at in wanted {
+        if places.len() >= most {
+            break;
+        }
+        if !places.contains(&at) {
+            places.push(at);
+        }
+    }
+    places.sort_unstable();
+    places
+}
+
+fn table(quote: &Quote, places: &[usize], now: &Zoned, look: Look) -> String {
+    let heads = [
+        Head::left(""),
+        Head::left("START"),
+        Head::left("END"),
+        Head::right("AVAIL"),
+        Head::left("LOAD"),
+        Head::right("PRICE SU"),
+        Head::right("DELAYS"),
+        Head::right("BY"),
+        Head::left("VERDICT").cut(20),
+    ];
+    let mut above = "";
+    let mut rows = Vec::new();
+    for at in places {
+        let Some(slot) = quote.slots.get(*at) else {
+            continue;
+        };
+        let picked = quote.choice.map(|c| c as usize) == Some(*at);
+        let reason = bare_reason(&slot.reason);
+        let same = !reason.is_empty() && reason == above;
+        above = reason;
+        rows.push(row(slot, picked, same, now));
+    }
+    render(&heads, &rows, look)
+}
+
+/// A reason without what would pass instead: that is seen in the table.
+fn bare_reason(reason: &str) -> &str {
+    let hints = ["; the earliest start that passes", "; none of the "];
+    let hint = hints.iter().find_map(|hint| reason.find(hint));
+    hint.map_or(reason, |at| &reason[..at])
+}
+
+fn row(slot: &QuotedSlot, picked: bool, same: bool, now: &Zoned) -> Vec<Cell> {
+    let mark = if picked { ">" } else { "" };
+    let mut row: Vec<Cell> = vec![
+        mark.into(),
+        words::clock(slot.start, now).into(),
+        words::clock(slot.end, now).into(),
+    ];
+    row.extend(if slot.feasible {
+        figures(slot)
+    } else {
+        ["-"; 5].map(Cell::from)
+    });
+    row.push(verdict(slot, same, now));
+    row
+}
+
+fn figures(slot: &QuotedSlot) -> [Cell; 5] {
+    let load = if slot.by_load { "yes" } else { "no" };
+    let delays = match slot.delayed_jobs {
+        0 => ["none".to_owned(), String::new()],
+        n => [
+            words::count(n.into(), "job", "jobs"),
+            words::span(slot.total_delay),
+        ],
+    };
+    let [jobs, by] = delays;
+    [
+        percent(slot.availability_ppm).into(),
+        load.into(),
+        slot.price().to_string().into(),
+        jobs.into(),
+        by.into(),
+    ]
+}
+
+/// Millionths as percent, rounded down: what is not wholly available is not 100 %.
+fn percent(ppm: u32) -> String {
+    format!("{} %", ppm / 10_000)
+}
+
+fn verdict(slot: &QuotedSlot, same: bool, now: &Zoned) -> Cell {
+    let reason = || match same {
+        true => "the same".to_owned(),
+        false => words::local_times(bare_reason(&slot.reason), now),
+    };
+    let (text, paint) = match (slot.admitted, slot.feasible) {
+        (true, _) => (format!("can be had on {}", slot.nodes), Paint::Green),
+        (false, true) => (reason(), Paint::Yellow),
+        (false, false) => (reason(), Paint::Dim),
+    };
+    Cell { text, paint }
+}
+
+fn pick_lines(quote: &Quote, now: &Zoned) -> String {
+    let slot = quote.choice.and_then(|c| quote.slots.get(c as usize));
+    let Some(slot) = slot else {
+        let why = first_reason(quote, now).unwrap_or_default();
+        return format!("None of them can be taken now. The first: {why}\n");
+    };
+    let mut text = format!(
+        "The pick: {} on {}, {} SU ({} for the time, {} for the delay of others).\n",
+        words::clocks(slot.start, slot.end, now),
+        words::clean(&slot.nodes),
+        slot.price(),
+        slot.base,
+        slot.extra
+    );
+    if !slot.own_delayed.is_empty() {
+        text.push_str(&format!(
+            "It delays jobs of yours: {}.\n",
+            own(&slot.own_delayed)
+        ));
+    }
+    text
+}
+
+fn own(jobs: &[(JobId, Span)]) -> String {
+    let each: Vec<_> = jobs
+        .iter()
+        .map(|(job, by)| format!("{job} by {}", words::span(*by)))
+        .collect();
+    each.join(", ")
+}
+
+fn circumstances(quote: &Quote, now: &Zoned) -> String {
+    let mut text = String::new();
+    if let Some(at) = quote.notice_earliest {
+        text.push_str(&format!(
+            "The notice rule allows starts from {} on.\n",
+            words::clock(at, now)
+        ));
+    }
+    for rule in &quote.rules {
+        text.push_str(&format!("Rule: {}\n", words::local_times(rule, now)));
+    }
+    match &quote.account {
+        Some((name, Some(left))) => text.push_str(&account(name, *left)),
+        Some((name, None)) => text.push_str(&format!(
+            "Account {}: no budget, what is booked is only counted.\n",
+            words::clean(name)
+        )),
+        None => {}
+    }
+    text
+}
+
+fn account(name: &str, left: Su) -> String {
+    format!("Account {}: {left} SU left.\n", words::clean(name))
+}
+
+/// A quote for tests.
+#[cfg(test)]
+pub mod sample {
+    use super::*;
+    use crate::when::{self, Lean};
+
+    /// The present in it.
+    pub fn now() -> Zoned {
+        "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap()
+    }
+
+    /// A point in time.
+    pub fn at(text: &str) -> Time {
+        when::parse(text, &now(), Lean::Ahead).unwrap()
+    }
+
+    fn slot(start: &str, extra: i64, jobs: u32, minutes: i64) -> QuotedSlot {
+        QuotedSlot {
+            start: at(start),
+            end: at(start) + Span::from_minutes(120),
+            feasible: true,
+            admitted: true,
+            reason: String::new(),
+            availability_ppm: 1_000_000 - jobs * 100_000,
+            by_load: jobs < 2,
+            base: Su::whole(8),
+            extra: Su(extra),
+            delayed_jobs: jobs,
+            total_delay: Span::from_minutes(minutes),
+            own_delayed: Vec::new(),
+            nodes: "n[1-4]".to_owned(),
+        }
+    }
+
+    /// One that is not free, one that is refused, three that can be had.
+    pub fn quote() -> Quote {
+        let blocked = QuotedSlot {
+            feasible: false,
+            admitted: false,
+            reason: "not free: job 7 runs on n[1-2] until 13:30".to_owned(),
+            ..slot("12:30", 0, 0, 0)
+        };
+        let refused = QuotedSlot {
+            admitted: false,
+            reason: "notice: 1 h 30 min are too short, 1 h 52 min are needed".to_owned(),
+            ..slot("13:30", 4_500_000, 3, 95)
+        };
+        let mut picked = slot("14:20", 1_500_000, 2, 40);
+        picked.own_delayed = vec![(JobId(12), Span::from_minutes(20))];
+        let slots = vec![
+            blocked,
+            refused,
+            picked,
+            slot("16:00", 0, 0, 0),
+            slot("18:00", 0, 0, 0),
+        ];
+        Quote {
+            now: at("12:00"),
+            queue: "day".to_owned(),
+            plain_start: Some(at("14:19:30")),
+            slots,
+            choice: Some(2),
+            notice_earliest: Some(at("13:52")),
+            rules: vec!["notice: n(p) 1.9 x mean wait 58 min".to_owned()],
+            account: Some(("phys".to_owned(), Some(Su(100_250_000)))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(quote: &Quote, most: Option<usize>) -> String {
+        text(
+            quote,
+            &sample::now(),
+            most,
+            Look::default(),
+            Style::plain(60),
+        )
+    }
+
+    #[test]
+    fn a_quote() {
+        let got = shown(&sample::quote(), None);
+        let want = "\
+A plain job of this size would start about 14:20 and cost nothing extra.
+
+   START  END    AVAIL  LOAD  PRICE SU  DELAYS          BY  VERDICT
+   12:30  14:30      -  -            -       -           -  not free: job 7 runs on n[1-2] until 13:30
+   13:30  15:30   70 %  no        12.5  3 jobs  1 h 35 min  notice: 1 h 30 min are too short, 1 h 52 min are needed
+>  14:20  16:20   80 %  no         9.5  2 jobs      40 min  can be had on n[1-4]
+   16:00  18:00  100 %  yes          8    none              can be had on n[1-4]
+   18:00  20:00  100 %  yes          8    none              can be had on n[1-4]
+";
+        assert!(got.starts_with(want), "{got}");
+        let end = "
+The pick: 14:20 to 16:20 on n[1-4], 9.5 SU (8 for the time, 1.5 for the delay of others).
+It delays jobs of yours: 12 by 20 min.
+The notice rule allows starts from 13:52 on.
+Rule: notice: n(p) 1.9 x mean wait 58 min
+Account phys: 100.25 SU left.
+";
+        assert!(got.ends_with(end), "{got}");
+    }
+
+    #[test]
+    fn the_plain_line_comes_first() {
+        let check = |plain: Option<&str>, want: &str| {
+            let quote = Quote {
+                plain_start: plain.map(sample::at),
+                ..sample::quote()
+            };
+            let got = shown(&quote, None);
+            assert!(got.lines().next().unwrap().contains(want), "{got}");
+        };
+        check(Some("12:00"), "would start now and cost nothing extra");
+        check(Some("14:20"), "about 14:20 and cost nothing");
+        check(Some("2027-01-03 10:00"), "about 2027-01-03 10:00");
+        check(None, "cannot be told now");
+    }
+
+    #[test]
+    fn few_of_many() {
+        let check = |most, want: &[usize]| assert_eq!(places(&sample::quote(), most), want);
+        check(0, &[]);
+        check(1, &[2]);
+        check(2, &[0, 2]);
+        check(3, &[0, 2, 3]);
+        check(4, &[0, 2, 3, 4]);
+        check(99, &[0, 1, 2, 3, 4]);
+        assert!(shown(&sample::quote(), Some(3)).contains("2 slots more: --all-slots"));
+    }
+
+    #[test]
+    fn a_reason_is_told_once() {
+        let mut quote = sample::quote();
+        let hint = "; the earliest start that passes is 2026-11-21T13:20:00Z";
+        for slot in &mut quote.slots[..2] {
+            slot.reason = format!("quota: 2 are open{hint}");
+        }
+        let got = shown(&quote, None);
+        assert_eq!(got.matches("quota: 2 are open\n").count(), 1, "{got}");
+        assert_eq!(got.matches("  the same\n").count(), 1, "{got}");
+        quote.choice = None;
+        let got = shown(&quote, None);
+        assert!(got.contains("passes is 14:20\n"), "{got}");
+    }
+
+    #[test]
+    fn nothing_to_be_had() {
+        let none = Quote {
+            choice: None,
+            ..sample::quote()
+        };
+        let got = shown(&none, None);
+        assert!(got.contains("None of them can be taken now. The first: not free: job 7"));
+        let empty = Quote {
+            slots: Vec::new(),
+            choice: Some(3),
+            account: Some(("a".into(), None)),
+            ..sample::quote()
+        };
+        let got = shown(&empty, None);
+        assert!(got.contains("There is no slot in that window.\n"), "{got}");
+        assert!(got.contains("only counted"), "{got}");
+    }
+}

@@ -1,0 +1,613 @@
+//! `cstat`: jobs that wait and run, reservations, one job whole, queues, nodes, the plan.
+//!
+//! Without anything: the caller's own jobs that have not ended; `--all` for everyone's
+//! (as far as the cluster lets one see them), `--ended` adds those that ended moments ago.
+
+use crate::native::arg::{self, flag, json, number, parse_state, values};
+use crate::native::jobs::{self, Shown};
+use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::{alike, plan, reservations};
+use crate::{Context, exit, output, refs, when};
+use anyhow::anyhow;
+use clap::{Arg, ArgMatches, Command};
+use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
+use cosy_model::reservation::{ReservationFilter, ReservationInfo};
+use cosy_model::{JobState, QueueState, Time, device};
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+/// The command line of `cstat`.
+pub fn command() -> Command {
+    arg::command(
+        "stat",
+        "Show jobs and reservations, one job whole, queues, nodes, the plan",
+    )
+    .override_usage("cstat [OPTIONS] [ID...]\n       cstat [OPTIONS] queues|nodes|plan")
+    .arg(
+        Arg::new("what")
+            .value_name("ID|queues|nodes|plan")
+            .help(
+                "One or more jobs whole (12, 12_3), all queues, all nodes, or the plan as a chart",
+            )
+            .num_args(0..),
+    )
+    .arg(flag("all", "Jobs of all users").short('A'))
+    .arg(flag("ended", "Also jobs that ended moments ago").short('E'))
+    .arg(values("user", "USER[,...]", "Jobs of these users").short('u'))
+    .arg(values("queue", "QUEUE[,...]", "Jobs in these queues").short('q'))
+    .arg(
+        values("state", "STATE[,...]", "Jobs in these states")
+            .short('s')
+            .value_parser(parse_state),
+    )
+    .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
+    .arg(
+        values("node", "NODES", "Jobs on these nodes")
+            .value_delimiter(None)
+            .value_parser(crate::native::submit::options::hosts),
+    )
+    .arg(format_arg())
+    .arg(flag("no-header", "Without titles"))
+    .arg(flag(
+        "array",
+        "Each array task in a line of its own, also those that wait or ended alike",
+    ))
+    .arg(flag("script", "The script of the job named"))
+    .arg(arg::value(
+        "until",
+        "TIME",
+        "The plan until then: now+3d, tomorrow, RFC 3339; without: for 24 hours",
+    ))
+    .arg(
+        arg::value(
+            "watch",
+            "SECONDS",
+            "Again and again, every 2 seconds or so many",
+        )
+        .num_args(0..=1)
+        .default_missing_value("2")
+        .allow_hyphen_values(false)
+        .require_equals(false)
+        .value_parser(number(1, 3600)),
+    )
+    .arg(json())
+}
+
+/// `--format`, for lists of jobs.
+pub fn format_arg() -> Arg {
+    arg::value("format", "FIELD[,...]", "These fields (named as in --json)")
+        .value_parser(parse_fields)
+}
+
+fn parse_fields(text: &str) -> Result<Vec<JobField>, String> {
+    text.split(',').map(|f| f.trim().parse()).collect()
+}
+
+/// What is asked for.
+enum What {
+    List,
+    Jobs(Vec<JobRef>),
+    Queues,
+    Nodes,
+    Plan,
+}
+
+fn what(matches: &ArgMatches) -> anyhow::Result<What> {
+    let words: Vec<String> = arg::list(matches, "what");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ids = match words.as_slice() {
+        [] | ["jobs"] => return Ok(What::List),
+        ["queues" | "queue"] => return Ok(What::Queues),
+        ["nodes" | "node"] => return Ok(What::Nodes),
+        ["plan"] => return Ok(What::Plan),
+        ["job" | "jobs", ids @ ..] => ids,
+        ids => ids,
+    };
+    let mut all = Vec::new();
+    for id in ids {
+        all.extend(refs::jobs(id).map_err(exit::usage)?);
+    }
+    if all.is_empty() {
+        return Err(exit::usage("a job id is needed"));
+    }
+    Ok(What::Jobs(all))
+}
+
+/// Runs `cstat`.
+///
+/// # Errors
+/// A refusal, or no controller.
+pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    let what = what(matches)?;
+    let Some(seconds) = matches.get_one::<u32>("watch") else {
+        let (text, code) = once(context, matches, &what)?;
+        output::print(&text);
+        return Ok(code);
+    };
+    let clear = if output::width().is_some() {
+        "\u{1b}[H\u{1b}[2J"
+    } else {
+        ""
+    };
+    loop {
+        let (text, _) = once(context, matches, &what)?;
+        let now = when::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let title = if matches.get_flag("json") {
+            String::new()
+        } else {
+            format!("{now}\n")
+        };
+        output::print(&format!("{clear}{title}{text}"));
+        std::thread::sleep(Duration::from_secs((*seconds).into()));
+    }
+}
+
+fn once(context: &Context, matches: &ArgMatches, what: &What) -> anyhow::Result<(String, u8)> {
+    let as_json = matches.get_flag("json");
+    let look = look(matches);
+    let fine = |text| Ok((text, exit::OK));
+    match what {
+        What::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
+        What::Jobs(ids) => whole(context, ids, as_json, look),
+        What::List => fine(list(context, matches, as_json, look)?),
+        What::Plan => fine(planned(context, matches, as_json)?),
+        What::Queues => match context.ask(Request::Queues)? {
+            Reply::Queues(all) if as_json => fine(lines(&json!({ "queues": queues_json(&all) }))),
+            Reply::Queues(all) => fine(queues(&all, look)),
+            _ => Err(cosy_client::CallError::Unexpected.into()),
+        },
+        What::Nodes => match context.ask(Request::Nodes)? {
+            Reply::Nodes(all) if as_json => fine(lines(&json!({ "nodes": nodes_json(&all) }))),
+            Reply::Nodes(all) => fine(nodes(&all, look)),
+            _ => Err(cosy_client::CallError::Unexpected.into()),
+        },
+    }
+}
+
+/// How tables are to look here and now.
+pub fn look(matches: &ArgMatches) -> Look {
+    Look {
+        width: output::width(),
+        colour: output::colour(),
+        bare: matches.get_flag("no-header"),
+    }
+}
+
+/// JSON as text.
+pub fn lines(json: &Json) -> String {
+    format!("{json:#}\n")
+}
+
+/// Conditions that `cstat`, `ccancel` and `chist` share: `-u -q -n -s` and `--all`; the
+/// caller's own jobs when no user is named.
+pub fn filter(matches: &ArgMatches) -> JobFilter {
+    let mut filter = JobFilter {
+        users: arg::list(matches, "user"),
+        queues: arg::list(matches, "queue"),
+        names: arg::list(matches, "name"),
+        states: arg::list(matches, "state"),
+        ..JobFilter::default()
+    };
+    if filter.users.is_empty() && !matches.get_flag("all") {
+        filter.users = vec![rustix::process::getuid().as_raw().to_string()];
+    }
+    filter
+}
+
+fn list(
+    context: &Context,
+    matches: &ArgMatches,
+    as_json: bool,
+    look: Look,
+) -> anyhow::Result<String> {
+    let mut filter = filter(matches);
+    if let Some(nodes) = matches.get_one::<Vec<String>>("node") {
+        filter.nodes.clone_from(nodes);
+    }
+    if filter.states.is_empty() && !matches.get_flag("ended") {
+        filter.states = JobState::ALL.into_iter().filter(|s| !s.is_end()).collect();
+    }
+    let asked = matches.get_one::<Vec<JobField>>("format");
+    let shown = match asked {
+        Some(fields) => fields.iter().map(|f| Shown::Field(*f)).collect(),
+        None => default_columns(matches.get_flag("all") || matches.contains_id("user")),
+    };
+    let fields = match asked {
+        Some(fields) => fields.clone(),
+        None if as_json => JobField::ALL.to_vec(),
+        None => alike::with_fields(jobs::fields_of(&shown)),
+    };
+    let fold_arrays = !matches.get_flag("array");
+    let request = Request::Jobs {
+        filter,
+        fields,
+        fold_arrays,
+    };
+    let mut table = context.fetch_jobs(request)?;
+    if fold_arrays && asked.is_none() && !as_json {
+        table = alike::folded(&table);
+    }
+    let reserved = live_reservations(context, matches)?;
+    if as_json {
+        let mut all = json!({ "jobs": jobs::json(&table) });
+        if let Some(reserved) = reserved {
+            all["reservations"] = reserved.iter().map(reservations::json).collect();
+        }
+        return Ok(lines(&all));
+    }
+    let now = when::now();
+    let mut text = jobs::list(&table, &shown, &now, look);
+    let most = if matches.get_flag("all") {
+        usize::MAX
+    } else {
+        SHORT_LIST
+    };
+    let reserved = reservations::list(&reserved.unwrap_or_default(), &now, look, most);
+    if !reserved.is_empty() {
+        text.push('\n');
+        text.push_str(&reserved);
+    }
+    Ok(text)
+}
+
+/// Reservations shown below the jobs without `--all`.
+const SHORT_LIST: usize = 20;
+
+/// The reservations that hold nodes now or later: everyone's, for they keep everyone's jobs
+/// from nodes. `None` where the list was asked for in a way that only jobs can meet, or
+/// for a program.
+fn live_reservations(
+    context: &Context,
+    matches: &ArgMatches,
+) -> anyhow::Result<Option<Vec<ReservationInfo>>> {
+    let only_jobs = ["state", "name", "node", "format"].iter();
+    if matches.get_flag("no-header") || only_jobs.into_iter().any(|o| matches.contains_id(o)) {
+        return Ok(None);
+    }
+    let filter = ReservationFilter {
+        users: arg::list(matches, "user"),
+        ..ReservationFilter::default()
+    };
+    let mut all = match context.fetch_reservations(filter) {
+        Ok(all) => all,
+        // The jobs are there: they are shown all the same.
+        Err(cosy_client::CallError::Refused(refusal)) => {
+            output::complain(context.program(), &refusal.message);
+            return Ok(None);
+        }
+        Err(e) => return Err(e.into()),
+    };
+    let queues: Vec<String> = arg::list(matches, "queue");
+    all.retain(|r| r.state.is_live() && (queues.is_empty() || queues.contains(&r.queue)));
+    Ok(Some(all))
+}
+
+fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
+    let time = |text: &String| -> anyhow::Result<Time> {
+        when::parse(text, &when::now(), when::Lean::Ahead)
+            .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
+    };
+    let nodes = matches.get_one::<Vec<String>>("node");
+    let wanted = plan::Wanted {
+        until: matches.get_one::<String>("until").map(time).transpose()?,
+        nodes: nodes.map_or(&[], Vec::as_slice),
+        json,
+    };
+    plan::show(context, &wanted)
+}
+
+fn default_columns(with_user: bool) -> Vec<Shown> {
+    use JobField as F;
+    let mut shown = vec![
+        Shown::Titled(F::Ref, "ID", None),
+        Shown::Titled(F::Name, "NAME", Some(6)),
+        Shown::Titled(F::Queue, "QUEUE", Some(5)),
+        Shown::Titled(F::State, "STATE", None),
+        Shown::Titled(F::Elapsed, "TIME", None),
+        Shown::Titled(F::TimeLimit, "LIMIT", None),
+        Shown::Titled(F::NodeCount, "NODES", None),
+        Shown::Titled(F::Cores, "CORES", None),
+        Shown::Start,
+        Shown::Where,
+    ];
+    if with_user {
+        shown.insert(2, Shown::Titled(F::User, "USER", Some(6)));
+    }
+    shown
+}
+
+fn whole(
+    context: &Context,
+    ids: &[JobRef],
+    as_json: bool,
+    look: Look,
+) -> anyhow::Result<(String, u8)> {
+    let mut texts = Vec::new();
+    let mut objects = Vec::new();
+    let mut code = exit::OK;
+    for id in ids {
+        let (table, sentences) = match context.ask(Request::Explain { job: *id }) {
+            Ok(Reply::Explained { table, lines }) if table.is_sound() => (table, lines),
+            Ok(_) => return Err(cosy_client::CallError::Unexpected.into()),
+            Err(cosy_client::CallError::Refused(refusal)) => {
+                output::complain(context.program(), &refusal.message);
+                code = exit::FAILED;
+                continue;
+            }
+            Err(e) => return Err(e.into()),
+        };
+        if as_json {
+            for mut job in jobs::json(&table) {
+                job["explanation"] = sentences.clone().into();
+                objects.push(job);
+            }
+        } else {
+            texts.push(explained(&table, &sentences, look));
+        }
+    }
+    let text = if as_json {
+        lines(&json!({ "jobs": objects }))
+    } else {
+        texts.join("\n")
+    };
+    Ok((text, code))
+}
+
+fn explained(table: &Table, sentences: &[String], look: Look) -> String {
+    let now = when::now();
+    let mut text = if table.rows == 1 {
+        jobs::block(table, 0, &now)
+    } else {
+        jobs::list(table, &default_columns(true), &now, look)
+    };
+    for sentence in sentences {
+        text.push_str(sentence);
+        text.push('\n');
+    }
+    text
+}
+
+fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
+    let [id] = ids else {
+        return Err(exit::usage("--script shows one job's script: name one job"));
+    };
+    match context.ask(Request::Script { job: *id })? {
+        Reply::Script(text) if text.is_empty() => {
+            Err(anyhow!("job {id} is a command, not a script"))
+        }
+        Reply::Script(text) => Ok(text.lossy()),
+        _ => Err(cosy_client::CallError::Unexpected.into()),
+    }
+}
+
+fn queues(all: &[QueueInfo], look: Look) -> String {
+    let heads = [
+        Head::left("QUEUE"),
+        Head::left("STATE"),
+        Head::right("PRIORITY"),
+        Head::left("MAX TIME"),
+        Head::right("WAITING"),
+        Head::right("RUNNING"),
+        Head::right("NODES UP"),
+        Head::right("CORES USED"),
+        Head::left("YOU"),
+    ];
+    let rows: Vec<Vec<Cell>> = all.iter().map(queue_row).collect();
+    render(&heads, &rows, look)
+}
+
+fn queue_row(q: &QueueInfo) -> Vec<Cell> {
+    let state = Cell {
+        text: q.spec.state.word().to_owned(),
+        paint: match q.spec.state {
+            QueueState::Open => Paint::Green,
+            QueueState::Drained | QueueState::Stopped => Paint::Yellow,
+            QueueState::Closed => Paint::Red,
+        },
+    };
+    let mark = if q.default { "*" } else { "" };
+    let max = q
+        .spec
+        .max_time
+        .map_or_else(|| "unlimited".to_owned(), |s| s.to_string());
+    vec![
+        format!("{}{mark}", q.spec.name).into(),
+        state,
+        q.spec.priority.to_string().into(),
+        max.into(),
+        q.waiting.to_string().into(),
+        q.running.to_string().into(),
+        format!("{}/{}", q.nodes_up, q.nodes).into(),
+        format!("{}/{}", q.cores_used, q.cores).into(),
+        level(q.your_level).into(),
+    ]
+}
+
+const fn level(level: cosy_model::AccessLevel) -> &'static str {
+    use cosy_model::AccessLevel as L;
+    match level {
+        L::Prefer => "prefer",
+        L::Allow => "allow",
+        L::Defer => "defer",
+        L::Deny => "deny",
+    }
+}
+
+fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
+    let one = |q: &QueueInfo| {
+        let s = &q.spec;
+        json!({
+            "name": s.name, "default": q.default, "state": s.state.word(),
+            "priority": s.priority,
+            "nodes": s.nodes.as_ref().map(|n| cosy_model::fold(n)),
+            "node_count": q.nodes, "nodes_up": q.nodes_up,
+            "cores": q.cores, "cores_used": q.cores_used,
+            "waiting": q.waiting, "running": q.running,
+            "max_time": s.max_time.map_or(Json::Null, jobs::json_span),
+            "default_time": s.default_time.map_or(Json::Null, jobs::json_span),
+            "max_nodes": s.max_nodes,
+            "max_memory_mib": s.max_memory.map(|m| m.0),
+            "max_disk_mib": s.max_disk.map(|m| m.0),
+            "max_jobs": s.max_jobs, "max_jobs_per_user": s.max_jobs_per_user,
+            "default_memory_per_core_mib": s.default_memory_per_core.map(|m| m.0),
+            "exclusive": s.exclusive, "your_level": level(q.your_level),
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+fn nodes(all: &[NodeInfo], look: Look) -> String {
+    let heads = [
+        Head::left("NODE"),
+        Head::left("STATE"),
+        Head::right("CORES"),
+        Head::right("MEMORY"),
+        Head::right("GPUS"),
+        Head::right("JOBS"),
+        Head::left("QUEUES").cut(6),
+        Head::left("FEATURES").cut(8),
+        Head::left("REASON").cut(10),
+    ];
+    let rows: Vec<Vec<Cell>> = all.iter().map(node_row).collect();
+    render(&heads, &rows, look)
+}
+
+fn node_row(n: &NodeInfo) -> Vec<Cell> {
+    let state = Cell {
+        text: n.state.clone(),
+        paint: match n.state.as_str() {
+            "idle" => Paint::Dim,
+            "mixed" | "busy" => Paint::Green,
+            s if s.starts_with("down") || s.starts_with("unknown") => Paint::Red,
+            _ => Paint::Yellow,
+        },
+    };
+    vec![
+        n.name.as_str().into(),
+        state,
+        format!("{}/{}", n.used.cores, n.amounts.cores).into(),
+        format!("{}/{}", n.used.memory, n.amounts.memory).into(),
+        gpus(n).into(),
+        n.jobs.to_string().into(),
+        n.queues.join(",").into(),
+        n.features.join(",").into(),
+        n.reason.as_str().into(),
+    ]
+}
+
+/// `1/4`, with types `1/4 a100:2,t4:2`.
+fn gpus(n: &NodeInfo) -> String {
+    let counts = n.amounts.other.iter();
+    let types = counts.filter_map(|(name, count)| Some((device::gpu_type(name)?, count)));
+    let types: Vec<String> = types.map(|(t, count)| format!("{t}:{count}")).collect();
+    let all = format!("{}/{} {}", n.used.gpus, n.amounts.gpus, types.join(","));
+    all.trim_end().to_owned()
+}
+
+fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
+    let amounts = |a: &cosy_model::Amounts| {
+        let counts = a.other.iter().filter(|(n, _)| !device::is_of_gpus(n));
+        let other: serde_json::Map<String, Json> =
+            counts.map(|(n, v)| (n.to_owned(), v.into())).collect();
+        let types = a.other.iter();
+        let types = types.filter_map(|(n, v)| Some((device::gpu_type(n)?.to_owned(), v.into())));
+        let types: serde_json::Map<String, Json> = types.collect();
+        json!({
+            "cores": a.cores, "memory_mib": a.memory.0, "disk_mib": a.disk.0, "gpus": a.gpus,
+            "gpu_types": types, "other": other,
+        })
+    };
+    let one = |n: &NodeInfo| {
+        json!({
+            "name": n.name, "state": n.state, "reason": n.reason,
+            "has": amounts(&n.amounts), "used": amounts(&n.used),
+            "features": n.features, "queues": n.queues, "jobs": n.jobs, "version": n.version,
+            "last_seen": jobs::json_time(n.last_seen), "clock_ahead_ms": n.skew_ms,
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{Amounts, MiB};
+
+    #[test]
+    fn words() {
+        let check = |args: &[&str], want: Option<usize>| {
+            let matches = command()
+                .try_get_matches_from([&["cstat"], args].concat())
+                .unwrap();
+            let got = what(&matches).ok().map(|w| match w {
+                What::List => 0,
+                What::Jobs(ids) => ids.len(),
+                What::Queues => 100,
+                What::Nodes => 101,
+                What::Plan => 102,
+            });
+            assert_eq!(got, want, "{args:?}");
+        };
+        check(&[], Some(0));
+        check(&["jobs"], Some(0));
+        check(&["--watch"], Some(0));
+        check(&["--watch", "5", "queues"], Some(100));
+        check(&["nodes", "--watch"], Some(101));
+        check(&["12", "13_[1-3]"], Some(4));
+        check(&["job", "12"], Some(1));
+        check(&["job"], None);
+        check(&["nonsense"], None);
+        check(&["queues", "nodes"], None);
+        check(&["plan", "--until", "now+3d", "--node", "n1"], Some(102));
+        check(&["plan", "12"], None);
+    }
+
+    #[test]
+    fn nonsense() {
+        for args in [
+            &["-s", "sleeping"][..],
+            &["--watch=0"],
+            &["--watch=x"],
+            &["--format", "id,size"],
+            &["--node", "n[1-1000000000]"],
+            &["-u", ""],
+        ] {
+            let result = command().try_get_matches_from([&["cstat"], args].concat());
+            assert!(result.is_err(), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_as_text_and_json() {
+        let node = NodeInfo {
+            name: "n1".into(),
+            state: "mixed".into(),
+            reason: String::new(),
+            amounts: Amounts {
+                cores: 4,
+                memory: MiB(2048),
+                ..Amounts::default()
+            },
+            used: Amounts {
+                cores: 1,
+                ..Amounts::default()
+            },
+            features: vec!["big".into()],
+            queues: vec!["main".into()],
+            jobs: 1,
+            version: "0".into(),
+            last_seen: Some(cosy_model::Time(0)),
+            skew_ms: Some(-40_000),
+            ..NodeInfo::default()
+        };
+        let text = nodes(std::slice::from_ref(&node), Look::default());
+        assert!(
+            text.ends_with("n1    mixed    1/4   0M/2G   0/0     1  main    big\n"),
+            "{text}"
+        );
+        let json = &nodes_json(&[node])[0];
+        assert_eq!(json["has"]["memory_mib"], 2048);
+        assert_eq!(json["last_seen"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(json["clock_ahead_ms"], -40_000);
+    }
+}
