@@ -1,7 +1,7 @@
 //! The names that commands are given of things that the controller knows by number, or of
 //! the cluster itself.
 
-use super::error;
+use super::messages::error;
 use crate::Context;
 use cosy_model::ReservationId;
 use cosy_model::api::{Reply, Request};

@@ -1,9 +1,9 @@
 //! What `squeue`, `sinfo`, `sacct` and the small reports share: what the cluster says of
 //! its jobs, how values are to look here and now, and the ends of a command that shows.
 
-use super::{clusters, say, words};
-use crate::users;
-use crate::{Context, exit, output, when};
+use super::messages::say;
+use super::{clusters, words};
+use crate::{Context, exit, output, users, when};
 use cosy_client::CallError;
 use cosy_model::Span;
 use cosy_model::api::{JobField, Reply, Request, Table};
@@ -22,12 +22,12 @@ pub fn variable(name: &str) -> Option<String> {
 
 /// The version line on standard output.
 pub fn version() -> u8 {
-    super::version()
+    super::command_line::version()
 }
 
 /// The release whose behaviour these commands have: `22.05.11`.
 pub fn release() -> &'static str {
-    super::VERSION.trim_start_matches("slurm ")
+    super::command_line::VERSION.trim_start_matches("slurm ")
 }
 
 /// `--help`.
@@ -51,7 +51,7 @@ pub fn told(text: &str) -> u8 {
 
 /// A command line that cannot be read.
 pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
-    super::mistake(context, mistake)
+    super::command_line::mistake(context, mistake)
 }
 
 /// Why a list could not be had, as `slurm_load_jobs error: ...`; gives the exit code.

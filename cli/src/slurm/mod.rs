@@ -7,7 +7,9 @@
 
 pub mod accounts;
 pub mod clusters;
+pub mod command_line;
 pub mod looking;
+pub mod messages;
 pub mod records;
 pub mod sacct;
 pub mod sacctmgr;
@@ -31,12 +33,9 @@ pub mod submit;
 pub mod waiting;
 pub mod words;
 
-use crate::{Context, exit, output};
+use crate::Context;
 use cosy_client::{Absent, Patience};
-use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
-use cosy_slurm::table::{self, Row};
 use std::ffi::OsString;
-use std::io::Write;
 use std::time::Duration;
 
 /// A command of Slurm.
@@ -136,61 +135,6 @@ pub fn start(entry: &Entry, args: Vec<OsString>) -> u8 {
         ..Patience::default()
     };
     (entry.run)(&Context::new(entry.name, args).patient(patience))
-}
-
-/// The version line: the release whose behaviour these commands have.
-pub const VERSION: &str = "slurm 22.05.11";
-
-/// The name that this program was called by, as the C library's complaints have it.
-pub fn called() -> String {
-    let called = std::env::args_os().next().unwrap_or_default();
-    called.to_string_lossy().into_owned()
-}
-
-/// A whole line on standard error, as it is.
-pub fn say(line: &str) {
-    // In one piece: others may write to the same place.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
-/// `sbatch: error: TEXT` on standard error.
-pub fn error(context: &Context, text: &str) {
-    say(&format!("{}: error: {text}", context.program()));
-}
-
-/// The version line on standard output.
-pub fn version() -> u8 {
-    output::print(&format!("{VERSION}\n"));
-    exit::OK
-}
-
-/// A command line that cannot be read.
-pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
-    say(&mistake.text(&called()));
-    say(&getopt::hint(context.program()));
-    exit::FAILED
-}
-
-/// The command line, when it asks for neither help, usage nor version and has no mistake;
-/// else it is answered.
-///
-/// # Errors
-/// The exit code.
-pub fn read(context: &Context, usage: &str, rows: &[Row]) -> Result<Parsed, u8> {
-    let parsed = getopt::parse(&table::opts(rows), Order::Permute, context.args());
-    for found in &parsed.found {
-        match found.name {
-            "help" => output::print(&table::help(usage, rows)),
-            "usage" => output::print(&table::usage(usage, rows)),
-            "version" => return Err(version()),
-            _ => continue,
-        }
-        return Err(exit::OK);
-    }
-    match &parsed.mistake {
-        Some(found) => Err(mistake(context, found)),
-        None => Ok(parsed),
-    }
 }
 
 #[cfg(test)]

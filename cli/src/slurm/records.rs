@@ -3,8 +3,7 @@
 //! their nodes.
 
 use super::{looking, steps};
-use crate::Context;
-use crate::users;
+use crate::{Context, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
 use cosy_model::job::CancelNote;

@@ -2,11 +2,10 @@
 //!
 //! Needs no daemon beside the controller: its store is the accounting.
 
-use super::looking;
+use super::messages::{error, say};
 use super::records::{self, Records};
-use super::{accounts, clusters, error, say};
-use crate::users;
-use crate::{Context, exit, output, refs, when};
+use super::{accounts, clusters, looking};
+use crate::{Context, exit, output, refs, users, when};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
 use cosy_slurm::data;
@@ -30,7 +29,7 @@ pub fn run(context: &Context) -> u8 {
             exit::OK
         }
         Asked::Mistake(mistake) => {
-            say(&mistake.text(&super::called()));
+            say(&mistake.text(&super::messages::called()));
             exit::FAILED
         }
         Asked::Bad(text) => {

@@ -4,7 +4,8 @@
 //! and removes accounts and their users. Limits of accounts are not kept in a database here
 //! but in `cosy.toml`. Source: sacctmgr(1).
 
-use super::{VERSION, say};
+use super::command_line::VERSION;
+use super::messages::say;
 use crate::{Context, exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
@@ -59,7 +60,7 @@ pub fn run(context: &Context) -> u8 {
         return exit::OK;
     }
     if let Some(mistake) = &parsed.mistake {
-        return super::mistake(context, mistake);
+        return super::command_line::mistake(context, mistake);
     }
     let words: Vec<String> = parsed
         .words

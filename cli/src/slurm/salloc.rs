@@ -1,10 +1,10 @@
 //! `salloc`: an allocation, and a shell or command in it on this host. Source: salloc(1),
 //! captures salloc-*.
 
+use super::messages::{error, fail, say};
 use super::srun::own::immediate;
-use super::submit::{self, fail};
+use super::submit;
 use super::waiting::{self, Manner};
-use super::{error, say};
 use crate::allocation::attend::{Allocated, Attendant};
 use crate::allocation::finish::finish;
 use crate::allocation::shell;

@@ -1,7 +1,8 @@
 //! `sattach`: the output of a step that runs, from now on. Source: sattach(1), capture
 //! acct-sattach.
 
-use super::{error, read, say};
+use super::command_line::read;
+use super::messages::{error, say};
 use crate::launch::intake::Intake;
 use crate::launch::interrupt::Rule;
 use crate::launch::session::{self, Manner, Means, Step};

@@ -1,7 +1,7 @@
 //! `sbatch`: a script and its options become a job. Source: sbatch(1), captures.
 
-use super::say;
-use super::submit::{self, fail, files, refusal};
+use super::messages::{fail, say};
+use super::submit::{self, files, refusal};
 use crate::{Context, exit, output};
 use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};

@@ -1,7 +1,9 @@
 //! `sbcast`: copies a file to all nodes of a job, as `cbcast` does. Source: sbcast(1),
 //! capture acct-sbcast.
 
-use super::{error, read, say, steps};
+use super::command_line::read;
+use super::messages::{error, say};
+use super::steps;
 use crate::launch::broadcast::{self, Broadcast, parse_job};
 use crate::{Context, exit};
 use cosy_model::JobId;

@@ -3,7 +3,9 @@
 //! One request for all ids together, however many they are; the sentences for those that
 //! could not be ended come from its answer. Source: scancel(1).
 
-use super::{accounts, error, read, say, steps};
+use super::command_line::read;
+use super::messages::{error, say};
+use super::{accounts, steps};
 use crate::{Context, exit};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};

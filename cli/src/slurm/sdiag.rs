@@ -1,7 +1,8 @@
 //! `sdiag`: what the controller has done since midnight, from its queues and its store.
 //! Sources: sdiag(1), a capture.
 
-use super::{looking, say};
+use super::looking;
+use super::messages::say;
 use crate::{Context, output, when};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};

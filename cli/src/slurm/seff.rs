@@ -1,6 +1,7 @@
 //! `seff`: how well a job used what it held.
 
-use super::{looking, records, say};
+use super::messages::say;
+use super::{looking, records};
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::JobFilter;
 use cosy_slurm::sacct::efficiency;

@@ -1,7 +1,7 @@
 //! `sinfo`: partitions and nodes. Sources: sinfo(1), captures of 22.05.
 
-use super::looking;
-use super::{clusters, error, say};
+use super::messages::{error, say};
+use super::{clusters, looking};
 use crate::{Context, exit, output, when};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;

@@ -2,7 +2,8 @@
 //! submission, as with Slurm's `priority/basic`, and Slurm's own command says the same then.
 //! Source: a capture.
 
-use super::{looking, say};
+use super::looking;
+use super::messages::say;
 use crate::{Context, exit};
 use cosy_slurm::plain::{Asked, SPRIO, read};
 

@@ -5,9 +5,9 @@
 //! the cluster only where a column needs it.
 
 use super::looking::{self, Wanted};
-use super::{accounts, clusters, error, say, steps};
-use crate::users;
-use crate::{Context, exit, output, refs, when};
+use super::messages::{error, say};
+use super::{accounts, clusters, steps};
+use crate::{Context, exit, output, refs, users, when};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};

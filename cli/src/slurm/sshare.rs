@@ -1,7 +1,8 @@
 //! `sshare`: shares of accounts. There is no fair share here, so that the list is empty, as
 //! that of a Slurm without accounting. Source: a capture.
 
-use super::{error, looking};
+use super::looking;
+use super::messages::error;
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::Parsed;
 use cosy_slurm::plain::{Asked, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};

@@ -2,8 +2,8 @@
 //!
 //! What they use is asked of the job's first node: it is what they use there.
 
-use super::looking;
-use super::{called, error, records, say, steps};
+use super::messages::{called, error, say};
+use super::{looking, records, steps};
 use crate::{Context, exit, output, refs, when};
 use cosy_model::api::JobFilter;
 use cosy_model::step::JobUse;

@@ -1,7 +1,9 @@
 //! `strigger`: programs that run when something happens to jobs or nodes. Source:
 //! strigger(1), captures.
 
-use super::{error, read, say, words};
+use super::command_line::read;
+use super::messages::{error, say};
+use super::words;
 use crate::{Context, exit, output, users};
 use cosy_client::CallError;
 use cosy_client::cluster::SOCKET_VARIABLE;

@@ -2,8 +2,8 @@
 //! `salloc` do before anything runs. Source: captures srun-queued*, srun-immediate,
 //! salloc-bad.
 
-use super::say;
-use super::submit::{self, refusal};
+use super::messages::{fail, say};
+use super::submit::refusal;
 use crate::allocation::attend::{Allocated, Attendant, News};
 use crate::exit::{self, SIGNAL_BASE};
 use crate::launch::intake::Intake;
@@ -76,10 +76,10 @@ pub fn get(
             told: false,
         }
         .wait(),
-        Ok(_) => Err(submit::fail(program, &Fault::refusal(says::VERSION))),
+        Ok(_) => Err(fail(program, &Fault::refusal(says::VERSION))),
         Err(e) => {
             let fault = refusal::explain(context, &spec, None, &e);
-            Err(submit::fail(program, &fault))
+            Err(fail(program, &fault))
         }
     }
 }
@@ -112,7 +112,7 @@ impl Waiting<'_> {
                 Some(News::Ended(_)) => return Err(self.cancelled()),
                 Some(News::Refused(refusal)) => {
                     let fault = Fault::refusal(says::about_job(refusal.code));
-                    return Err(submit::fail(self.program, &fault));
+                    return Err(fail(self.program, &fault));
                 }
                 None => {}
             }
@@ -184,7 +184,7 @@ impl Waiting<'_> {
         }
         let fault =
             Fault::error("Unable to allocate resources: Job/step already completing or completed");
-        submit::fail(self.program, &fault)
+        fail(self.program, &fault)
     }
 
     fn interrupted(&self, signal: i32) -> u8 {
@@ -210,7 +210,7 @@ impl Waiting<'_> {
             self.say(&format!("Job allocation {job} has been revoked."));
         }
         let text = format!("Unable to allocate resources: {}", says::NODES_BUSY);
-        submit::fail(self.program, &Fault::error(text))
+        fail(self.program, &Fault::error(text))
     }
 
     /// Closing the connection would do, too, but not for all.

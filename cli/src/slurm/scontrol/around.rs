@@ -1,7 +1,7 @@
 //! What the cluster as a whole says about its jobs: asked once, and only as far as the jobs
 //! shown need it.
 
-use super::Session;
+use super::session::Session;
 use crate::slurm::clusters;
 use crate::users;
 use cosy_model::Settings;

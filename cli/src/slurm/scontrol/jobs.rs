@@ -1,7 +1,8 @@
 //! `scontrol show job`, `show step`, `completing`.
 
-use super::Session;
-use crate::slurm::{say, steps, words};
+use super::session::Session;
+use crate::slurm::messages::say;
+use crate::slurm::{steps, words};
 use crate::{exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};

@@ -12,38 +12,22 @@ mod partition;
 mod pids;
 mod reserve;
 mod resize;
+mod session;
 mod show;
 mod steer;
 mod steps;
 mod update;
 mod wait;
 
+use self::session::Session;
 use self::steer::Act;
-use super::{VERSION, say};
+use super::command_line::VERSION;
+use super::messages::say;
 use crate::{Context, exit, output};
-use cosy_model::JobState;
-use cosy_model::api::{JobField, Table};
 use cosy_slurm::control::{self, Command, OPTIONS};
 use cosy_slurm::getopt::{self, Order};
 use cosy_slurm::table;
-use jiff::tz::TimeZone;
 use std::io::{BufRead, Write};
-
-/// How it is to be done.
-pub(crate) struct Session<'a> {
-    /// The way to the controller.
-    pub context: &'a Context,
-    /// Zone of all times.
-    pub zone: TimeZone,
-    /// Each record on one line.
-    pub one_line: bool,
-    /// More of each job.
-    pub details: bool,
-    /// Only errors.
-    pub quiet: bool,
-    /// How many records there are, and of when.
-    pub verbose: bool,
-}
 
 /// Runs `scontrol`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
@@ -61,7 +45,7 @@ pub fn run(context: &Context) -> u8 {
             "help" | "usage" => output::print(&control::help()),
             "version" => output::print(&format!("{VERSION}\n")),
             "uid" => {
-                super::error(context, "requests are always made as the user who calls");
+                super::messages::error(context, "requests are always made as the user who calls");
                 return exit::FAILED;
             }
             "cluster" if !super::clusters::names_this(context, &found.text()) => {
@@ -75,7 +59,7 @@ pub fn run(context: &Context) -> u8 {
         return exit::OK;
     }
     if let Some(mistake) = &parsed.mistake {
-        return super::mistake(context, mistake);
+        return super::command_line::mistake(context, mistake);
     }
     let words: Vec<String> = parsed
         .words
@@ -86,12 +70,6 @@ pub fn run(context: &Context) -> u8 {
         [] => session.interactive(),
         words => session.command(words).unwrap_or(exit::OK),
     }
-}
-
-/// Whether nothing more happens to the job.
-fn has_ended(table: &Table, row: usize) -> bool {
-    let state = table.text(row, JobField::State).parse();
-    state.is_ok_and(JobState::is_end)
 }
 
 impl Session<'_> {
@@ -201,16 +179,4 @@ impl Session<'_> {
             Some(_) | None => exit::OK,
         }
     }
-}
-
-/// `scontrol update` alone.
-pub(crate) fn too_few_for_update() -> u8 {
-    say("too few arguments for update keyword");
-    exit::FAILED
-}
-
-/// `too few arguments for keyword:hold`.
-pub(crate) fn too_few(keyword: &str) -> u8 {
-    say(&format!("too few arguments for keyword:{keyword}"));
-    exit::FAILED
 }

@@ -2,9 +2,9 @@
 //! that mean nothing here are refused with a reason; whoever may not give them hears that
 //! first, as there.
 
-use super::{Session, too_few};
+use super::session::{Session, too_few};
 use crate::exit;
-use crate::slurm::{error, say};
+use crate::slurm::messages::{error, say};
 use cosy_client::CallError;
 use cosy_model::RefusalCode;
 use cosy_model::api::Request;

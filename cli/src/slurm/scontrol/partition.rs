@@ -1,9 +1,10 @@
 //! `scontrol create`, `update` and `delete` of partitions.
 
-use super::Session;
+use super::session::Session;
 use super::update::mistaken;
 use crate::exit;
-use crate::slurm::{say, words};
+use crate::slurm::messages::say;
+use crate::slurm::words;
 use cosy_client::CallError;
 use cosy_model::api::Request;
 use cosy_model::{About, QueueSpec, RefusalCode};

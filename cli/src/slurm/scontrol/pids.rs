@@ -5,8 +5,9 @@
 //! user learns of the own processes and root of all. Source: scontrol(1), `listpids` and
 //! `pidinfo`.
 
-use super::{Session, too_few};
-use crate::slurm::{say, steps};
+use super::session::{Session, too_few};
+use crate::slurm::messages::say;
+use crate::slurm::steps;
 use crate::{exit, output, when};
 use cosy_model::api::{JobField, JobRef};
 use cosy_model::{JobId, Span, Time};

@@ -2,11 +2,11 @@
 //!
 //! As in Slurm these are an administrator's; users book with `cresv`.
 
+use super::session::{Session, too_few};
 use super::update::mistaken;
-use super::{Session, too_few};
-use crate::slurm::{clusters, say, words};
-use crate::users;
-use crate::{exit, output, when};
+use crate::slurm::messages::say;
+use crate::slurm::{clusters, words};
+use crate::{exit, output, users, when};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};

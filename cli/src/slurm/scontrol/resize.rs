@@ -1,9 +1,9 @@
 //! `scontrol update` of the job that it is called in, when that has fewer nodes now: the
 //! files that set its variables anew.
 
-use super::Session;
+use super::session::Session;
 use crate::output;
-use crate::slurm::error;
+use crate::slurm::messages::error;
 use cosy_model::api::{JobChange, JobField, JobRef};
 use cosy_slurm::control::resize::{Left, Shell, note};
 use std::fs::OpenOptions;

@@ -1,7 +1,8 @@
 //! `scontrol show ENTITY [ID]`.
 
-use super::{Session, too_few};
-use crate::slurm::{clusters, error, looking, say, words};
+use super::session::{Session, too_few};
+use crate::slurm::messages::{error, say};
+use crate::slurm::{clusters, looking, words};
 use crate::{exit, output, when};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
@@ -175,7 +176,7 @@ impl Session<'_> {
         Some(config::text(config::Facts {
             settings: &settings,
             memory: partition::common_memory(&queues),
-            version: crate::slurm::VERSION.trim_start_matches("slurm "),
+            version: crate::slurm::command_line::VERSION.trim_start_matches("slurm "),
             user: &crate::users::name(settings.uid.0),
             zone: &self.zone,
         }))

@@ -3,8 +3,9 @@
 //! Each word on the command line is one request, so that what is said of it stands where
 //! Slurm has it. Holding and releasing say their sentence twice when it is a refusal.
 
-use super::{Session, has_ended, too_few};
-use crate::slurm::{say, words};
+use super::session::{Session, has_ended, too_few};
+use crate::slurm::messages::say;
+use crate::slurm::words;
 use crate::{exit, signals};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{JobState, Refusal, RefusalCode};

@@ -1,10 +1,11 @@
 //! `scontrol update StepId=`: asked of the job's first node, which knows its steps.
 
-use super::Session;
+use super::session::Session;
 use super::update::mistaken;
 use crate::exit;
 use crate::launch::talk::StepRefused;
-use crate::slurm::{error, say, steps, words};
+use crate::slurm::messages::{error, say};
+use crate::slurm::{steps, words};
 use cosy_client::CallError;
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, RefusalCode, Span, StepId};

@@ -1,9 +1,9 @@
 //! `scontrol update`: of what, the words themselves tell.
 
-use super::{Session, has_ended, too_few_for_update};
-use crate::slurm::{clusters, error, say, words};
-use crate::users;
-use crate::{exit, when};
+use super::session::{Session, has_ended, too_few_for_update};
+use crate::slurm::messages::{error, say};
+use crate::slurm::{clusters, words};
+use crate::{exit, users, when};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Span};
 use cosy_slurm::control::job::{self, Limit, Mistake, Update};

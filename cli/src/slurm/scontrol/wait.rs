@@ -1,7 +1,8 @@
 //! `scontrol wait_job`, `scontrol write`.
 
-use super::{Session, too_few};
-use crate::slurm::{error, say, words};
+use super::session::{Session, too_few};
+use crate::slurm::messages::{error, say};
+use crate::slurm::words;
 use crate::{exit, output};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobRef, Reply, Request};

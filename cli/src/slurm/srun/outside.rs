@@ -1,12 +1,13 @@
 //! A step in a job of its own, which is asked for first and given back at the end.
 
 use super::inside::{launched, program_name};
-use super::{Asked, SRUN, Stop, parts, refused, step, tell_job};
+use super::request::{Asked, SRUN, Stop, refused, tell_job};
+use super::{parts, step};
 use crate::allocation::attend::Allocated;
 use crate::allocation::finish::finish;
 use crate::launch::place;
 use crate::launch::start::{go, with_variables};
-use crate::slurm::say;
+use crate::slurm::messages::say;
 use crate::slurm::submit::{self, hosts, surroundings, trial};
 use crate::slurm::waiting::{self, Manner};
 use crate::{Context, exit};

@@ -2,7 +2,9 @@
 //! tasks are put on the nodes of the parts, those of the lower parts first.
 //! Source: srun(1), `--het-group`; the original's guide to heterogeneous jobs.
 
-use super::{Asked, Read, SRUN, inside, read, step};
+use super::layout::layout;
+use super::request::{Asked, Read, SRUN, read};
+use super::step;
 use crate::launch::options::RunOptions;
 use crate::launch::spec::Wanted;
 use crate::slurm::submit;
@@ -154,7 +156,7 @@ impl Step {
         let (mut places, mut tasks, mut cores) = (Vec::new(), Vec::new(), Vec::new());
         let mut cores_per_task = u32::MAX;
         for (asked, part) in chosen {
-            let layout = inside::layout(asked, Some(part))?;
+            let layout = layout(asked, Some(part))?;
             let own = deal(asked, part, &layout).ok_or_else(|| {
                 let job = &whole.job;
                 Fault::error(format!(

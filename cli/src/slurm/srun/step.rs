@@ -1,6 +1,6 @@
 //! From what was asked for to a step.
 
-use super::Asked;
+use super::request::Asked;
 use crate::exit;
 use crate::job_options::Options;
 use crate::launch::files::Way;
@@ -79,7 +79,7 @@ pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions,
         mpi: own
             .mpi
             .as_deref()
-            .and_then(super::wireup)
+            .and_then(super::request::wireup)
             .flatten()
             .map(str::to_owned),
         command: if own.multi_prog {
@@ -102,7 +102,7 @@ fn span(length: Duration) -> Span {
     Span::from_secs(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
 }
 
-fn rule(own: &super::Own) -> Rule {
+fn rule(own: &super::own::Own) -> Rule {
     match (own.quit_on_interrupt, own.disable_status) {
         (true, _) => Rule::End,
         (false, true) => Rule::PassOn,

@@ -1,6 +1,6 @@
 //! `--verbose`: what was asked for, and from twice on what goes along.
 
-use crate::slurm::say;
+use crate::slurm::messages::say;
 use cosy_client::cluster;
 use cosy_model::MiB;
 use cosy_slurm::getopt::Found;

@@ -13,7 +13,9 @@ pub mod trial;
 
 pub use describe::{describe, details};
 
-use super::{VERSION, accounts, called, clusters, say};
+use super::command_line::VERSION;
+use super::messages::{called, say};
+use super::{accounts, clusters};
 use crate::{Context, exit, output, when};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, Found, Order, Parsed};
@@ -50,14 +52,6 @@ pub fn mistaken(program: Program, mistake: &getopt::Mistake) -> u8 {
     say(&mistake.text(&called()));
     say(&getopt::hint(program.name()));
     USAGE
-}
-
-/// Says why there will be no job; gives the exit code.
-pub fn fail(program: Program, fault: &Fault) -> u8 {
-    if !fault.lines.is_empty() {
-        say(fault.text(program).trim_end_matches('\n'));
-    }
-    fault.code
 }
 
 /// The options that the environment sets.

@@ -4,7 +4,7 @@
 //! reservations tells when a plain job of that size would start.
 
 use super::refusal;
-use crate::slurm::say;
+use crate::slurm::messages::{fail, say};
 use crate::{Context, exit, when};
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
@@ -33,7 +33,7 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
             let fault = refusal::explain(context, spec, submission.array.as_ref(), &e);
             match fault.lines.last() {
                 Some(Line::Refusal(text)) => failed(text),
-                _ => super::fail(program, &fault),
+                _ => fail(program, &fault),
             }
         }
     }

@@ -1,0 +1,45 @@
+//! Command lines of commands that have a table of options: help, usage, version and mistakes
+//! are answered here.
+
+use super::messages::{called, say};
+use crate::{Context, exit, output};
+use cosy_slurm::getopt::{self, Mistake, Order, Parsed};
+use cosy_slurm::table::{self, Row};
+
+/// The version line: the release whose behaviour these commands have.
+pub const VERSION: &str = "slurm 22.05.11";
+
+/// The version line on standard output.
+pub fn version() -> u8 {
+    output::print(&format!("{VERSION}\n"));
+    exit::OK
+}
+
+/// A command line that cannot be read.
+pub fn mistake(context: &Context, mistake: &Mistake) -> u8 {
+    say(&mistake.text(&called()));
+    say(&getopt::hint(context.program()));
+    exit::FAILED
+}
+
+/// The command line, when it asks for neither help, usage nor version and has no mistake;
+/// else it is answered.
+///
+/// # Errors
+/// The exit code.
+pub fn read(context: &Context, usage: &str, rows: &[Row]) -> Result<Parsed, u8> {
+    let parsed = getopt::parse(&table::opts(rows), Order::Permute, context.args());
+    for found in &parsed.found {
+        match found.name {
+            "help" => output::print(&table::help(usage, rows)),
+            "usage" => output::print(&table::usage(usage, rows)),
+            "version" => return Err(version()),
+            _ => continue,
+        }
+        return Err(exit::OK);
+    }
+    match &parsed.mistake {
+        Some(found) => Err(mistake(context, found)),
+        None => Ok(parsed),
+    }
+}

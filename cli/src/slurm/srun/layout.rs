@@ -1,0 +1,77 @@
+//! The numbers of a step inside a job: nodes, tasks, cores of each task.
+
+use super::request::Asked;
+use crate::slurm::messages::say;
+use crate::slurm::submit::hosts;
+use cosy_slurm::environment::Facts;
+use cosy_slurm::geometry::{self, Layout};
+use cosy_slurm::submit::Fault;
+
+/// The shape of a step, as it is asked for and as the job lets it be.
+///
+/// # Errors
+/// A shape that the job cannot have.
+pub(super) fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Fault> {
+    let (line, all) = (&asked.line, &asked.wishes);
+    let named = line
+        .nodelist
+        .as_deref()
+        .and_then(|l| cosy_model::expand(l).ok());
+    let named = named.and_then(|n| u32::try_from(n.len()).ok());
+    let each = facts.and_then(|f| f.cores_per_task);
+    let each = each.unwrap_or_else(usual_cores_per_task);
+    let empty = Vec::new();
+    let job = geometry::Job {
+        cores: facts.map_or(&empty, |f| &f.cores),
+        cores_per_task: each,
+    };
+    // Named nodes are among those of the step, however many these are.
+    let usual = all.nodes.map(|n| n.least.max(named.unwrap_or(0)));
+    let wanted = geometry::Asked {
+        nodes: line.nodes.map(|n| n.least),
+        tasks: line.tasks,
+        tasks_per_node: line.tasks_per_node,
+        cores_per_task: all.cores_per_task,
+        usual_nodes: usual.or(named),
+        usual_tasks: all.tasks,
+        usual_tasks_per_node: all.tasks_per_node,
+    };
+    let layout = geometry::layout(job, wanted).map_err(|e| Fault::error(e.to_string()))?;
+    if !all.quiet {
+        layout
+            .warnings
+            .iter()
+            .for_each(|w| say(&format!("srun: {w}")));
+    }
+    Ok(layout)
+}
+
+/// The layout of tasks that are put on hosts one by one.
+pub(super) fn arranged(asked: &Asked, facts: Option<&Facts>, hosts: &[String]) -> Layout {
+    let counts = hosts::counts(hosts);
+    let names = facts.and_then(|f| cosy_model::expand(&f.nodes).ok());
+    let cores = facts.map_or(&[][..], |f| &f.cores);
+    let has = |name: &String| {
+        let at = names.as_ref()?.iter().position(|n| n == name)?;
+        cores.get(at).copied()
+    };
+    let room = counts
+        .iter()
+        .filter_map(|(name, tasks)| Some((has(name)?, *tasks)));
+    let usual = usual_cores_per_task();
+    let fitting = || geometry::cores_of_arranged(room, usual);
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Layout {
+        nodes: number(counts.len()),
+        tasks: number(hosts.len()),
+        tasks_per_node: None,
+        cores_per_task: asked.wishes.cores_per_task.unwrap_or_else(fitting),
+        warnings: Vec::new(),
+    }
+}
+
+/// What the job asked for for each task.
+fn usual_cores_per_task() -> u32 {
+    let own = std::env::var("COSY_CORES_PER_TASK").ok();
+    own.and_then(|c| c.parse().ok()).unwrap_or(1)
+}

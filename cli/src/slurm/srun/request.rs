@@ -1,0 +1,225 @@
+//! What `srun` is asked for, by environment and command line, and what it says when that cannot
+//! be done.
+
+use super::own::Own;
+use crate::launch::supervisors::MOST;
+use crate::launch::talk::StepRefused;
+use crate::slurm::messages::{fail, say};
+use crate::slurm::{submit, words};
+use crate::{exit, output};
+use cosy_model::RefusalCode;
+use cosy_slurm::environment::Facts;
+use cosy_slurm::getopt::Found;
+use cosy_slurm::submit::distribution;
+use cosy_slurm::submit::parts::is_own;
+use cosy_slurm::submit::wishes::{Wishes, check_together};
+use cosy_slurm::submit::{Fault, Program};
+use std::ffi::OsString;
+
+pub(super) const SRUN: Program = Program::Srun;
+
+/// What was asked for.
+#[derive(Clone)]
+pub(super) struct Asked {
+    /// By environment and command line.
+    pub(super) wishes: Wishes,
+    /// By the command line alone.
+    pub(super) line: Wishes,
+    pub(super) own: Own,
+    /// The host of each task, where they are told one by one.
+    pub(super) hosts: Option<Vec<String>>,
+    /// Program and arguments.
+    pub(super) command: Vec<OsString>,
+    /// What stands behind `:`, for other parts of a heterogeneous job.
+    pub(super) further: Vec<Asked>,
+}
+
+pub(super) enum Read {
+    Asked(Box<Asked>),
+    /// Only something was to be said.
+    Told(u8),
+}
+
+/// `alone`: numbers in the environment are about this part.
+pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Result<Read, Fault> {
+    let mut environment = submit::environment(SRUN);
+    environment.retain(|found| alone || !is_own(found));
+    let all: Vec<Found> = [&environment[..], line].concat();
+    check_together(&environment, line)?;
+    let (mut wishes, own) = submit::wishes(SRUN, &all)?;
+    let (mut line_wishes, _) = submit::wishes(SRUN, line)?;
+    let own = Own::read(&own)?;
+    if let Some(code) = told(&own) {
+        return Ok(Read::Told(code));
+    }
+    if command.is_empty() {
+        say("srun: fatal: No command given to execute.");
+        return Ok(Read::Told(exit::FAILED));
+    }
+    check_mpi(own.mpi.as_deref())?;
+    if own.supervisors > MOST && !wishes.quiet {
+        say(&format!("srun: Using srun's max debug increment of {MOST}"));
+    }
+    if wishes.verbose > 0 {
+        submit::describe(SRUN, &all);
+    }
+    submit::remarks(SRUN, &line_wishes);
+    let hosts = submit::hosts::arranged(&wishes, true)?;
+    for wishes in [&mut wishes, &mut line_wishes] {
+        match &hosts {
+            Some(_) => {
+                (wishes.nodelist, wishes.nodefile) = (None, None);
+                wishes.distribution = Some(distribution::read("arbitrary")?);
+            }
+            None => submit::files::read_host_files(wishes)?,
+        }
+    }
+    Ok(Read::Asked(Box::new(Asked {
+        wishes,
+        line: line_wishes,
+        own,
+        hosts,
+        command,
+        further: Vec::new(),
+    })))
+}
+
+/// Answers `--mpi=list` and `--cpu-bind=help`.
+fn told(own: &Own) -> Option<u8> {
+    if own.mpi.as_deref() == Some("list") {
+        output::print("MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\n");
+        return Some(exit::OK);
+    }
+    if own.cpu_bind.as_ref().is_some_and(|b| b.help) {
+        output::print("CPU bind options not supported with current configuration\n");
+        return Some(exit::FAILED);
+    }
+    None
+}
+
+/// The wire-up that a name of `--mpi` stands for; `None`: found out from the program.
+pub(super) fn wireup(name: &str) -> Option<Option<&'static str>> {
+    let plain = name.split('_').next().unwrap_or(name);
+    match plain {
+        "none" => Some(Some("none")),
+        "pmi2" | "pmi1" | "pmi" => Some(Some("pmi")),
+        "pmix" => Some(Some("pmix")),
+        "openmpi" => Some(None),
+        _ => None,
+    }
+}
+
+fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
+    let Some(name) = name.filter(|n| wireup(n).is_none()) else {
+        return Ok(());
+    };
+    let name: String = name.chars().take(100).collect();
+    let lines = [
+        format!("Couldn't find the specified plugin name for mpi/{name} looking at all files"),
+        format!("cannot find mpi plugin for mpi/{name}"),
+        format!("MPI: Cannot create context for mpi/{name}"),
+        "MPI: Unable to load any plugin".to_owned(),
+        format!("Invalid MPI type '{name}', --mpi=list for acceptable types"),
+    ];
+    let lines = lines.into_iter().map(cosy_slurm::submit::Line::Error);
+    Err(Fault {
+        lines: lines.collect(),
+        code: exit::FAILED,
+    })
+}
+
+/// Says where the job is, for those who want to hear more.
+pub(super) fn tell_job(asked: &Asked, facts: &Facts) {
+    if asked.wishes.verbose > 0 && !asked.wishes.quiet {
+        let nodes = facts.cores.len();
+        let cores = cpu_counts(&facts.cores);
+        let (job, list) = (&facts.job, &facts.nodes);
+        say(&format!(
+            "srun: jobid {job}: nodes({nodes}):`{list}', cpu counts: {cores}"
+        ));
+    }
+}
+
+/// `4(x2),3(x1)`: each number with how often it comes.
+fn cpu_counts(cores: &[u32]) -> String {
+    let parts = cores.chunk_by(|a, b| a == b);
+    let words = parts.map(|same| format!("{}(x{})", same[0], same.len()));
+    words.collect::<Vec<_>>().join(",")
+}
+
+/// Why there is no step.
+pub(super) enum Stop {
+    /// In the original's words.
+    Fault(Fault),
+    /// It was said already.
+    Code(u8),
+}
+
+impl Stop {
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Fault(fault) => fail(SRUN, &fault),
+            Self::Code(code) => code,
+        }
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Slurm's sentence for a step that there will not be.
+pub(super) fn refused(job: cosy_model::JobId, error: &anyhow::Error) -> Fault {
+    let Some(StepRefused(refusal)) = error.downcast_ref::<StepRefused>() else {
+        return Fault::error(format!("{error:#}"));
+    };
+    let why = match refusal.code {
+        RefusalCode::NeverFits => "More processors requested than permitted",
+        RefusalCode::NotFree => "Requested nodes are busy",
+        RefusalCode::WrongState => "Job/step already completing or completed",
+        RefusalCode::NotFound => "Invalid job id specified",
+        RefusalCode::Forbidden | RefusalCode::AccessDenied => "Access/permission denied",
+        RefusalCode::Invalid
+        | RefusalCode::QueueLimit
+        | RefusalCode::QueueClosed
+        | RefusalCode::Unavailable
+        | RefusalCode::DirectoryDown
+        | RefusalCode::Version
+        | RefusalCode::TooMany
+        | RefusalCode::Admission
+        | RefusalCode::Price => refusal.message.as_str(),
+    };
+    Fault::error(format!("Unable to create step for job {job}: {why}"))
+}
+
+/// What a failed call says.
+pub(super) fn unreachable(error: &anyhow::Error) -> Fault {
+    match error.downcast_ref::<cosy_client::CallError>() {
+        Some(error) => Fault::error(words::of_call(error)),
+        None => Fault::error(format!("{error:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_cores() {
+        assert_eq!(cpu_counts(&[4, 4, 3]), "4(x2),3(x1)");
+        assert_eq!(cpu_counts(&[]), "");
+    }
+
+    #[test]
+    fn kinds_of_mpi() {
+        let check = |name: &str, want: Option<Option<&str>>| assert_eq!(wireup(name), want);
+        check("none", Some(Some("none")));
+        check("pmi2", Some(Some("pmi")));
+        check("pmix_v4", Some(Some("pmix")));
+        check("openmpi", Some(None));
+        check("foo", None);
+        assert!(check_mpi(Some("foo")).is_err() && check_mpi(None).is_ok());
+    }
+}
