@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_cli::native::broker::wire::{self, Wire};
-use cosy_cli::native::broker::{Broker, Cluster, Fate, Outcome, Preference, Tries, Verdict, show};
+use cosy_cli::native::broker::{
+    Broker, Cluster, ClusterOutcome, Outcome, Preference, Tries, Verdict, show,
+};
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ResourceRequest;
 use cosy_model::reservation::{
@@ -168,9 +170,9 @@ fn soonest(from: Time) -> Ask {
     }
 }
 
-fn start_of(part: &Fate) -> Time {
+fn start_of(part: &ClusterOutcome) -> Time {
     match part {
-        Fate::Booked(all) | Fate::Held(all) => all[0].start,
+        ClusterOutcome::Booked(all) | ClusterOutcome::Held(all) => all[0].start,
         other => panic!("nothing is there: {other:?}"),
     }
 }
@@ -293,14 +295,14 @@ fn one_is_killed_between_the_phases() {
     let outcome = broker.confirm_all(held);
     assert_eq!(outcome.verdict, Verdict::Loose, "{outcome:?}");
     assert!(
-        matches!(outcome.parts[0].fate, Fate::GivenBack(_)),
+        matches!(outcome.parts[0].fate, ClusterOutcome::GivenBack(_)),
         "{outcome:?}"
     );
     assert!(
-        matches!(outcome.parts[1].fate, Fate::GivenBack(_)),
+        matches!(outcome.parts[1].fate, ClusterOutcome::GivenBack(_)),
         "{outcome:?}"
     );
-    let Fate::Left { lapses, .. } = &outcome.parts[2].fate else {
+    let ClusterOutcome::Left { lapses, .. } = &outcome.parts[2].fate else {
         panic!("{outcome:?}")
     };
     assert!(lapses.is_some());

@@ -37,7 +37,7 @@ pub struct Ended {
 pub type SayEnd = Box<dyn Fn(Option<&EndedJob>)>;
 
 /// What becomes of the shell when the job ends first.
-pub struct Manner<'a> {
+pub struct ShellOptions<'a> {
     /// For messages.
     pub program: &'a str,
     /// It gets this signal, and stronger ones when that does not help; without one it is
@@ -47,7 +47,7 @@ pub struct Manner<'a> {
     pub says: SayEnd,
 }
 
-impl<'a> Manner<'a> {
+impl<'a> ShellOptions<'a> {
     /// It hears SIGHUP first.
     pub fn hang_up(program: &'a str) -> Self {
         let name = program.to_owned();
@@ -86,7 +86,7 @@ fn hang_up_with_us(command: &mut Command) {
 /// # Errors
 /// It cannot be executed.
 pub fn run(
-    manner: Manner<'_>,
+    manner: ShellOptions<'_>,
     mut command: Command,
     attendant: &mut Attendant,
 ) -> io::Result<Ended> {
@@ -149,7 +149,7 @@ impl Terminal {
 }
 
 struct Shell<'a> {
-    manner: Manner<'a>,
+    manner: ShellOptions<'a>,
     group: Pid,
     terminal: Option<Terminal>,
     intake: Intake,

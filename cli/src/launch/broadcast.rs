@@ -6,7 +6,7 @@ use super::intake::Intake;
 use super::interrupt::Rule;
 use super::keeper::SIGNALS;
 use super::place;
-use super::session::{self, Manner, Means};
+use super::session::{self, SessionOptions, SessionResources};
 use super::sink::Sinks;
 use super::start::{entry, start, way_to};
 use crate::{Context, exit, surroundings};
@@ -52,7 +52,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
     let mut intake = Intake::new(&SIGNALS)?;
     let step = start(context.program(), &wanted, job, stream, &mut intake, quiet)?;
     let size = meta.is_file().then_some(meta.size());
-    let means = Means {
+    let means = SessionResources {
         sinks: Sinks::own(Style::Whole),
         input: Some(Input::new(Source::File {
             file: file.into(),
@@ -61,7 +61,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
         intake,
         attendant: None,
     };
-    let manner = Manner {
+    let manner = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
         looks_on: false,

@@ -19,14 +19,14 @@ pub enum Local {
 
 /// Where one stream goes: what the supervisors are told, and what the command does.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct StreamTarget {
     /// There.
     pub there: OutputTo,
     /// Here.
     pub here: Local,
 }
 
-impl Way {
+impl StreamTarget {
     const fn own(there: OutputTo) -> Self {
         Self {
             there,
@@ -36,17 +36,17 @@ impl Way {
 }
 
 /// What a value of `--output` or `--error` means: `all`, `none`, a rank, a pattern.
-pub fn output(value: Option<&OsText>, name: &str) -> Way {
+pub fn output(value: Option<&OsText>, name: &str) -> StreamTarget {
     let Some(value) = value else {
-        return Way::own(OutputTo::Command);
+        return StreamTarget::own(OutputTo::Command);
     };
     match value.0.as_slice() {
-        b"all" => Way::own(OutputTo::Command),
-        b"none" => Way::own(OutputTo::Null),
+        b"all" => StreamTarget::own(OutputTo::Command),
+        b"none" => StreamTarget::own(OutputTo::Null),
         other => match rank(other) {
-            Some(rank) => Way::own(OutputTo::Rank(rank)),
-            None if differs(other) => Way::own(OutputTo::File(for_nodes(other, name))),
-            None => Way {
+            Some(rank) => StreamTarget::own(OutputTo::Rank(rank)),
+            None if differs(other) => StreamTarget::own(OutputTo::File(for_nodes(other, name))),
+            None => StreamTarget {
                 there: OutputTo::Command,
                 here: Local::File(value.clone()),
             },
@@ -55,7 +55,7 @@ pub fn output(value: Option<&OsText>, name: &str) -> Way {
 }
 
 /// The same for errors: without a value they go where the output goes, when that is a file.
-pub fn error(value: Option<&OsText>, output: &Way, name: &str) -> Way {
+pub fn error(value: Option<&OsText>, output: &StreamTarget, name: &str) -> StreamTarget {
     if value.is_some() {
         return self::output(value, name);
     }
@@ -67,7 +67,7 @@ pub fn error(value: Option<&OsText>, output: &Way, name: &str) -> Way {
         Local::File(_) | Local::Same => Local::Same,
         Local::Own => Local::Own,
     };
-    Way { there, here }
+    StreamTarget { there, here }
 }
 
 /// Where input comes from, and the file that the command reads for it.
@@ -223,7 +223,7 @@ mod tests {
     fn outputs() {
         let check = |value: &str, there: OutputTo, here: Local| {
             let got = output(Some(&value.into()), "na%me");
-            assert_eq!(got, Way { there, here }, "{value}");
+            assert_eq!(got, StreamTarget { there, here }, "{value}");
         };
         check("all", OutputTo::Command, Local::Own);
         check("none", OutputTo::Null, Local::Own);
@@ -242,7 +242,7 @@ mod tests {
         );
         check("100%", OutputTo::Command, Local::File("100%".into()));
         check("a%%t", OutputTo::Command, Local::File("a%%t".into()));
-        assert_eq!(output(None, "x"), Way::own(OutputTo::Command));
+        assert_eq!(output(None, "x"), StreamTarget::own(OutputTo::Command));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
         let check = |out: Option<&str>, err: Option<&str>, there: OutputTo, here: Local| {
             let out = output(out.map(OsText::from).as_ref(), "x");
             let got = error(err.map(OsText::from).as_ref(), &out, "x");
-            assert_eq!(got, Way { there, here });
+            assert_eq!(got, StreamTarget { there, here });
         };
         check(None, None, OutputTo::Command, Local::Own);
         check(Some("f"), None, OutputTo::Command, Local::Same);

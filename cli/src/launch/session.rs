@@ -12,7 +12,7 @@ use super::interrupt::Rule;
 use super::keeper::{Keeper, Seen, Shared};
 use super::progress::Progress;
 use super::sink::{SinkError, Sinks};
-use super::supervisors::{self, Said, Supervisors};
+use super::supervisors::{self, SupervisorLine, Supervisors};
 use super::tty::{self, say};
 use super::{slurmish, verbose};
 use crate::allocation::attend::Attendant;
@@ -50,7 +50,7 @@ pub struct Step {
 }
 
 /// How it is to be treated.
-pub struct Manner {
+pub struct SessionOptions {
     /// For messages.
     pub program: String,
     /// The first bad end ends everything.
@@ -64,7 +64,7 @@ pub struct Manner {
     /// Say how the step goes along.
     pub verbose: bool,
     /// What is told of the tasks' processes.
-    pub supervisors: supervisors::Wish,
+    pub supervisors: supervisors::SupervisorOptions,
     /// In whose words.
     pub dialect: Dialect,
     /// What is done with an interrupt.
@@ -74,7 +74,7 @@ pub struct Manner {
 }
 
 /// What else belongs to it.
-pub struct Means {
+pub struct SessionResources {
     /// Where output goes.
     pub sinks: Sinks,
     /// Input for the tasks.
@@ -111,7 +111,7 @@ struct Session {
     inbox: Inbox,
     sinks: Sinks,
     ends: Ends,
-    manner: Manner,
+    manner: SessionOptions,
     supervisors: Supervisors,
     key: StepKey,
     /// The first node of the step.
@@ -127,7 +127,7 @@ struct Session {
 ///
 /// # Errors
 /// Those of the system, before anything was done.
-pub fn run(step: Step, manner: Manner, means: Means) -> io::Result<Outcome> {
+pub fn run(step: Step, manner: SessionOptions, means: SessionResources) -> io::Result<Outcome> {
     let shared = Shared::new(step.stream, Progress::new(&step.layout))?;
     let keeper = Keeper {
         shared: Arc::clone(&shared),
@@ -315,10 +315,10 @@ impl Session {
         }
     }
 
-    fn tell(&self, said: &Said) {
+    fn tell(&self, said: &SupervisorLine) {
         match said {
-            Said::There(line) => slurmish::pass_on(line),
-            Said::Here(text) => self.say(text),
+            SupervisorLine::There(line) => slurmish::pass_on(line),
+            SupervisorLine::Here(text) => self.say(text),
         }
     }
 

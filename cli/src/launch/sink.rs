@@ -1,6 +1,6 @@
 //! Where output is written: standard output and error, or one file.
 
-use super::files::{Facts, Local, Way, expand};
+use super::files::{Facts, Local, StreamTarget, expand};
 use cosy_model::OsText;
 use cosy_model::job::OpenMode;
 use cosy_model::step::Stream;
@@ -72,7 +72,7 @@ impl Sinks {
     /// # Errors
     /// [`SinkError::Open`].
     pub fn open(
-        ways: [&Way; 2],
+        ways: [&StreamTarget; 2],
         style: Style,
         place: &Place<'_>,
         facts: &Facts<'_>,

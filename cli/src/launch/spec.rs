@@ -1,6 +1,6 @@
 //! From options to the step that is asked for.
 
-use super::files::{self, Way, error, output};
+use super::files::{self, StreamTarget, error, output};
 use super::input::{Input, Source};
 use super::multiprog;
 use super::options::RunOptions;
@@ -20,13 +20,13 @@ use std::path::Path;
 const GRACE: Span = Span::from_secs(5);
 
 /// A step as it is asked for, and what the command does with its streams.
-pub struct Wanted {
+pub struct StepRequest {
     /// The step as it is asked for.
     pub spec: StepSpec,
     /// Output.
-    pub output: Way,
+    pub output: StreamTarget,
     /// Errors.
-    pub error: Way,
+    pub error: StreamTarget,
     /// Input, opened.
     pub input: Option<Input>,
 }
@@ -35,7 +35,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// Files that cannot be read, options that make no sense.
-pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
+pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
     let (programs, tasks) = programs(options)?;
     let name = name(&options.job, &programs);
     let out = output(options.job.output.as_ref(), &name);
@@ -83,7 +83,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<Wanted> {
         tell_bind: options.tell_bind,
     };
     let input = open_input(&from, &spec.workdir)?;
-    Ok(Wanted {
+    Ok(StepRequest {
         spec,
         output: out,
         error: err,

@@ -2,9 +2,9 @@
 
 use super::intake::Intake;
 use super::options::RunOptions;
-use super::session::{self, Manner, Means, Outcome, Step};
+use super::session::{self, Outcome, SessionOptions, SessionResources, Step};
 use super::sink::{self, Sinks};
-use super::spec::Wanted;
+use super::spec::StepRequest;
 use super::talk::{self, Answered};
 use super::tty::{self, say};
 use super::{files, keeper, place, supervisors, verbose};
@@ -64,13 +64,13 @@ pub fn with_variables(block: &OsText, more: &OsText) -> OsText {
 pub fn go(
     program: &str,
     options: &RunOptions,
-    mut wanted: Wanted,
+    mut wanted: StepRequest,
     job: JobId,
     stream: UnixStream,
     attendant: Option<Attendant>,
 ) -> anyhow::Result<Outcome> {
     let raw = options.pty && tty::is_there();
-    let manner = Manner {
+    let manner = SessionOptions {
         program: program.to_owned(),
         kill_on_bad_exit: options
             .kill_on_bad_exit
@@ -80,7 +80,7 @@ pub fn go(
         quiet: options.job.quiet,
         dialect: wanted.spec.dialect,
         verbose: options.verbose && !options.job.quiet,
-        supervisors: supervisors::Wish {
+        supervisors: supervisors::SupervisorOptions {
             level: options.supervisors,
             programs: options.stopped.then(|| programs(&wanted.spec)),
         },
@@ -101,7 +101,7 @@ pub fn go(
         lines.iter().for_each(|line| say(program, line));
     }
     let sinks = sinks(options, &wanted, &step)?;
-    let means = Means {
+    let means = SessionResources {
         sinks,
         input: wanted.input.take(),
         intake,
@@ -175,7 +175,7 @@ fn step_waits(dialect: Dialect, job: JobId, reason: &str) -> String {
     }
 }
 
-fn sinks(options: &RunOptions, wanted: &Wanted, step: &Step) -> anyhow::Result<Sinks> {
+fn sinks(options: &RunOptions, wanted: &StepRequest, step: &Step) -> anyhow::Result<Sinks> {
     let tasks = step.layout.tasks;
     let style = match (
         options.label,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What is wanted of it.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct SupervisorOptions {
     /// How much supervisors say: 0 nothing, 2 and more the starts and ends of tasks.
     pub level: u32,
     /// The programs of the tasks by their ranks, where processes are to be listed.
@@ -18,14 +18,14 @@ pub struct Wish {
 /// What is known of the tasks.
 #[derive(Debug, Default)]
 pub struct Supervisors {
-    wish: Wish,
+    wish: SupervisorOptions,
     processes: BTreeMap<u32, i32>,
     listed: bool,
 }
 
 /// Who says what.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum SupervisorLine {
     /// A supervisor.
     There(String),
     /// The command.
@@ -34,7 +34,7 @@ pub enum Said {
 
 impl Supervisors {
     /// Knows nothing yet.
-    pub fn new(wish: Wish) -> Self {
+    pub fn new(wish: SupervisorOptions) -> Self {
         Self {
             wish,
             ..Self::default()
@@ -52,12 +52,12 @@ impl Supervisors {
         node: u32,
         tasks: &[(u32, i32)],
         at: &str,
-    ) -> Vec<Said> {
+    ) -> Vec<SupervisorLine> {
         self.processes.extend(tasks.iter().copied());
         let mut said = Vec::new();
         if self.tells() {
             let level = level_name(self.wish.level + 2);
-            let there = |text: String| Said::There(format!("slurmstepd: {text}\n"));
+            let there = |text: String| SupervisorLine::There(format!("slurmstepd: {text}\n"));
             let levels =
                 format!("debug levels are stderr='{level}', logfile='error', syslog='quiet'");
             said.push(there(levels));
@@ -71,7 +71,7 @@ impl Supervisors {
     }
 
     /// All processes, once all are known.
-    fn list(&mut self, layout: &StepLayout) -> Vec<Said> {
+    fn list(&mut self, layout: &StepLayout) -> Vec<SupervisorLine> {
         let Some(programs) = self.wish.programs.as_ref().filter(|_| !self.listed) else {
             return Vec::new();
         };
@@ -87,7 +87,7 @@ impl Supervisors {
             let program = programs.get(*rank as usize).or(programs.first());
             let program = program.map_or("", String::as_str);
             let node = nodes.get(rank).map_or("?", |n| n.as_str());
-            Said::Here(format!(
+            SupervisorLine::Here(format!(
                 "task:{rank}, host:{node}, pid:{pid}, executable:{program}"
             ))
         };
@@ -95,13 +95,13 @@ impl Supervisors {
     }
 
     /// A task has ended.
-    pub fn ended(&self, rank: u32, end: &TaskEnd) -> Option<Said> {
+    pub fn ended(&self, rank: u32, end: &TaskEnd) -> Option<SupervisorLine> {
         let pid = self.processes.get(&rank).filter(|_| self.tells())?;
         let how = match end.signal {
             0 => format!("exited with exit code {}.", end.exit_code),
             signal => format!("exited. Killed by signal {signal}."),
         };
-        Some(Said::There(format!(
+        Some(SupervisorLine::There(format!(
             "slurmstepd: task {rank} ({pid}) {how}\n"
         )))
     }
@@ -155,15 +155,15 @@ mod tests {
         }
     }
 
-    fn there(text: &str) -> Said {
-        Said::There(format!("slurmstepd: {text}\n"))
+    fn there(text: &str) -> SupervisorLine {
+        SupervisorLine::There(format!("slurmstepd: {text}\n"))
     }
 
     #[test]
     fn what_supervisors_say() {
-        let wish = Wish {
+        let wish = SupervisorOptions {
             level: 2,
-            ..Wish::default()
+            ..SupervisorOptions::default()
         };
         let mut all = Supervisors::new(wish);
         let got = all.started(&layout(), 1, &[(2, 77)], "NOW");
@@ -190,14 +190,14 @@ mod tests {
 
     #[test]
     fn processes_are_listed_when_all_are_known() {
-        let wish = Wish {
+        let wish = SupervisorOptions {
             level: 0,
             programs: Some(vec!["id".into()]),
         };
         let mut all = Supervisors::new(wish);
         assert!(all.started(&layout(), 1, &[(2, 77)], "").is_empty());
         let got = all.started(&layout(), 0, &[(0, 5), (1, 6)], "");
-        let line = |text: &str| Said::Here(text.to_owned());
+        let line = |text: &str| SupervisorLine::Here(text.to_owned());
         let want = [
             line("task:0, host:n1, pid:5, executable:id"),
             line("task:1, host:n1, pid:6, executable:id"),

@@ -6,7 +6,7 @@
 use crate::native::arg::{self, flag, json, number, parse_name, parse_reservation, value, values};
 use crate::native::jobs::json_time;
 use crate::native::reservations::su;
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::native::{change, stat};
 use crate::{Context, exit, output, when};
 use clap::{Arg, ArgMatches, Command};
@@ -181,7 +181,7 @@ fn list(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     })
 }
 
-fn accounts(all: &[AccountInfo], look: Look) -> String {
+fn accounts(all: &[AccountInfo], look: TableStyle) -> String {
     let heads = [
         Head::left("ACCOUNT"),
         Head::right("GRANTED"),
@@ -255,7 +255,7 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-fn entries(all: &[LedgerEntry], now: &Zoned, look: Look) -> String {
+fn entries(all: &[LedgerEntry], now: &Zoned, look: TableStyle) -> String {
     let heads = [
         Head::right("LINE"),
         Head::left("TIME"),
@@ -357,7 +357,7 @@ mod tests {
             charged: Su::whole(3),
             ..AccountInfo::default()
         };
-        let text = accounts(&[with.clone(), without.clone()], Look::default());
+        let text = accounts(&[with.clone(), without.clone()], TableStyle::default());
         let want = "ACCOUNT    GRANTED  HELD  CHARGED  AVAILABLE  MEMBERS\n\
                     physics        100  12.5       40       47.5  ann,@ops\n\
                     free     no budget     0        3  no budget  everyone\n";
@@ -379,7 +379,7 @@ mod tests {
             who: "ann".into(),
         };
         let now = "2026-11-21T13:00:00+00:00[+00:00]".parse().unwrap();
-        let text = entries(std::slice::from_ref(&entry), &now, Look::default());
+        let text = entries(std::slice::from_ref(&entry), &now, TableStyle::default());
         let want = "LINE  TIME      FROM     TO            SU  RESERVATION  WHY   WHO\n\
                     \u{20}  3  12:00:00  physics  physics:held  16            7  hold  ann\n";
         assert_eq!(text, want);

@@ -5,7 +5,7 @@
 
 use crate::native::jobs::json_span;
 use crate::native::reservations::{self, su};
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::when;
 use cosy_model::reservation::ReservationInfo;
 use cosy_model::{Span, Su, Time};
@@ -45,7 +45,7 @@ pub fn within(all: &mut Vec<ReservationInfo>, since: Option<Time>, until: Option
 }
 
 /// Both tables.
-pub fn tables(all: &[ReservationInfo], now: &Zoned, look: Look) -> String {
+pub fn tables(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
     let mut text = each(all, now, look);
     if !all.is_empty() {
         text.push('\n');
@@ -54,7 +54,7 @@ pub fn tables(all: &[ReservationInfo], now: &Zoned, look: Look) -> String {
     text
 }
 
-fn each(all: &[ReservationInfo], now: &Zoned, look: Look) -> String {
+fn each(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
     let heads = [
         Head::right("RESERVATION"),
         Head::left("NAME").cut(6),
@@ -98,7 +98,7 @@ fn used(r: &ReservationInfo) -> String {
     }
 }
 
-fn by_account(all: &[ReservationInfo], look: Look) -> String {
+fn by_account(all: &[ReservationInfo], look: TableStyle) -> String {
     let heads = [
         Head::left("ACCOUNT"),
         Head::right("RESERVATIONS"),
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn sums_add_up() {
         let now = "2026-11-21T09:00:00+00:00[+00:00]".parse().unwrap();
-        let text = tables(&three(), &now, Look::default());
+        let text = tables(&three(), &now, TableStyle::default());
         let want = [
             "RESERVATION  NAME  USER  ACCOUNT  STATE      START     END       CORES  BASE  EXTRA   CHARGED  USED",
             "          7  resv  ann   physics  ended      12:00:00  14:00:00      8    16    2.5      18.5  25 %",

@@ -1,6 +1,6 @@
 //! Tables of jobs as text and as JSON.
 
-use crate::native::table::{Cell, Head, Look, Paint, Side, render};
+use crate::native::table::{Cell, Head, Paint, Side, TableStyle, render};
 use crate::units::{bytes, micros};
 use crate::when;
 use cosy_model::api::{FieldKind, JobField, Table, Value};
@@ -205,7 +205,7 @@ fn cpu(table: &Table, row: usize) -> String {
 }
 
 /// A list of jobs as text.
-pub fn list(table: &Table, shown: &[Shown], now: &Zoned, look: Look) -> String {
+pub fn list(table: &Table, shown: &[Shown], now: &Zoned, look: TableStyle) -> String {
     let heads: Vec<Head> = shown.iter().map(|s| s.head()).collect();
     let rows: Vec<Vec<Cell>> = (0..table.rows)
         .map(|row| shown.iter().map(|s| s.cell(table, row, now)).collect())
@@ -324,7 +324,7 @@ mod tests {
             Shown::Where,
             Shown::Cpu,
         ];
-        let text = list(&sample(), &shown, &now(), Look::default());
+        let text = list(&sample(), &shown, &now(), TableStyle::default());
         let want = "      ID  NAME    STATE     ELAPSED      LIMIT  START      NODES OR REASON    CPU\n\
                     \u{20}     12  first   running  01:00:00   02:00:00  11:00:00   n[1-2]           1.50s\n\
                     13_[1-9]  second  waiting            unlimited  ~13:00:00  (resources)\n";

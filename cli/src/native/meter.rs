@@ -2,7 +2,7 @@
 //! by kind, and how much of what is limited is in use.
 
 use crate::native::stat;
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::{Context, exit, output};
 use cosy_client::CallError;
 use cosy_model::Uid;
@@ -38,7 +38,7 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
         let Reply::Meter { kinds, budgets } = context.ask(Request::Meter)? else {
             return Err(CallError::Unexpected.into());
         };
-        let look = Look {
+        let look = TableStyle {
             width: output::width(),
             colour: output::colour(),
             bare: false,
@@ -56,7 +56,7 @@ pub fn ping(context: &Context, as_json: bool, verbose: bool) -> anyhow::Result<u
 
 /// Times in milliseconds. A turn's time at work (`CPU`) is what it costs; it is longer where the
 /// controller waited for a processor meanwhile.
-fn times(kinds: &[MeterRow], look: Look) -> String {
+fn times(kinds: &[MeterRow], look: TableStyle) -> String {
     let heads = [
         Head::left("KIND"),
         Head::right("COUNT"),
@@ -91,7 +91,7 @@ fn times(kinds: &[MeterRow], look: Look) -> String {
     render(&heads, &kinds.iter().map(row).collect::<Vec<_>>(), look)
 }
 
-fn uses(budgets: &[BudgetRow], look: Look) -> String {
+fn uses(budgets: &[BudgetRow], look: TableStyle) -> String {
     let heads = [
         Head::left("LIMITED"),
         Head::right("IN USE"),
@@ -153,7 +153,7 @@ mod tests {
             "KIND  COUNT  LONGEST TURN MS  OF USER  TURNS MS  LONGEST CPU MS  OF USER  CPU MS  LONGEST READ MS  OF USER",
             "jobs      3            1.234        7     2.000           0.900        8   1.600                -        -",
         ];
-        let text = times(&[kind], Look::default());
+        let text = times(&[kind], TableStyle::default());
         assert_eq!(text.lines().collect::<Vec<_>>(), want);
         let budget = BudgetRow {
             what: "connections".into(),
@@ -163,7 +163,7 @@ mod tests {
             in_all: 3840,
             refused: 2,
         };
-        let text = uses(&[budget], Look::default());
+        let text = uses(&[budget], TableStyle::default());
         assert!(
             text.contains("connections       1    20        256    3840        2"),
             "{text}"

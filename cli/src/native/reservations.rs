@@ -5,7 +5,7 @@
 //! here.
 
 use crate::native::jobs::{json_span, json_time};
-use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use crate::when;
 use cosy_model::Su;
 use cosy_model::reservation::{ReservationInfo, ReservationState};
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 /// A table of them with a title; at most `most` rows, then how many there are beyond.
 /// Nothing at all when there are none.
-pub fn list(all: &[ReservationInfo], now: &Zoned, look: Look, most: usize) -> String {
+pub fn list(all: &[ReservationInfo], now: &Zoned, look: TableStyle, most: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -157,13 +157,13 @@ mod tests {
             sample(9, "bob", ReservationState::Confirmed),
         ];
         all[1].degraded = true;
-        let text = list(&all, &morning(), Look::default(), 2);
+        let text = list(&all, &morning(), TableStyle::default(), 2);
         let want = "RESERVATION  NAME  USER   QUEUE  STATE            START     END       NODES  WHERE\n\
                     \u{20}         7  resv  ann    main   held             12:00:00  14:00:00      2  n[1-2]\n\
                     \u{20}         8  resv  evil?  main   active degraded  12:00:00  14:00:00      2  n[1-2]\n\
                     and 1 more: cresv list shows all\n";
         assert_eq!(text, want);
-        assert_eq!(list(&[], &morning(), Look::default(), 2), "");
+        assert_eq!(list(&[], &morning(), TableStyle::default(), 2), "");
     }
 
     #[test]

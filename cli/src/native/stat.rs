@@ -5,7 +5,7 @@
 
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::jobs::{self, Shown};
-use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use crate::native::{alike, plan, reservations};
 use crate::{Context, exit, output, refs, when};
 use anyhow::anyhow;
@@ -165,8 +165,8 @@ fn once(context: &Context, matches: &ArgMatches, what: &What) -> anyhow::Result<
 }
 
 /// How tables are to look here and now.
-pub fn look(matches: &ArgMatches) -> Look {
-    Look {
+pub fn look(matches: &ArgMatches) -> TableStyle {
+    TableStyle {
         width: output::width(),
         colour: output::colour(),
         bare: matches.get_flag("no-header"),
@@ -198,7 +198,7 @@ fn list(
     context: &Context,
     matches: &ArgMatches,
     as_json: bool,
-    look: Look,
+    look: TableStyle,
 ) -> anyhow::Result<String> {
     let mut filter = filter(matches);
     if let Some(nodes) = matches.get_one::<Vec<String>>("node") {
@@ -288,7 +288,7 @@ fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Resul
             .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
     };
     let nodes = matches.get_one::<Vec<String>>("node");
-    let wanted = plan::Wanted {
+    let wanted = plan::PlanQuery {
         until: matches.get_one::<String>("until").map(time).transpose()?,
         nodes: nodes.map_or(&[], Vec::as_slice),
         json,
@@ -320,7 +320,7 @@ fn whole(
     context: &Context,
     ids: &[JobRef],
     as_json: bool,
-    look: Look,
+    look: TableStyle,
 ) -> anyhow::Result<(String, u8)> {
     let mut texts = Vec::new();
     let mut objects = Vec::new();
@@ -353,7 +353,7 @@ fn whole(
     Ok((text, code))
 }
 
-fn explained(table: &Table, sentences: &[String], look: Look) -> String {
+fn explained(table: &Table, sentences: &[String], look: TableStyle) -> String {
     let now = when::now();
     let mut text = if table.rows == 1 {
         jobs::block(table, 0, &now)
@@ -380,7 +380,7 @@ fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {
     }
 }
 
-fn queues(all: &[QueueInfo], look: Look) -> String {
+fn queues(all: &[QueueInfo], look: TableStyle) -> String {
     let heads = [
         Head::left("QUEUE"),
         Head::left("STATE"),
@@ -456,7 +456,7 @@ fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
     all.iter().map(one).collect()
 }
 
-fn nodes(all: &[NodeInfo], look: Look) -> String {
+fn nodes(all: &[NodeInfo], look: TableStyle) -> String {
     let heads = [
         Head::left("NODE"),
         Head::left("STATE"),
@@ -600,7 +600,7 @@ mod tests {
             skew_ms: Some(-40_000),
             ..NodeInfo::default()
         };
-        let text = nodes(std::slice::from_ref(&node), Look::default());
+        let text = nodes(std::slice::from_ref(&node), TableStyle::default());
         assert!(
             text.ends_with("n1    mixed    1/4   0M/2G   0/0     1  main    big\n"),
             "{text}"

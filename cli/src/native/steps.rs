@@ -3,7 +3,7 @@
 //! Knows the records as the controller keeps them; whose they are is decided there.
 
 use crate::native::jobs::{self, json_span, json_time};
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::units::{bytes, micros};
 use crate::{Context, when};
 use cosy_client::pages;
@@ -33,7 +33,7 @@ fn jobs_of(context: &Context, filter: JobFilter) -> anyhow::Result<Vec<JobRef>> 
 }
 
 /// A list as text.
-pub fn list(rows: &[StepRow], now: &Zoned, look: Look) -> String {
+pub fn list(rows: &[StepRow], now: &Zoned, look: TableStyle) -> String {
     let again = rows.iter().any(|r| r.attempt.0 > 1);
     let mut heads = vec![
         Head::right("STEP"),
@@ -179,14 +179,14 @@ mod tests {
     #[test]
     fn lists() {
         let rows = [row(None, 1, 0, 0), row(None, 1, 10, 9)];
-        let text = list(&rows, &now(), Look::default());
+        let text = list(&rows, &now(), TableStyle::default());
         let want = [
             " STEP  NAME   STATE      EXIT  START         TIME    CPU  MEMORY  TASKS  NODES",
             " 12.0  a.out  completed     0  11:58:00  00:01:00  1.50s    1.5M      8  n[1-2]",
             "12.10  a.out  failed     KILL  11:58:00  00:01:00  1.50s    1.5M      8  n[1-2]",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), want);
-        let again = list(&[row(Some(3), 2, 0, 0)], &now(), Look::default());
+        let again = list(&[row(Some(3), 2, 0, 0)], &now(), TableStyle::default());
         assert!(again.starts_with("  STEP  ATTEMPT  NAME"), "{again}");
         assert!(again.contains("12_3.0        2  a.out"), "{again}");
     }

@@ -95,7 +95,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// How a table is to look.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct TableStyle {
     /// Characters of a line; `None` is no limit.
     pub width: Option<usize>,
     /// With colours.
@@ -105,7 +105,7 @@ pub struct Look {
 }
 
 /// The table as text.
-pub fn render(heads: &[Head], rows: &[Vec<Cell>], look: Look) -> String {
+pub fn render(heads: &[Head], rows: &[Vec<Cell>], look: TableStyle) -> String {
     let mut widths: Vec<usize> = heads
         .iter()
         .enumerate()
@@ -216,11 +216,11 @@ mod tests {
 
     #[test]
     fn aligned() {
-        let check = |look: Look, want: &[&str]| {
+        let check = |look: TableStyle, want: &[&str]| {
             let text = render(&heads(), &rows(), look);
             assert_eq!(text.lines().collect::<Vec<_>>(), want, "{look:?}");
         };
-        let plain = Look::default();
+        let plain = TableStyle::default();
         check(
             plain,
             &[
@@ -230,7 +230,7 @@ mod tests {
             ],
         );
         check(
-            Look {
+            TableStyle {
                 width: Some(22),
                 ..plain
             },
@@ -241,7 +241,7 @@ mod tests {
             ],
         );
         check(
-            Look {
+            TableStyle {
                 width: Some(5),
                 bare: true,
                 colour: true,

@@ -70,7 +70,7 @@ pub fn table(context: &Context, request: Request) -> Result<Table, CallError> {
 
 /// What is asked of the cluster beside its jobs, each only where something shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
+pub struct NeededFacts {
     /// Memory and time limits that queues give by default.
     pub memory: bool,
     /// Names of reservations.
@@ -82,7 +82,7 @@ pub struct Wanted {
 }
 
 /// Asks for it; what cannot be had stays empty.
-pub fn surroundings(context: &Context, wanted: Wanted, jobs: &Table) -> Surroundings {
+pub fn surroundings(context: &Context, wanted: NeededFacts, jobs: &Table) -> Surroundings {
     let mut around = Surroundings::default();
     if wanted.memory
         && let Ok(Reply::Queues(queues)) = context.ask(Request::Queues)

@@ -40,7 +40,7 @@ pub fn fetch(
 ) -> Result<Records, CallError> {
     let live = looking::table(context, live_request(filter))?;
     let ended = looking::table(context, ended_request(filter))?;
-    let wanted = looking::Wanted {
+    let wanted = looking::NeededFacts {
         memory: true,
         reservations: true,
         groups: true,
@@ -49,10 +49,10 @@ pub fn fetch(
     let mut around = looking::surroundings(context, wanted, &live);
     let more = looking::surroundings(
         context,
-        looking::Wanted {
+        looking::NeededFacts {
             groups: true,
             reservations: true,
-            ..looking::Wanted::default()
+            ..looking::NeededFacts::default()
         },
         &ended,
     );

@@ -96,12 +96,12 @@ fn print(query: &Query, jobs: &[Vec<Row<'_>>], now: &Zoned) {
 }
 
 /// A job, or one of its steps, that the command line names.
-struct Wanted {
+struct Selection {
     jobs: Vec<JobRef>,
     step: Option<String>,
 }
 
-fn wanted(context: &Context, words: &[String]) -> Result<Vec<Wanted>, Failed> {
+fn wanted(context: &Context, words: &[String]) -> Result<Vec<Selection>, Failed> {
     let one = |word: &String| {
         let (job, step) = match word.split_once('.') {
             Some((job, step)) => (job, Some(step.to_owned())),
@@ -109,12 +109,12 @@ fn wanted(context: &Context, words: &[String]) -> Result<Vec<Wanted>, Failed> {
         };
         let bad = |_| fatal(context, &format!("Bad job/step specified: {word}"));
         let jobs = refs::jobs(job).map_err(bad)?;
-        Ok(Wanted { jobs, step })
+        Ok(Selection { jobs, step })
     };
     words.iter().map(one).collect()
 }
 
-fn filter(context: &Context, query: &Query, wanted: &[Wanted]) -> Result<JobFilter, Failed> {
+fn filter(context: &Context, query: &Query, wanted: &[Selection]) -> Result<JobFilter, Failed> {
     let mut users = query.users.clone();
     if let Some(user) = users.iter().find(|u| !users::exists(u)) {
         error(context, &format!("Invalid user id: {user}"));
@@ -151,7 +151,7 @@ fn filter(context: &Context, query: &Query, wanted: &[Wanted]) -> Result<JobFilt
 }
 
 /// The records that are shown, by job.
-fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Wanted]) -> Vec<Vec<Row<'r>>> {
+fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Selection]) -> Vec<Vec<Row<'r>>> {
     let mut all = records.rows();
     all.retain(|rows| rows.first().is_some_and(|whole| fits(whole, query)));
     for rows in &mut all {
@@ -164,7 +164,7 @@ fn chosen<'r>(records: &'r Records, query: &Query, wanted: &[Wanted]) -> Vec<Vec
     all
 }
 
-fn names(wanted: &Wanted, row: &Row<'_>) -> bool {
+fn names(wanted: &Selection, row: &Row<'_>) -> bool {
     let Some(step) = &wanted.step else {
         let base = row.job.base_id();
         let is = |id: &JobRef| match id.task {

@@ -150,7 +150,7 @@ impl Manager<'_> {
             say(&format!("No valid entity in list command: {first}"));
             return exit::FAILED;
         };
-        let wanted = match Wanted::read(rest) {
+        let wanted = match RowFilter::read(rest) {
             Ok(wanted) => wanted,
             Err(why) => {
                 say(&why);
@@ -388,14 +388,14 @@ fn object(words: &[String]) -> Option<(List, Vec<String>, Option<String>)> {
 
 /// Which rows and columns.
 #[derive(Default)]
-struct Wanted {
+struct RowFilter {
     format: Option<String>,
     with_associations: bool,
     /// Column and the values that pass.
     conditions: Vec<(&'static str, Vec<String>)>,
 }
 
-impl Wanted {
+impl RowFilter {
     fn read(words: &[String]) -> Result<Self, String> {
         let mut wanted = Self::default();
         for word in words {

@@ -4,7 +4,7 @@
 use super::messages::{error, fail, say};
 use super::srun::own::immediate;
 use super::submit;
-use super::waiting::{self, Manner};
+use super::waiting::{self, WaitOptions};
 use crate::allocation::attend::{Allocated, Attendant};
 use crate::allocation::finish::finish;
 use crate::allocation::shell;
@@ -115,7 +115,7 @@ fn allocate(
         Ok((spec, _)) => split(spec, own),
         Err(fault) => return fail(SALLOC, &fault),
     };
-    let manner = Manner {
+    let manner = WaitOptions {
         patience: own.immediate,
         quiet: wishes.quiet,
     };
@@ -218,14 +218,14 @@ impl Inside<'_> {
     }
 
     /// What becomes of the command when the job ends first.
-    fn manner(&self, job: JobId) -> shell::Manner<'_> {
+    fn manner(&self, job: JobId) -> shell::ShellOptions<'_> {
         let interactive = self.command.is_empty() && std::io::stdin().is_terminal();
         let kill = self
             .own
             .kill
             .or(interactive.then_some(signal_hook::consts::SIGHUP));
         let quiet = self.quiet;
-        shell::Manner {
+        shell::ShellOptions {
             program: self.context.program(),
             kill,
             says: Box::new(move |ended| says(job, ended, quiet)),

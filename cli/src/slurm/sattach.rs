@@ -5,7 +5,7 @@ use super::command_line::read;
 use super::messages::{error, say};
 use crate::launch::intake::Intake;
 use crate::launch::interrupt::Rule;
-use crate::launch::session::{self, Manner, Means, Step};
+use crate::launch::session::{self, SessionOptions, SessionResources, Step};
 use crate::launch::sink::Sinks;
 use crate::launch::start::way_to;
 use crate::launch::talk::{self, Answered};
@@ -155,13 +155,13 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
     let Ok(intake) = Intake::new(&[]) else {
         return exit::FAILED;
     };
-    let means = Means {
+    let means = SessionResources {
         sinks: Sinks::own(style).showing(only),
         input: None,
         intake,
         attendant: None,
     };
-    let manner = Manner {
+    let manner = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
         looks_on: true,

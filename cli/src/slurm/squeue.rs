@@ -4,7 +4,7 @@
 //! The controller is asked only for the fields that are shown, and everything else about
 //! the cluster only where a column needs it.
 
-use super::looking::{self, Wanted};
+use super::looking::{self, NeededFacts};
 use super::messages::{error, say};
 use super::{accounts, clusters, steps};
 use crate::{Context, exit, output, refs, users, when};
@@ -69,7 +69,7 @@ fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed>
     match (query.spelling, &query.steps) {
         (Some(spelling), _) => {
             let table = fetch(context, chosen, tree::needs())?;
-            let wanted = Wanted {
+            let wanted = NeededFacts {
                 memory: true,
                 reservations: true,
                 groups: true,
@@ -142,8 +142,8 @@ fn in_each_partition<'t>(context: &Context, rows: Vec<JobView<'t>>) -> Vec<JobVi
 }
 
 /// What of the cluster these columns show.
-fn wanted(fields: impl Iterator<Item = Field>) -> Wanted {
-    let mut wanted = Wanted::default();
+fn wanted(fields: impl Iterator<Item = Field>) -> NeededFacts {
+    let mut wanted = NeededFacts::default();
     for field in fields {
         wanted.memory |= matches!(field, Field::MinMemory | Field::TresAlloc);
         wanted.reservations |= field == Field::Reservation;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(400);
 
 /// How to wait.
-pub struct Manner {
+pub struct WaitOptions {
     /// At most so long.
     pub patience: Option<Duration>,
     /// Say nothing of it.
@@ -37,7 +37,7 @@ pub fn get(
     context: &Context,
     program: Program,
     spec: JobSpec,
-    manner: &Manner,
+    manner: &WaitOptions,
 ) -> Result<(Attendant, Allocated), u8> {
     let path = cluster::find();
     let name = context.program().to_owned();
@@ -88,7 +88,7 @@ struct Waiting<'a> {
     context: &'a Context,
     program: Program,
     path: &'a Path,
-    manner: &'a Manner,
+    manner: &'a WaitOptions,
     attendant: Attendant,
     told: bool,
 }

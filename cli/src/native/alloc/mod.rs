@@ -68,7 +68,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| "interactive".to_owned());
     let submission = job::allocation(&options, name, !no_shell, mpi)?;
-    let manner = wait::Manner {
+    let manner = wait::WaitOptions {
         patience: patience(matches),
         quiet: options.quiet,
     };
@@ -137,7 +137,11 @@ impl Inside<'_> {
         if let Some(workdir) = self.workdir {
             command.current_dir(workdir);
         }
-        let ended = shell::run(shell::Manner::hang_up(self.program), command, attendant);
+        let ended = shell::run(
+            shell::ShellOptions::hang_up(self.program),
+            command,
+            attendant,
+        );
         drop(files);
         ended.map_err(|e| {
             let shown = words[0].to_string_lossy();

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(700);
 
 /// How to wait.
-pub struct Manner {
+pub struct WaitOptions {
     /// At most so long; zero: not at all.
     pub patience: Option<Span>,
     /// Say nothing of it.
@@ -33,7 +33,7 @@ pub struct Manner {
 pub fn get(
     program: &str,
     submission: Submission,
-    manner: &Manner,
+    manner: &WaitOptions,
 ) -> anyhow::Result<(Attendant, Allocated)> {
     let path = cluster::find();
     let attended = submission.spec.attended;
@@ -81,7 +81,7 @@ pub fn get(
 struct Waiting<'a> {
     program: &'a str,
     path: &'a Path,
-    manner: &'a Manner,
+    manner: &'a WaitOptions,
     attendant: Attendant,
     attended: bool,
     told: bool,

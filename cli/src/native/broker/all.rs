@@ -15,7 +15,7 @@
 //! service reserves on one cluster only; the second phase is ours.
 
 use super::best::{Granted, ask_at, depends_on_start, granted};
-use super::outcome::{Fate, Outcome, Part, Tried};
+use super::outcome::{ClusterOutcome, Outcome, Part, Tried};
 use super::rank::{Preference, why_not};
 use super::starts::{common, unasked};
 use super::wire::{Failure, side_by_side};
@@ -87,7 +87,7 @@ impl Broker<'_> {
         let quotes = self.quote(clusters, ask, None);
         let known = answered(&quotes)?;
         let mut tried = Vec::new();
-        let mut parts = each(clusters, &Fate::Untried);
+        let mut parts = each(clusters, &ClusterOutcome::Untried);
         let mut rounds = 0;
         for start in common(&known, preference).into_iter().take(MOST_PROBES) {
             let there = ask_at(ask, start, Time(i64::MIN));
@@ -188,8 +188,10 @@ impl Broker<'_> {
             Err(failure) => Part {
                 cluster: cluster.clone(),
                 fate: match failure {
-                    Failure::Unknown(_) => Fate::Lapsing(failure.clone()),
-                    Failure::Unreachable(_) | Failure::Refused(_) => Fate::Nothing(failure.clone()),
+                    Failure::Unknown(_) => ClusterOutcome::Lapsing(failure.clone()),
+                    Failure::Unreachable(_) | Failure::Refused(_) => {
+                        ClusterOutcome::Nothing(failure.clone())
+                    }
                 },
             },
         }
@@ -274,8 +276,8 @@ impl Broker<'_> {
             Err(failure) => Some(failure),
         };
         let fate = match failure {
-            None => Fate::GivenBack(ids),
-            Some(why) => Fate::Left {
+            None => ClusterOutcome::GivenBack(ids),
+            Some(why) => ClusterOutcome::Left {
                 ids,
                 lapses: reservations.iter().filter_map(|r| r.hold_until).max(),
                 why,
@@ -294,7 +296,7 @@ const fn is_gone(code: RefusalCode) -> bool {
 }
 
 fn no_lapse(mut part: Part) -> Part {
-    if let Fate::Left { lapses, .. } = &mut part.fate {
+    if let ClusterOutcome::Left { lapses, .. } = &mut part.fate {
         *lapses = None;
     }
     part
@@ -308,7 +310,7 @@ fn booked(held: Vec<Held>, done: Vec<Granted>) -> Outcome {
         notes.extend(granted.notes.iter().map(|n| format!("cluster {name}: {n}")));
         parts.push(Part {
             cluster: held.cluster,
-            fate: Fate::Booked(granted.reservations),
+            fate: ClusterOutcome::Booked(granted.reservations),
         });
     }
     Outcome::of(parts, Vec::new(), notes)
@@ -323,8 +325,8 @@ fn answered(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
     let part = |(cluster, quote): &(Cluster, Result<Quote, Failure>)| Part {
         cluster: cluster.clone(),
         fate: match quote {
-            Ok(_) => Fate::Untried,
-            Err(failure) => Fate::Nothing(failure.clone()),
+            Ok(_) => ClusterOutcome::Untried,
+            Err(failure) => ClusterOutcome::Nothing(failure.clone()),
         },
     };
     Err(Outcome::of(
@@ -334,7 +336,7 @@ fn answered(quotes: &Quotes) -> Result<Vec<&Quote>, Outcome> {
     ))
 }
 
-fn each(clusters: &[Cluster], fate: &Fate) -> Vec<Part> {
+fn each(clusters: &[Cluster], fate: &ClusterOutcome) -> Vec<Part> {
     let part = |cluster: &Cluster| Part {
         cluster: cluster.clone(),
         fate: fate.clone(),
@@ -343,7 +345,7 @@ fn each(clusters: &[Cluster], fate: &Fate) -> Vec<Part> {
 }
 
 fn refused(clusters: &[Cluster], why: &str) -> Outcome {
-    let fate = Fate::Nothing(Failure::Refused(Refusal::invalid(why)));
+    let fate = ClusterOutcome::Nothing(Failure::Refused(Refusal::invalid(why)));
     Outcome::of(each(clusters, &fate), Vec::new(), Vec::new())
 }
 

@@ -4,7 +4,7 @@
 //! preference, reserve the best (step 6); "if the request fails (step 7), the time slot is
 //! removed and the processing continues with step 4".
 
-use super::outcome::{Fate, Outcome, Part, Tried};
+use super::outcome::{ClusterOutcome, Outcome, Part, Tried};
 use super::rank::{Preference, Ranked, places_itself, rank_for, why_not};
 use super::wire::Failure;
 use super::{Broker, Cluster, Quotes};
@@ -36,7 +36,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Does not ask that cluster again.
-    fn drop_cluster(&mut self, cluster: &Cluster, fate: Fate) {
+    fn drop_cluster(&mut self, cluster: &Cluster, fate: ClusterOutcome) {
         self.clusters.retain(|c| c != cluster);
         self.parts.push(Part {
             cluster: cluster.clone(),
@@ -49,7 +49,7 @@ impl Search<'_> {
         for (cluster, quote) in quotes {
             if let Err(failure) = quote {
                 self.note(cluster, None, failure);
-                self.drop_cluster(cluster, Fate::Nothing(failure.clone()));
+                self.drop_cluster(cluster, ClusterOutcome::Nothing(failure.clone()));
             }
         }
     }
@@ -82,7 +82,7 @@ impl Search<'_> {
                 if !self.tried.iter().any(|t| t.cluster == cluster.name) {
                     self.note(cluster, None, &failure);
                 }
-                self.drop_cluster(cluster, Fate::Nothing(failure));
+                self.drop_cluster(cluster, ClusterOutcome::Nothing(failure));
             }
         }
     }
@@ -117,14 +117,17 @@ impl Broker<'_> {
                 Ok(granted) => return won(search, best.cluster, hold, granted),
                 Err(Failure::Unknown(why)) if !hold => {
                     // It may be booked: another booking beside it could be one too many.
-                    search.drop_cluster(&best.cluster, Fate::Unclear(Failure::Unknown(why)));
+                    search.drop_cluster(
+                        &best.cluster,
+                        ClusterOutcome::Unclear(Failure::Unknown(why)),
+                    );
                     break;
                 }
                 Err(failure) => lost(&mut search, best, failure),
             }
         }
         for cluster in search.clusters.clone() {
-            search.drop_cluster(&cluster, Fate::Untried);
+            search.drop_cluster(&cluster, ClusterOutcome::Untried);
         }
         Outcome::of(search.parts, search.tried, Vec::new())
     }
@@ -169,12 +172,12 @@ pub(super) fn granted(reply: Reply) -> Result<Granted, Failure> {
 
 fn won(search: Search<'_>, cluster: Cluster, hold: bool, granted: Granted) -> Outcome {
     let fate = if hold {
-        Fate::Held(granted.reservations)
+        ClusterOutcome::Held(granted.reservations)
     } else {
-        Fate::Booked(granted.reservations)
+        ClusterOutcome::Booked(granted.reservations)
     };
     // Those that failed before are told in `tried`, unless something may be there.
-    let open = |p: &Part| matches!(p.fate, Fate::Lapsing(_));
+    let open = |p: &Part| matches!(p.fate, ClusterOutcome::Lapsing(_));
     let mut notes = granted.notes;
     for part in search.parts.iter().filter(|p| open(p)) {
         notes.push(format!(
@@ -192,9 +195,9 @@ fn lost(search: &mut Search<'_>, slot: Ranked, failure: Failure) {
         Failure::Refused(r) if depends_on_start(r.code) && !places_itself(search.ask) => {
             search.removed.push((slot.cluster, slot.slot.start));
         }
-        Failure::Unknown(_) => search.drop_cluster(&slot.cluster, Fate::Lapsing(failure)),
+        Failure::Unknown(_) => search.drop_cluster(&slot.cluster, ClusterOutcome::Lapsing(failure)),
         Failure::Refused(_) | Failure::Unreachable(_) => {
-            search.drop_cluster(&slot.cluster, Fate::Nothing(failure));
+            search.drop_cluster(&slot.cluster, ClusterOutcome::Nothing(failure));
         }
     }
 }

@@ -33,7 +33,7 @@ pub mod wire;
 
 pub use all::Held;
 pub use clusters::{Cluster, names};
-pub use outcome::{Fate, Outcome, Part, Verdict};
+pub use outcome::{ClusterOutcome, Outcome, Part, Verdict};
 pub use rank::{Preference, Ranked, rank, rank_for};
 pub use wire::Failure;
 

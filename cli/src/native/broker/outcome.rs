@@ -7,7 +7,7 @@ use cosy_model::{ReservationId, Time};
 
 /// What a cluster has of this booking now.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum ClusterOutcome {
     /// Booked: charged and promised.
     Booked(Vec<ReservationInfo>),
     /// Held, to be confirmed by the user.
@@ -39,19 +39,21 @@ pub struct Part {
     /// The cluster that was asked.
     pub cluster: Cluster,
     /// What became of the booking there.
-    pub fate: Fate,
+    pub fate: ClusterOutcome,
 }
 
 impl Part {
     /// True when something is there that was not asked for, or may be.
     pub(super) const fn is_loose(&self) -> bool {
         match self.fate {
-            Fate::Left { .. } | Fate::Unclear(_) | Fate::Lapsing(_) => true,
-            Fate::Booked(_)
-            | Fate::Held(_)
-            | Fate::GivenBack(_)
-            | Fate::Nothing(_)
-            | Fate::Untried => false,
+            ClusterOutcome::Left { .. }
+            | ClusterOutcome::Unclear(_)
+            | ClusterOutcome::Lapsing(_) => true,
+            ClusterOutcome::Booked(_)
+            | ClusterOutcome::Held(_)
+            | ClusterOutcome::GivenBack(_)
+            | ClusterOutcome::Nothing(_)
+            | ClusterOutcome::Untried => false,
         }
     }
 }
@@ -95,7 +97,7 @@ pub struct Outcome {
 impl Outcome {
     /// An outcome whose verdict follows from its parts.
     pub(super) fn of(parts: Vec<Part>, tried: Vec<Tried>, notes: Vec<String>) -> Self {
-        let got = |p: &Part| matches!(p.fate, Fate::Booked(_) | Fate::Held(_));
+        let got = |p: &Part| matches!(p.fate, ClusterOutcome::Booked(_) | ClusterOutcome::Held(_));
         let verdict = if !parts.is_empty() && parts.iter().all(got) {
             Verdict::Done
         } else if parts.iter().any(Part::is_loose) {
@@ -113,7 +115,7 @@ impl Outcome {
 
     /// The exit code: 0 done, 3 when not one cluster was reached, else 1.
     pub fn exit_code(&self) -> u8 {
-        let gone = |p: &Part| matches!(p.fate, Fate::Nothing(Failure::Unreachable(_)));
+        let gone = |p: &Part| matches!(p.fate, ClusterOutcome::Nothing(Failure::Unreachable(_)));
         match self.verdict {
             Verdict::Done => crate::exit::OK,
             Verdict::Nothing if !self.parts.is_empty() && self.parts.iter().all(gone) => {

@@ -1,11 +1,11 @@
 //! `--clusters` and `--all` of `cresv quote`, `hold` and `book`: asks the broker and prints
 //! what it found.
 
-use super::outcome::{Fate, Outcome, Part};
+use super::outcome::{ClusterOutcome, Outcome, Part};
 use super::{Broker, Preference, clusters, quote, rank_for, show};
 use crate::native::arg::{flag, value};
 use crate::native::stat;
-use crate::native::table::Look;
+use crate::native::table::TableStyle;
 use crate::{exit, output};
 use clap::{Arg, ArgMatches};
 use cosy_model::api::Submission;
@@ -71,7 +71,7 @@ pub fn run_quote(
     output::print(&if several.json {
         stat::lines(&show::quotes_json(&quotes, &ranked))
     } else {
-        let look = Look {
+        let look = TableStyle {
             width: output::width(),
             colour: output::colour(),
             bare: false,
@@ -134,7 +134,7 @@ fn held(result: Result<Vec<super::Held>, Outcome>) -> Outcome {
         Ok(held) => {
             let part = |held: super::Held| Part {
                 cluster: held.cluster,
-                fate: Fate::Held(held.reservations),
+                fate: ClusterOutcome::Held(held.reservations),
             };
             Outcome::of(held.into_iter().map(part).collect(), Vec::new(), Vec::new())
         }

@@ -1,11 +1,11 @@
 //! What the broker found, as text and as JSON.
 
 use super::Quotes;
-use super::outcome::{Fate, Outcome, Part, Tried, Verdict, command};
+use super::outcome::{ClusterOutcome, Outcome, Part, Tried, Verdict, command};
 use super::rank::{Ranked, why_not};
 use crate::native::jobs::{json_span, json_time};
 use crate::native::reservations::{self, su};
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::when;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
@@ -14,7 +14,13 @@ use serde_json::{Value as Json, json};
 
 /// The slots of all clusters, best first, at most `most`; then what clusters without any
 /// say, and when a plain job would start.
-pub fn quotes(quotes: &Quotes, ranked: &[Ranked], now: &Zoned, look: Look, most: usize) -> String {
+pub fn quotes(
+    quotes: &Quotes,
+    ranked: &[Ranked],
+    now: &Zoned,
+    look: TableStyle,
+    most: usize,
+) -> String {
     let heads = [
         Head::left("CLUSTER").cut(7),
         Head::left("START"),
@@ -130,7 +136,10 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
     // What was tried and came to nothing is told already.
     let told = |part: &&Part| {
         let tried = |t: &Tried| t.cluster == part.cluster.name;
-        let nothing = matches!(part.fate, Fate::Nothing(_) | Fate::Untried);
+        let nothing = matches!(
+            part.fate,
+            ClusterOutcome::Nothing(_) | ClusterOutcome::Untried
+        );
         nothing && outcome.tried.iter().any(tried)
     };
     for part in outcome.parts.iter().filter(|p| !told(p)) {
@@ -155,8 +164,8 @@ fn line(text: &str) -> String {
 fn sentence(part: &Part, now: &Zoned) -> String {
     let name = &part.cluster.name;
     match &part.fate {
-        Fate::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
-        Fate::Held(all) => {
+        ClusterOutcome::Booked(all) => format!("Booked on cluster {name}: {}", several(all, now)),
+        ClusterOutcome::Held(all) => {
             let until = all.iter().filter_map(|r| r.hold_until).min();
             let until =
                 until.map_or_else(String::new, |t| format!(" until {}", when::short(t, now)));
@@ -167,15 +176,17 @@ fn sentence(part: &Part, now: &Zoned) -> String {
                 command(&part.cluster, "confirm", &ids)
             )
         }
-        Fate::GivenBack(ids) => format!("cluster {name}: {} given back", named(ids)),
-        Fate::Nothing(why) => format!("cluster {name}: nothing booked: {why}"),
-        Fate::Untried => format!("cluster {name}: not asked to book"),
-        Fate::Lapsing(why) => format!(
+        ClusterOutcome::GivenBack(ids) => format!("cluster {name}: {} given back", named(ids)),
+        ClusterOutcome::Nothing(why) => format!("cluster {name}: nothing booked: {why}"),
+        ClusterOutcome::Untried => format!("cluster {name}: not asked to book"),
+        ClusterOutcome::Lapsing(why) => format!(
             "cluster {name}: it may hold a slot, for it gave no answer ({why}); if so, the \
              hold lapses by itself"
         ),
-        Fate::Left { ids, lapses, why } => left(part, ids, *lapses, &why.to_string(), now),
-        Fate::Unclear(why) => format!(
+        ClusterOutcome::Left { ids, lapses, why } => {
+            left(part, ids, *lapses, &why.to_string(), now)
+        }
+        ClusterOutcome::Unclear(why) => format!(
             "cluster {name}: it may be booked there, for it gave no answer ({why}); see: {}",
             command(&part.cluster, "list", &[]).trim_end()
         ),
@@ -243,17 +254,17 @@ fn part_json(part: &Part) -> Json {
         |all: &[ReservationInfo]| -> Vec<Json> { all.iter().map(reservations::json).collect() };
     let numbers = |ids: &[ReservationId]| -> Vec<u64> { ids.iter().map(|id| id.0).collect() };
     let mut json = match &part.fate {
-        Fate::Booked(all) => json!({ "state": "booked", "reservations": infos(all) }),
-        Fate::Held(all) => json!({ "state": "held", "reservations": infos(all) }),
-        Fate::GivenBack(ids) => json!({ "state": "given_back", "ids": numbers(ids) }),
-        Fate::Nothing(why) => json!({ "state": "nothing", "why": why.to_string() }),
-        Fate::Untried => json!({ "state": "untried" }),
-        Fate::Lapsing(why) => json!({ "state": "lapsing", "why": why.to_string() }),
-        Fate::Left { ids, lapses, why } => json!({
+        ClusterOutcome::Booked(all) => json!({ "state": "booked", "reservations": infos(all) }),
+        ClusterOutcome::Held(all) => json!({ "state": "held", "reservations": infos(all) }),
+        ClusterOutcome::GivenBack(ids) => json!({ "state": "given_back", "ids": numbers(ids) }),
+        ClusterOutcome::Nothing(why) => json!({ "state": "nothing", "why": why.to_string() }),
+        ClusterOutcome::Untried => json!({ "state": "untried" }),
+        ClusterOutcome::Lapsing(why) => json!({ "state": "lapsing", "why": why.to_string() }),
+        ClusterOutcome::Left { ids, lapses, why } => json!({
             "state": "left", "ids": numbers(ids), "lapses": json_time(*lapses),
             "why": why.to_string(), "command": command(&part.cluster, "cancel", ids),
         }),
-        Fate::Unclear(why) => json!({ "state": "unclear", "why": why.to_string() }),
+        ClusterOutcome::Unclear(why) => json!({ "state": "unclear", "why": why.to_string() }),
     };
     json["cluster"] = part.cluster.name.as_str().into();
     json["socket"] = part.cluster.socket.display().to_string().into();

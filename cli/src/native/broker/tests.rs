@@ -116,7 +116,7 @@ fn nothing_else_is_booked_while_the_first_may_be() {
     let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
     let outcome = best(&world, false, ONCE);
     check(&world, &outcome, Verdict::Loose, "b1:confirmed");
-    assert!(matches!(outcome.parts[0].fate, Fate::Unclear(_)));
+    assert!(matches!(outcome.parts[0].fate, ClusterOutcome::Unclear(_)));
     // A hold that may be there lapses: the next one is tried.
     let world = three().fault("b", "reserve", 0, 9, Trouble::Deaf);
     let outcome = best(&world, true, ONCE);
@@ -188,7 +188,7 @@ fn what_is_to_end_at_a_time_stays_there_on_several() {
     let outcome = broker.book_all(&three, &by, Preference::Cheapest, None);
     let state = "a1:confirmed b1:confirmed c1:confirmed";
     check(&world, &outcome, Verdict::Done, state);
-    let Fate::Booked(booked) = &outcome.parts[2].fate else {
+    let ClusterOutcome::Booked(booked) = &outcome.parts[2].fate else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(30));
@@ -289,7 +289,10 @@ fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
         "a1:cancelled b1:confirmed c1:cancelled",
     );
     let left = &outcome.parts[1].fate;
-    assert!(matches!(left, Fate::Left { lapses: None, .. }), "{left:?}");
+    assert!(
+        matches!(left, ClusterOutcome::Left { lapses: None, .. }),
+        "{left:?}"
+    );
     let text = show::outcome(&outcome, &crate::when::now());
     assert!(
         text.contains("it may be booked for good; give it back with"),
@@ -336,7 +339,7 @@ fn a_hold_without_an_answer_lapses() {
         Verdict::Loose,
         "a1:cancelled b1:held c1:cancelled",
     );
-    assert!(matches!(outcome.parts[1].fate, Fate::Lapsing(_)));
+    assert!(matches!(outcome.parts[1].fate, ClusterOutcome::Lapsing(_)));
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn starts_are_probed_where_a_cluster_has_not_named_them() {
         Verdict::Done,
         "a1:confirmed b1:confirmed c1:confirmed",
     );
-    let Fate::Booked(booked) = &outcome.parts[0].fate else {
+    let ClusterOutcome::Booked(booked) = &outcome.parts[0].fate else {
         panic!("{outcome:?}")
     };
     assert_eq!(booked[0].start, minutes(40));
@@ -427,7 +430,7 @@ fn says_what_is_where(world: &World, outcome: &Outcome) {
             let name = &part.cluster.name;
             let mine = state.split(' ').filter(|s| s.starts_with(name.as_str()));
             let kept = mine.filter(|s| s.ends_with(":confirmed")).count();
-            let told = matches!(part.fate, Fate::Left { lapses: None, .. });
+            let told = matches!(part.fate, ClusterOutcome::Left { lapses: None, .. });
             assert!(kept == 0 || told, "{name}: {state} {outcome:?}");
         }
     }

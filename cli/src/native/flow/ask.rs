@@ -14,7 +14,7 @@ use jiff::Zoned;
 use std::ffi::OsString;
 
 /// What a command line asks for.
-pub struct Wanted {
+pub struct FlowRequest {
     /// The workflow.
     pub spec: FlowSpec,
     /// The present in the zone that counts.
@@ -80,7 +80,7 @@ fn overrun(text: &str) -> Result<Overrun, String> {
 ///
 /// # Errors
 /// A file that cannot be read or makes no sense, or a mistake on the command line.
-pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<Wanted> {
+pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<FlowRequest> {
     let now = window::present(m).map_err(exit::usage)?;
     let file = m.get_one::<OsString>("file").cloned().unwrap_or_default();
     let source = Source::read(&file)?;
@@ -91,7 +91,7 @@ pub fn wanted(context: &crate::Context, m: &ArgMatches) -> anyhow::Result<Wanted
     }
     apply(&mut spec, m, &now, &mut notes).map_err(exit::usage)?;
     resv::tell(context, &notes);
-    Ok(Wanted { spec, now, places })
+    Ok(FlowRequest { spec, now, places })
 }
 
 fn apply(

@@ -2,7 +2,7 @@
 
 use crate::native::flow::json;
 use crate::native::resv::{ask, words};
-use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
 use clap::ArgMatches;
@@ -108,7 +108,7 @@ const fn task_paint(state: FlowTaskState) -> Paint {
 }
 
 /// Workflows as a table.
-pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, look: Look) -> String {
+pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, look: TableStyle) -> String {
     let mut heads = vec![
         Head::right("ID"),
         Head::left("NAME").cut(8),
@@ -148,7 +148,7 @@ pub fn table(all: &[FlowInfo], now: &Zoned, with_user: bool, look: Look) -> Stri
 }
 
 /// One workflow with its tasks.
-pub fn whole(f: &FlowInfo, now: &Zoned, look: Look) -> String {
+pub fn whole(f: &FlowInfo, now: &Zoned, look: TableStyle) -> String {
     let clock = |t| words::clock(t, now);
     let end = match f.state {
         FlowState::Held | FlowState::Running => "done by",
@@ -183,7 +183,7 @@ pub fn whole(f: &FlowInfo, now: &Zoned, look: Look) -> String {
 }
 
 /// The tasks as a table; what belongs to slots only where there are some.
-fn tasks(all: &[FlowTaskInfo], now: &Zoned, look: Look) -> String {
+fn tasks(all: &[FlowTaskInfo], now: &Zoned, look: TableStyle) -> String {
     let slots = all.iter().any(|t| t.slot_start.is_some());
     let mut heads = vec![
         Head::left("TASK").cut(8),
@@ -310,7 +310,7 @@ mod tests {
         plain.end = None;
         plain.state = FlowState::Failed;
         plain.note = "late since 2026-11-21T12:30:00Z".into();
-        let text = table(&[sample(), plain], &now(), true, Look::default());
+        let text = table(&[sample(), plain], &now(), true, TableStyle::default());
         let want = [
             "ID  NAME   USER  STATE    DONE  END    DEADLINE  PRICE  NOTE",
             " 3  night  ann   running   1/3  12:40  13:00       4.5",
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_whole_one() {
-        let text = whole(&sample(), &now(), Look::default());
+        let text = whole(&sample(), &now(), TableStyle::default());
         let want = [
             "Workflow 3",
             "  name        night",
@@ -345,12 +345,12 @@ mod tests {
     fn without_slots() {
         let mut plain = sample();
         plain.tasks[2].slot_start = None;
-        let text = whole(&plain, &now(), Look::default());
+        let text = whole(&plain, &now(), TableStyle::default());
         assert!(text.contains("last   waiting  -  "), "{text}");
         for task in &mut plain.tasks {
             task.slot_start = None;
         }
-        let text = whole(&plain, &now(), Look::default());
+        let text = whole(&plain, &now(), TableStyle::default());
         assert!(
             text.contains("TASK   STATE    START  END    JOB  NODES"),
             "{text}"

@@ -3,7 +3,7 @@
 use crate::native::flow::{ask, json, picture};
 use crate::native::resv::words;
 use crate::native::stat;
-use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::ArgMatches;
@@ -91,7 +91,7 @@ pub fn name<'a>(spec: &'a FlowSpec, task: &PlannedTask) -> &'a str {
 }
 
 /// The plan as a table, with what it comes to below.
-pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: Look) -> String {
+pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, look: TableStyle) -> String {
     let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
     let mut heads = vec![
         Head::left("TASK").cut(8),
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_table() {
         let (spec, plan, now) = (sample::spec(), sample::plan(), sample::now());
-        let got = text(&spec, &plan, &now, Look::default());
+        let got = text(&spec, &plan, &now, TableStyle::default());
         let want = [
             "Workflow night: 4 tasks, 4 edges, planned with hbmct and cp_even_percent",
             "TASK   CP  START  END    ESTIMATE    SPARE  SPARE %  NODES   PRICE  DELAYS",
@@ -371,7 +371,7 @@ mod tests {
         plan.delayed.clear();
         plan.tasks[0].set = "fast".into();
         plan.tasks[3].task = 99;
-        let got = text(&spec, &plan, &now, Look::default());
+        let got = text(&spec, &plan, &now, TableStyle::default());
         assert!(got.contains("It delays nobody.\n"));
         assert!(
             got.ends_with("It would be refused: notice: earliest 15:00\n"),

@@ -24,7 +24,7 @@ const USUAL_WIDTH: usize = 100;
 const MOST_LINES: usize = 20;
 
 /// What of the plan is asked for.
-pub struct Wanted<'a> {
+pub struct PlanQuery<'a> {
     /// The right end of the chart.
     pub until: Option<Time>,
     /// Only these nodes; all when empty.
@@ -37,7 +37,7 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// A refusal, or no controller.
-pub fn show(context: &Context, wanted: &Wanted<'_>) -> anyhow::Result<String> {
+pub fn show(context: &Context, wanted: &PlanQuery<'_>) -> anyhow::Result<String> {
     let now = when::now();
     let until = wanted.until.unwrap_or(when::time_of(&now) + AHEAD);
     let request = Request::PlanChart {

@@ -17,7 +17,7 @@ use jiff::Zoned;
 use std::ffi::OsString;
 
 /// What a command line asks for.
-pub struct Wanted {
+pub struct ReservationRequest {
     /// The reservation.
     pub ask: Ask,
     /// The job that starts with it.
@@ -138,7 +138,11 @@ pub fn price(text: &str) -> Result<Su, String> {
 ///
 /// # Errors
 /// Mistakes on the command line or in the script.
-pub fn wanted(args: &[OsString], m: &ArgMatches, or_soonest: bool) -> anyhow::Result<Wanted> {
+pub fn wanted(
+    args: &[OsString],
+    m: &ArgMatches,
+    or_soonest: bool,
+) -> anyhow::Result<ReservationRequest> {
     let now = window::present(m).map_err(exit::usage)?;
     wanted_at(args, m, or_soonest, now)
 }
@@ -148,7 +152,7 @@ fn wanted_at(
     m: &ArgMatches,
     or_soonest: bool,
     now: Zoned,
-) -> anyhow::Result<Wanted> {
+) -> anyhow::Result<ReservationRequest> {
     let (mut job, mut options) = job(args, m)?;
     starts_by_itself(&options).map_err(exit::usage)?;
     let mut notes = Vec::new();
@@ -185,7 +189,7 @@ fn wanted_at(
         comment: options.comment.take().unwrap_or_default(),
         flags: Vec::new(),
     };
-    Ok(Wanted {
+    Ok(ReservationRequest {
         ask,
         job,
         notes,
@@ -274,7 +278,7 @@ mod tests {
         "2026-10-01T12:00:00+02:00[Europe/Berlin]".parse().unwrap()
     }
 
-    fn get(args: &[&str]) -> Result<Wanted, String> {
+    fn get(args: &[&str]) -> Result<ReservationRequest, String> {
         let matches = with_options(crate::native::arg::command("book", "x"))
             .try_get_matches_from([&["book"], args].concat())
             .map_err(|e| crate::native::arg::error_line(&e).unwrap_or_default())?;
@@ -282,7 +286,7 @@ mod tests {
         wanted_at(&args, &matches, false, noon()).map_err(|e| format!("{e:#}"))
     }
 
-    fn fine(args: &[&str]) -> Wanted {
+    fn fine(args: &[&str]) -> ReservationRequest {
         get(args).unwrap_or_else(|e| panic!("{args:?}: {e}"))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::native::reservations::state;
 use crate::native::resv::{ask, json, words};
-use crate::native::table::{Cell, Head, Look, render};
+use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::native::{arg, stat};
 use crate::{Context, exit, output};
 use clap::ArgMatches;
@@ -90,7 +90,7 @@ pub fn show(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 /// Reservations as a table.
-pub fn table(all: &[ReservationInfo], now: &Zoned, columns: Columns, look: Look) -> String {
+pub fn table(all: &[ReservationInfo], now: &Zoned, columns: Columns, look: TableStyle) -> String {
     let rows: Vec<_> = all.iter().map(|r| row(r, now, columns)).collect();
     let mut text = render(&heads(columns), &rows, look);
     if columns == Columns::Cost && all.len() > 1 {

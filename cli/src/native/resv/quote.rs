@@ -1,10 +1,10 @@
 //! `cresv quote`: asks, shows, draws and, with `--choose`, takes what is picked.
 
 use crate::native::broker::run::Several;
-use crate::native::resv::ask::{self, Wanted};
+use crate::native::resv::ask::{self, ReservationRequest};
 use crate::native::resv::reserve::{self, Deed, Form};
 use crate::native::resv::{chart, json, picture, slots};
-use crate::native::table::Look;
+use crate::native::table::TableStyle;
 use crate::native::{broker, stat};
 use crate::{Context, exit, output};
 use anyhow::Context as _;
@@ -73,7 +73,7 @@ fn asked(context: &Context, ask: &Ask, most: Option<u32>) -> anyhow::Result<Quot
 
 fn shown(matches: &ArgMatches, quote: &Quote, now: &Zoned) -> String {
     let every = matches.get_flag("all-slots") || matches.contains_id("most");
-    let look = Look {
+    let look = TableStyle {
         width: output::width(),
         colour: output::colour(),
         bare: false,
@@ -110,7 +110,7 @@ fn plan(context: &Context, until: Option<Time>) -> anyhow::Result<PlanChart> {
 
 fn choose(
     context: &Context,
-    wanted: Wanted,
+    wanted: ReservationRequest,
     quote: &Quote,
     hold: bool,
     as_json: bool,

@@ -3,13 +3,19 @@
 
 use crate::native::resv::chart::{self, Style};
 use crate::native::resv::words;
-use crate::native::table::{Cell, Head, Look, Paint, render};
+use crate::native::table::{Cell, Head, Paint, TableStyle, render};
 use cosy_model::reservation::{Quote, QuotedSlot};
 use cosy_model::{JobId, Span, Su, Time};
 use jiff::Zoned;
 
 /// A quote as text; at most `most` slots in the table, all without.
-pub fn text(quote: &Quote, now: &Zoned, most: Option<usize>, look: Look, style: Style) -> String {
+pub fn text(
+    quote: &Quote,
+    now: &Zoned,
+    most: Option<usize>,
+    look: TableStyle,
+    style: Style,
+) -> String {
     let mut text = plain_line(quote, now);
     if quote.slots.is_empty() {
         text.push_str("There is no slot in that window.\n");
@@ -89,7 +95,7 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
     places
 }
 
-fn table(quote: &Quote, places: &[usize], now: &Zoned, look: Look) -> String {
+fn table(quote: &Quote, places: &[usize], now: &Zoned, look: TableStyle) -> String {
     let heads = [
         Head::left(""),
         Head::left("START"),
@@ -311,7 +317,7 @@ mod tests {
             quote,
             &sample::now(),
             most,
-            Look::default(),
+            TableStyle::default(),
             Style::plain(60),
         )
     }

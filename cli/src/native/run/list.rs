@@ -3,7 +3,7 @@
 use crate::launch::options::StepRef;
 use crate::launch::start::way_to;
 use crate::launch::talk::{self, Answered};
-use crate::native::table::{Head, Look, render};
+use crate::native::table::{Head, TableStyle, render};
 use crate::{Context, exit, output, when};
 use anyhow::anyhow;
 use cosy_model::JobId;
@@ -75,9 +75,9 @@ fn table(steps: &[StepInfo]) -> String {
         Head::left("NODES").cut(9),
     ];
     let now = when::now();
-    let look = Look {
+    let look = TableStyle {
         width: output::width(),
-        ..Look::default()
+        ..TableStyle::default()
     };
     let rows: Vec<_> = steps
         .iter()

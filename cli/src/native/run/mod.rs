@@ -13,9 +13,9 @@ use crate::allocation::finish::finish;
 use crate::launch::intake::Intake;
 use crate::launch::interrupt::Rule;
 use crate::launch::options::{RunOptions, StepRef};
-use crate::launch::session::{self, Manner, Means, Outcome};
+use crate::launch::session::{self, Outcome, SessionOptions, SessionResources};
 use crate::launch::sink::Sinks;
-use crate::launch::spec::{self, Wanted};
+use crate::launch::spec::{self, StepRequest};
 use crate::launch::start::{go, way_to, with_variables};
 use crate::launch::talk::{self, Answered};
 use crate::launch::{place, supervisors};
@@ -71,7 +71,7 @@ fn with_allocation(context: &Context, options: &RunOptions) -> anyhow::Result<u8
     let around = job::around(options, wanted.spec.tasks)?;
     let name = wanted.spec.name.clone();
     let submission = job::allocation(&around, name, true, options.mpi.clone())?;
-    let manner = alloc::wait::Manner {
+    let manner = alloc::wait::WaitOptions {
         patience: options.patience,
         quiet: options.job.quiet,
     };
@@ -92,7 +92,7 @@ fn with_allocation(context: &Context, options: &RunOptions) -> anyhow::Result<u8
 fn in_allocation(
     context: &Context,
     options: &RunOptions,
-    wanted: Wanted,
+    wanted: StepRequest,
     allocated: &Allocated,
     attendant: Attendant,
 ) -> anyhow::Result<Outcome> {
@@ -116,20 +116,20 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
     } else {
         Style::Whole
     };
-    let means = Means {
+    let means = SessionResources {
         sinks: Sinks::own(style),
         input: None,
         intake: Intake::new(&[])?,
         attendant: None,
     };
-    let manner = Manner {
+    let manner = SessionOptions {
         program: context.program().to_owned(),
         kill_on_bad_exit: false,
         looks_on: true,
         raw: false,
         quiet: false,
         verbose: false,
-        supervisors: supervisors::Wish::default(),
+        supervisors: supervisors::SupervisorOptions::default(),
         dialect: Dialect::Cosy,
         interrupts: Rule::default(),
         wait: None,

@@ -1,7 +1,7 @@
 //! A step in a job that is there.
 
 use super::layout::{arranged, layout};
-use super::request::{Asked, SRUN, Stop, refused, tell_job, unreachable};
+use super::request::{SRUN, SrunOptions, Stop, refused, tell_job, unreachable};
 use super::{parts, step};
 use crate::launch::place;
 use crate::launch::start::{go, way_to, with_variables};
@@ -24,13 +24,13 @@ use std::sync::OnceLock;
 const DIALECT: &str = "COSY_DIALECT";
 
 /// The job that this is in. One of Slurm's dialect may be left by unsetting its variables.
-pub fn job(asked: &Asked) -> Option<JobId> {
+pub fn job(asked: &SrunOptions) -> Option<JobId> {
     let own = || place::job().filter(|_| std::env::var_os(DIALECT).is_none());
     asked.own.job.or_else(own)
 }
 
 /// Runs a step in `job`; gives the exit code.
-pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
+pub fn run(context: &Context, asked: &SrunOptions, job: JobId) -> Result<u8, Stop> {
     let stream = match way_to(context, job) {
         Ok(stream) => stream,
         Err(e) => return Err(no_way(job, &e)),
@@ -75,8 +75,8 @@ pub fn run(context: &Context, asked: &Asked, job: JobId) -> Result<u8, Stop> {
 
 /// Runs a step over several parts of a heterogeneous job.
 fn over_parts(
-    asked: &Asked,
-    chosen: &[(Asked, Facts)],
+    asked: &SrunOptions,
+    chosen: &[(SrunOptions, Facts)],
     whole: &Facts,
     job: JobId,
     stream: UnixStream,
@@ -194,7 +194,7 @@ fn unfold(text: &str) -> Vec<u32> {
 
 /// The nodes of the step when it begins at a certain one of the job.
 fn relative(
-    asked: &Asked,
+    asked: &SrunOptions,
     facts: Option<&Facts>,
     layout: &Layout,
 ) -> Result<Option<Vec<String>>, Fault> {
@@ -230,7 +230,7 @@ fn relative(
 /// The variables of a step: those here, what the job has where that is missing, and what
 /// `srun` adds.
 fn variables(
-    asked: &Asked,
+    asked: &SrunOptions,
     facts: Option<&Facts>,
     layout: &Layout,
     name: &str,
@@ -260,7 +260,7 @@ fn variables(
 }
 
 /// How tasks are dealt out: as asked for, else in blocks unless each is alone on its node.
-fn dealt(asked: &Asked, layout: &Layout) -> String {
+fn dealt(asked: &SrunOptions, layout: &Layout) -> String {
     let usual = if layout.tasks <= layout.nodes {
         "cyclic"
     } else {

@@ -1,6 +1,6 @@
 //! The numbers of a step inside a job: nodes, tasks, cores of each task.
 
-use super::request::Asked;
+use super::request::SrunOptions;
 use crate::slurm::messages::say;
 use crate::slurm::submit::hosts;
 use cosy_slurm::environment::Facts;
@@ -11,7 +11,7 @@ use cosy_slurm::submit::Fault;
 ///
 /// # Errors
 /// A shape that the job cannot have.
-pub(super) fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Fault> {
+pub(super) fn layout(asked: &SrunOptions, facts: Option<&Facts>) -> Result<Layout, Fault> {
     let (line, all) = (&asked.line, &asked.wishes);
     let named = line
         .nodelist
@@ -47,7 +47,7 @@ pub(super) fn layout(asked: &Asked, facts: Option<&Facts>) -> Result<Layout, Fau
 }
 
 /// The layout of tasks that are put on hosts one by one.
-pub(super) fn arranged(asked: &Asked, facts: Option<&Facts>, hosts: &[String]) -> Layout {
+pub(super) fn arranged(asked: &SrunOptions, facts: Option<&Facts>, hosts: &[String]) -> Layout {
     let counts = hosts::counts(hosts);
     let names = facts.and_then(|f| cosy_model::expand(&f.nodes).ok());
     let cores = facts.map_or(&[][..], |f| &f.cores);

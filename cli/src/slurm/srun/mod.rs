@@ -12,7 +12,7 @@ mod parts;
 mod request;
 mod step;
 
-use self::request::{Asked, Read, SRUN, Stop};
+use self::request::{Read, SRUN, SrunOptions, Stop};
 use super::messages::fail;
 use super::submit;
 use crate::Context;
@@ -34,7 +34,7 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-fn start(context: &Context, asked: &Asked) -> u8 {
+fn start(context: &Context, asked: &SrunOptions) -> u8 {
     let done = match around::before(&asked.own) {
         Err(fault) => Err(fault.into()),
         Ok(()) => match inside::job(asked) {

@@ -1,7 +1,7 @@
 //! A step in a job of its own, which is asked for first and given back at the end.
 
 use super::inside::{launched, program_name};
-use super::request::{Asked, SRUN, Stop, refused, tell_job};
+use super::request::{SRUN, SrunOptions, Stop, refused, tell_job};
 use super::{parts, step};
 use crate::allocation::attend::Allocated;
 use crate::allocation::finish::finish;
@@ -9,7 +9,7 @@ use crate::launch::place;
 use crate::launch::start::{go, with_variables};
 use crate::slurm::messages::say;
 use crate::slurm::submit::{self, hosts, surroundings, trial};
-use crate::slurm::waiting::{self, Manner};
+use crate::slurm::waiting::{self, WaitOptions};
 use crate::{Context, exit};
 use cosy_model::api::Submission;
 use cosy_model::{JobSpec, OsText, Program};
@@ -18,7 +18,7 @@ use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::wishes::Wishes;
 
 /// Runs it; gives the exit code.
-pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
+pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
     if asked.own.relative.is_some() {
         say("srun: fatal: --relative option invalid for job allocation request");
         return Err(Stop::Code(exit::FAILED));
@@ -58,7 +58,7 @@ pub fn run(context: &Context, asked: &Asked) -> Result<u8, Stop> {
     let mut options = step::options(asked, &None, false)?;
     options.places = hosts::runs(&hosts);
     step::wanted(asked, &options, environment.clone())?;
-    let manner = Manner {
+    let manner = WaitOptions {
         patience: asked.own.immediate,
         quiet: wishes.quiet,
     };

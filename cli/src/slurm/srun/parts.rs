@@ -3,10 +3,10 @@
 //! Source: srun(1), `--het-group`; the original's guide to heterogeneous jobs.
 
 use super::layout::layout;
-use super::request::{Asked, Read, SRUN, read};
+use super::request::{Read, SRUN, SrunOptions, read};
 use super::step;
 use crate::launch::options::RunOptions;
-use crate::launch::spec::Wanted;
+use crate::launch::spec::StepRequest;
 use crate::slurm::submit;
 use cosy_model::step::StepProgram;
 use cosy_model::{OsText, expand, fold};
@@ -62,7 +62,7 @@ pub fn read_all(line: Line) -> Result<Read, Fault> {
     }
     let further = all.split_off(all.len().min(1));
     match all.pop() {
-        Some(first) => Ok(Read::Asked(Box::new(Asked { further, ..first }))),
+        Some(first) => Ok(Read::Asked(Box::new(SrunOptions { further, ..first }))),
         None => Ok(Read::Told(crate::exit::FAILED)),
     }
 }
@@ -72,7 +72,10 @@ pub fn read_all(line: Line) -> Result<Read, Fault> {
 ///
 /// # Errors
 /// A part that there is not, or that is named twice.
-pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)>, Fault> {
+pub fn chosen(
+    asked: &SrunOptions,
+    whole: Option<&Facts>,
+) -> Result<Vec<(SrunOptions, Facts)>, Fault> {
     let parts = whole.map_or(&[][..], |whole| &whole.parts);
     if parts.is_empty() && !asked.further.is_empty() {
         return Err(Fault::error(
@@ -80,7 +83,7 @@ pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)
         ));
     }
     let last = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    let mut all: Vec<(u32, Asked)> = Vec::new();
+    let mut all: Vec<(u32, SrunOptions)> = Vec::new();
     for (at, one) in (0..).zip(std::iter::once(asked).chain(&asked.further)) {
         for group in one.own.het_groups.clone().unwrap_or_else(|| vec![at]) {
             if group > last {
@@ -97,7 +100,7 @@ pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)
         }
     }
     all.sort_by_key(|(group, _)| *group);
-    let with_facts = |(group, one): (u32, Asked)| {
+    let with_facts = |(group, one): (u32, SrunOptions)| {
         let part = parts.get(group as usize)?;
         // Its tasks know the number of the whole job, as in the original.
         let job = whole.map(|whole| whole.job.clone())?;
@@ -111,7 +114,7 @@ pub fn chosen(asked: &Asked, whole: Option<&Facts>) -> Result<Vec<(Asked, Facts)
 }
 
 /// What is asked for in a part, where it is not said as much as the part has.
-fn as_usual(mut asked: Asked, part: &Facts) -> Asked {
+fn as_usual(mut asked: SrunOptions, part: &Facts) -> SrunOptions {
     let nodes = u32::try_from(part.tasks.len()).unwrap_or(u32::MAX);
     let tasks = part
         .tasks
@@ -152,7 +155,7 @@ impl Step {
     ///
     /// # Errors
     /// More than a part has.
-    pub fn new(chosen: &[(Asked, Facts)], whole: &Facts) -> Result<Self, Fault> {
+    pub fn new(chosen: &[(SrunOptions, Facts)], whole: &Facts) -> Result<Self, Fault> {
         let (mut places, mut tasks, mut cores) = (Vec::new(), Vec::new(), Vec::new());
         let mut cores_per_task = u32::MAX;
         for (asked, part) in chosen {
@@ -197,13 +200,13 @@ impl Step {
     /// Files that cannot be read, a program that is none.
     pub fn wanted(
         &self,
-        chosen: &[(Asked, Facts)],
+        chosen: &[(SrunOptions, Facts)],
         environment: OsText,
-    ) -> Result<(RunOptions, Wanted), Fault> {
+    ) -> Result<(RunOptions, StepRequest), Fault> {
         let Some((first, _)) = chosen.first() else {
             return Err(Fault::error("a step needs a part to run in"));
         };
-        let options = |asked: &Asked| -> Result<RunOptions, Fault> {
+        let options = |asked: &SrunOptions| -> Result<RunOptions, Fault> {
             let mut options = step::options(asked, &Some(self.layout.clone()), true)?;
             options.places = self.places.clone();
             (options.job.require, options.job.avoid) = (Vec::new(), Vec::new());
@@ -232,7 +235,7 @@ impl Step {
 
 /// The tasks of each node of a part: as the job has them where the step is like the job there,
 /// else as many on each node as fit, one at least. `None`: they do not fit.
-fn deal(asked: &Asked, part: &Facts, layout: &Layout) -> Option<Vec<(String, u32)>> {
+fn deal(asked: &SrunOptions, part: &Facts, layout: &Layout) -> Option<Vec<(String, u32)>> {
     let names = expand(&part.nodes).ok()?;
     let nodes = layout.nodes as usize;
     let own: u32 = part.tasks.iter().fold(0, |sum, n| sum.saturating_add(*n));

@@ -20,7 +20,7 @@ pub(super) const SRUN: Program = Program::Srun;
 
 /// What was asked for.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct SrunOptions {
     /// By environment and command line.
     pub(super) wishes: Wishes,
     /// By the command line alone.
@@ -31,11 +31,11 @@ pub(super) struct Asked {
     /// Program and arguments.
     pub(super) command: Vec<OsString>,
     /// What stands behind `:`, for other parts of a heterogeneous job.
-    pub(super) further: Vec<Asked>,
+    pub(super) further: Vec<SrunOptions>,
 }
 
 pub(super) enum Read {
-    Asked(Box<Asked>),
+    Asked(Box<SrunOptions>),
     /// Only something was to be said.
     Told(u8),
 }
@@ -74,7 +74,7 @@ pub(super) fn read(line: &[Found], command: Vec<OsString>, alone: bool) -> Resul
             None => submit::files::read_host_files(wishes)?,
         }
     }
-    Ok(Read::Asked(Box::new(Asked {
+    Ok(Read::Asked(Box::new(SrunOptions {
         wishes,
         line: line_wishes,
         own,
@@ -129,7 +129,7 @@ fn check_mpi(name: Option<&str>) -> Result<(), Fault> {
 }
 
 /// Says where the job is, for those who want to hear more.
-pub(super) fn tell_job(asked: &Asked, facts: &Facts) {
+pub(super) fn tell_job(asked: &SrunOptions, facts: &Facts) {
     if asked.wishes.verbose > 0 && !asked.wishes.quiet {
         let nodes = facts.cores.len();
         let cores = cpu_counts(&facts.cores);

@@ -1,12 +1,12 @@
 //! From what was asked for to a step.
 
-use super::request::Asked;
+use super::request::SrunOptions;
 use crate::exit;
 use crate::job_options::Options;
-use crate::launch::files::Way;
+use crate::launch::files::StreamTarget;
 use crate::launch::interrupt::Rule;
 use crate::launch::options::RunOptions;
-use crate::launch::spec::{self, SlurmFile, Wanted};
+use crate::launch::spec::{self, SlurmFile, StepRequest};
 use crate::launch::supervisors;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
@@ -29,7 +29,7 @@ pub type Shape = Option<Layout>;
 ///
 /// # Errors
 /// Values that cannot be read.
-pub fn options(asked: &Asked, shape: &Shape, inside: bool) -> Result<RunOptions, Fault> {
+pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOptions, Fault> {
     let (own, wishes) = (&asked.own, &asked.wishes);
     // In a job only what the command line says of resources is about the step.
     let about = if inside {
@@ -114,7 +114,11 @@ fn rule(own: &super::own::Own) -> Rule {
 ///
 /// # Errors
 /// Files that cannot be read, a program that is none.
-pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Result<Wanted, Fault> {
+pub fn wanted(
+    asked: &SrunOptions,
+    options: &RunOptions,
+    environment: OsText,
+) -> Result<StepRequest, Fault> {
     let wanted = spec::step(options).map_err(|e| match e.downcast::<SlurmFile>() {
         Ok(SlurmFile(lines)) => Fault {
             lines: lines.into_iter().map(Line::Error).collect(),
@@ -145,7 +149,7 @@ pub fn wanted(asked: &Asked, options: &RunOptions, environment: OsText) -> Resul
 const AROUND_TASKS: &str = include_str!("around_tasks.sh");
 
 /// Programs of the user before and after each task.
-fn wrap<'a>(asked: &Asked, commands: impl Iterator<Item = &'a mut StepCommand>) {
+fn wrap<'a>(asked: &SrunOptions, commands: impl Iterator<Item = &'a mut StepCommand>) {
     let text = |program: &Option<String>| OsText::from(program.clone().unwrap_or_default());
     for command in commands {
         if let StepCommand::Run { argv, .. } = command {
@@ -158,10 +162,10 @@ fn wrap<'a>(asked: &Asked, commands: impl Iterator<Item = &'a mut StepCommand>) 
 }
 
 /// Names of files may hold what only the job's variables tell: `%A`, `%a`.
-fn with_names(mut wanted: Wanted) -> Wanted {
+fn with_names(mut wanted: StepRequest) -> StepRequest {
     use crate::launch::files::Local;
     use cosy_model::step::OutputTo;
-    let replace = |way: &mut Way| {
+    let replace = |way: &mut StreamTarget| {
         if let Local::File(pattern) = &mut way.here {
             *pattern = array_names(pattern);
         }
