@@ -16,13 +16,13 @@ pub mod launch;
 pub mod native;
 pub mod output;
 pub mod refs;
+pub mod shell_words;
 pub mod signals;
 pub mod slurm;
 pub mod surroundings;
+pub mod times;
 pub mod units;
 pub mod users;
-pub mod when;
-pub mod words;
 pub mod zone;
 
 pub use context::Context;

@@ -306,7 +306,7 @@ fn one_is_killed_between_the_phases() {
         panic!("{outcome:?}")
     };
     assert!(lapses.is_some());
-    let text = show::outcome(&outcome, &cosy_cli::when::now());
+    let text = show::outcome(&outcome, &cosy_cli::times::now());
     let socket = three.known[2].socket.display().to_string();
     assert!(
         text.contains(&format!("COSY_SOCKET={socket} cresv cancel 1")),

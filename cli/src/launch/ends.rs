@@ -14,7 +14,7 @@ mod tests;
 
 pub use words::tasks_words;
 
-use super::slurmish;
+use super::srun_messages;
 use crate::exit;
 use cosy_model::job::EndCause;
 use cosy_model::step::{NodeEnd, StepLayout, TaskEnd};
@@ -245,9 +245,9 @@ impl Ends {
             ranks.sort_unstable();
             let starved = memory.is_some_and(|(nodes, _)| nodes.contains(&node));
             let how = match bad {
-                Bad::Code(code) => slurmish::ended(code, 0),
+                Bad::Code(code) => srun_messages::ended(code, 0),
                 Bad::Signal(SIGKILL) if starved => "Out Of Memory".to_owned(),
-                Bad::Signal(signal) => slurmish::ended(0, signal),
+                Bad::Signal(signal) => srun_messages::ended(0, signal),
                 Bad::NeverRan(text) => text,
             };
             lines.push(format!("error: {node}: {}: {how}", tasks_words(&ranks)));

@@ -7,7 +7,7 @@ use super::intake::Intake;
 use super::interrupt::{Act, Interrupts, Rule};
 use super::outbox::Outbox;
 use super::progress::Progress;
-use super::slurmish;
+use super::srun_messages;
 use super::tty::{self, say};
 use crate::allocation::attend::{Attendant, News};
 use crate::exit::SIGNAL_BASE;
@@ -347,7 +347,7 @@ impl State {
                 }
                 say(program, "forcing job termination");
                 if keeper.shared.announces() {
-                    slurmish::ending(program, key, &keeper.node, KillCause::Cancelled);
+                    srun_messages::ending(program, key, &keeper.node, KillCause::Cancelled);
                 }
                 self.seen.signal.get_or_insert(signal);
                 keeper.shared.ending.store(true, Ordering::Release);

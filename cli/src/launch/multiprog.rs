@@ -9,7 +9,7 @@
 //!
 //! Pure. A line may go on after a backslash at its end. Every rank has exactly one line.
 
-use crate::words;
+use crate::shell_words;
 use cosy_model::OsText;
 use cosy_model::limits::{ARGUMENTS, STEP_PROGRAMS, STEP_TASKS};
 use cosy_model::step::{StepCommand, StepProgram};
@@ -139,7 +139,7 @@ fn lines(text: &str) -> Vec<(usize, String)> {
 }
 
 fn split(line: &str) -> Result<Option<(Ranks, StepCommand)>, Wrong> {
-    let mut words = words::split(line).map_err(Wrong::Other)?.into_iter();
+    let mut words = shell_words::split(line).map_err(Wrong::Other)?.into_iter();
     let Some(ranks) = words.next() else {
         return Ok(None);
     };

@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::sink::{SinkError, Sinks};
 use super::supervisors::{self, SupervisorLine, Supervisors};
 use super::tty::{self, say};
-use super::{slurmish, verbose};
+use super::{srun_messages, verbose};
 use crate::allocation::attend::Attendant;
 use crate::allocation::finish::job_words;
 use crate::exit;
@@ -269,7 +269,7 @@ impl Session {
             Up::Output { .. } | Up::Gather { .. } => {}
             Up::Ending { cause } => {
                 if self.shared.announces() && !self.killed {
-                    slurmish::ending(&self.manner.program, self.key, &self.node, cause);
+                    srun_messages::ending(&self.manner.program, self.key, &self.node, cause);
                 }
             }
             Up::Started { node, tasks } => {
@@ -291,7 +291,7 @@ impl Session {
             Up::Lost { nodes, reason } => {
                 self.ends.lost(&nodes, &reason);
                 if self.manner.dialect == Dialect::Slurm {
-                    slurmish::lost(&self.manner.program, &self.ends.names(&nodes));
+                    srun_messages::lost(&self.manner.program, &self.ends.names(&nodes));
                     self.killed = true;
                     self.shared.kill();
                 }
@@ -303,7 +303,7 @@ impl Session {
     }
 
     fn tell_start(&mut self, node: u32, tasks: &[(u32, i32)]) {
-        let at = slurmish::now();
+        let at = srun_messages::now();
         let said = self
             .supervisors
             .started(self.ends.layout(), node, tasks, &at);
@@ -317,7 +317,7 @@ impl Session {
 
     fn tell(&self, said: &SupervisorLine) {
         match said {
-            SupervisorLine::There(line) => slurmish::pass_on(line),
+            SupervisorLine::There(line) => srun_messages::pass_on(line),
             SupervisorLine::Here(text) => self.say(text),
         }
     }
@@ -367,7 +367,7 @@ impl Session {
                 self.key
             );
             self.say(&text);
-            slurmish::cancelled(self.key, &self.node, KillCause::Cancelled);
+            srun_messages::cancelled(self.key, &self.node, KillCause::Cancelled);
         }
         self.shared.kill();
     }
@@ -384,7 +384,7 @@ impl Session {
             self.say(&line);
         }
         for line in self.ends.take_said() {
-            slurmish::pass_on(&line);
+            srun_messages::pass_on(&line);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::native::jobs::json_time;
 use crate::native::reservations::su;
 use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::native::{change, stat};
-use crate::{Context, exit, output, when};
+use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{AccountAction, AccountInfo, LedgerEntry};
@@ -250,7 +250,7 @@ fn ledger(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
         let all: Vec<Json> = all.iter().map(entry_json).collect();
         stat::lines(&json!({ "ledger": all }))
     } else {
-        entries(&all, &when::now(), stat::look(m))
+        entries(&all, &times::now(), stat::look(m))
     });
     Ok(exit::OK)
 }
@@ -269,7 +269,7 @@ fn entries(all: &[LedgerEntry], now: &Zoned, look: TableStyle) -> String {
     let row = |e: &LedgerEntry| -> Vec<Cell> {
         vec![
             e.seq.to_string().into(),
-            when::short(e.at, now).into(),
+            times::short(e.at, now).into(),
             e.from.as_str().into(),
             e.to.as_str().into(),
             e.sum.to_string().into(),

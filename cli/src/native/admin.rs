@@ -3,7 +3,7 @@
 use crate::native::arg::{self, flag, json, number, parse_limit, parse_name, value};
 use crate::native::submit::options::{comment, hosts};
 use crate::native::{account, change, import, meter, stat};
-use crate::{Context, exit, output, when};
+use crate::{Context, exit, output, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{HistoryEvent, NodeAction, Reply, Request};
 use cosy_model::{QueueState, Span};
@@ -257,7 +257,7 @@ fn events(context: &Context, m: &ArgMatches) -> anyhow::Result<u8> {
             std::thread::sleep(PAUSE);
             continue;
         };
-        let now = when::now();
+        let now = times::now();
         let show = |e: &HistoryEvent| {
             if as_json {
                 event_json(e)
@@ -303,7 +303,7 @@ fn event_line(e: &HistoryEvent, now: &jiff::Zoned) -> String {
     format!(
         "{} {} {} ({})\n",
         e.seq,
-        when::long(e.at, now),
+        times::long(e.at, now),
         text.trim_end(),
         clean(&e.who)
     )

@@ -3,7 +3,7 @@
 use crate::native::arg::{self, json, number, parse_limit, parse_name, value, values};
 use crate::native::submit::options::{comment, hosts, nice};
 use crate::signals::outlive_own_job;
-use crate::{Context, exit, output, refs, when};
+use crate::{Context, exit, output, refs, times};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobChange, JobFilter, Reply, Request};
 use cosy_model::job::MemoryRequest;
@@ -192,7 +192,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
     let begin = m
         .get_one::<String>("begin")
         .map(|text| {
-            when::parse(text, &when::now(), when::Lean::Ahead)
+            times::parse(text, &times::now(), times::Lean::Ahead)
                 .map_err(|e| exit::usage(format!("--begin: '{text}' is {e}")))
         })
         .transpose()?;

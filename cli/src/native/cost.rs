@@ -6,7 +6,7 @@
 use crate::native::jobs::json_span;
 use crate::native::reservations::{self, su};
 use crate::native::table::{Cell, Head, TableStyle, render};
-use crate::when;
+use crate::times;
 use cosy_model::reservation::ReservationInfo;
 use cosy_model::{Span, Su, Time};
 use jiff::Zoned;
@@ -76,8 +76,8 @@ fn each(all: &[ReservationInfo], now: &Zoned, look: TableStyle) -> String {
             r.user.as_str().into(),
             r.account.as_deref().unwrap_or("-").into(),
             r.state.word().into(),
-            when::short(r.start, now).into(),
-            when::short(r.end, now).into(),
+            times::short(r.start, now).into(),
+            times::short(r.end, now).into(),
             r.cores.to_string().into(),
             r.base.to_string().into(),
             r.extra.to_string().into(),

@@ -6,8 +6,8 @@
 
 use crate::native::arg::{self, flag, json, number, parse_state, value, values};
 use crate::native::jobs::{self, Shown};
-use crate::native::{alike, cost, stat, steps};
-use crate::{Context, exit, output, when};
+use crate::native::{array_lines, cost, stat, steps};
+use crate::{Context, exit, output, times};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
@@ -72,7 +72,7 @@ pub fn command() -> Command {
 /// # Errors
 /// A refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let now = when::now();
+    let now = times::now();
     let filter = filter(matches, &now)?;
     if matches.get_flag("cost") {
         return costs(context, matches, &filter);
@@ -89,12 +89,12 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => alike::with_fields(jobs::fields_of(&shown)),
+        None => array_lines::with_fields(jobs::fields_of(&shown)),
     };
     let named = !filter.ids.is_empty();
     let mut table = context.fetch_jobs(Request::History { filter, fields })?;
     if asked.is_none() && !as_json && !matches.get_flag("array") {
-        table = alike::folded(&table);
+        table = array_lines::folded(&table);
     }
     output::print(&if as_json {
         stat::lines(&json!({ "jobs": jobs::json(&table) }))
@@ -120,7 +120,7 @@ fn steps_of(context: &Context, matches: &ArgMatches, filter: JobFilter) -> anyho
     output::print(&if matches.get_flag("json") {
         stat::lines(&json!({ "steps": steps::json(&rows) }))
     } else {
-        steps::list(&rows, &when::now(), stat::look(matches))
+        steps::list(&rows, &times::now(), stat::look(matches))
     });
     Ok(if named && rows.is_empty() {
         none_of_these(context);
@@ -150,7 +150,7 @@ fn costs(context: &Context, matches: &ArgMatches, filter: &JobFilter) -> anyhow:
     output::print(&if matches.get_flag("json") {
         stat::lines(&cost::json(&all))
     } else {
-        cost::tables(&all, &when::now(), stat::look(matches))
+        cost::tables(&all, &times::now(), stat::look(matches))
     });
     Ok(if named && all.is_empty() {
         exit::FAILED
@@ -179,7 +179,7 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
         matches
             .get_one::<String>(name)
             .map(|text| {
-                when::parse(text, now, when::Lean::Back)
+                times::parse(text, now, times::Lean::Back)
                     .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
             })
             .transpose()
@@ -196,7 +196,7 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
         filter.users.clear();
     }
     if filter.ids.is_empty() && filter.since.is_none() {
-        filter.since = Some(filter.until.unwrap_or(when::time_of(now)) - BACK);
+        filter.since = Some(filter.until.unwrap_or(times::time_of(now)) - BACK);
     }
     Ok(filter)
 }
@@ -234,14 +234,14 @@ mod tests {
             filter(&matches.unwrap(), &now)
         };
         let own = get(&[]).unwrap();
-        assert_eq!(own.since, Some(when::time_of(&now) - BACK));
+        assert_eq!(own.since, Some(times::time_of(&now) - BACK));
         assert_eq!(own.users.len(), 1);
         assert!(own.states.iter().all(|s| s.is_end()));
         let named = get(&["12"]).unwrap();
         assert!(named.users.is_empty() && named.since.is_none());
         let span = get(&["-A", "--since", "8:00", "--until", "now-1h", "--most", "5"]).unwrap();
         assert_eq!(
-            span.since.and_then(when::rfc3339).as_deref(),
+            span.since.and_then(times::rfc3339).as_deref(),
             Some("2026-11-21T08:00:00.000Z")
         );
         assert_eq!(span.most, Some(5));

@@ -1,8 +1,8 @@
 //! Tables of jobs as text and as JSON.
 
 use crate::native::table::{Cell, Head, Paint, Side, TableStyle, render};
+use crate::times;
 use crate::units::{bytes, micros};
-use crate::when;
 use cosy_model::api::{FieldKind, JobField, Table, Value};
 use cosy_model::{JobState, Span, Time, signal};
 use jiff::Zoned;
@@ -96,7 +96,7 @@ fn field_head(field: JobField, title: &str) -> Head {
 
 fn field_cell(table: &Table, row: usize, field: JobField, now: &Zoned) -> Cell {
     Cell {
-        text: text(table, row, field, now, when::short),
+        text: text(table, row, field, now, times::short),
         paint: if field == JobField::State {
             paint(table.text(row, field))
         } else {
@@ -154,7 +154,7 @@ fn number(field: JobField, n: i64) -> String {
 }
 
 fn start(table: &Table, row: usize, now: &Zoned) -> String {
-    let time = |f| table.number(row, f).map(|n| when::short(Time(n), now));
+    let time = |f| table.number(row, f).map(|n| times::short(Time(n), now));
     time(JobField::Start)
         .or_else(|| time(JobField::PredictedStart).map(|t| format!("~{t}")))
         .or_else(|| time(JobField::Begin).map(|t| format!("from {t}")))
@@ -218,7 +218,7 @@ pub fn block(table: &Table, row: usize, now: &Zoned) -> String {
     let lines: Vec<(&str, String)> = table
         .fields
         .iter()
-        .map(|f| (f.word(), text(table, row, *f, now, when::long)))
+        .map(|f| (f.word(), text(table, row, *f, now, times::long)))
         .filter(|(_, value)| !value.is_empty())
         .collect();
     let width = lines.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
@@ -261,7 +261,7 @@ fn json_value(table: &Table, row: usize, field: JobField) -> Json {
 
 /// RFC 3339 in UTC, `null` without or beyond the calendar.
 pub fn json_time(time: Option<Time>) -> Json {
-    time.and_then(when::rfc3339).map_or(Json::Null, Json::from)
+    time.and_then(times::rfc3339).map_or(Json::Null, Json::from)
 }
 
 /// Seconds, `null` without end.
@@ -287,7 +287,7 @@ mod tests {
     fn sample() -> Table {
         use JobField as F;
         let hour = 3_600_000;
-        let noon = when::time_of(&now()).0;
+        let noon = times::time_of(&now()).0;
         let texts = |t: [&str; 2]| Column::Texts(t.map(str::to_owned).to_vec());
         let columns = [
             (F::Ref, texts(["12", "13_[1-9]"])),

@@ -3,9 +3,9 @@
 
 pub mod account;
 pub mod admin;
-pub mod alike;
 pub mod alloc;
 pub mod arg;
+pub mod array_lines;
 pub mod broker;
 pub mod cancel;
 pub mod cast;

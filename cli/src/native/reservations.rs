@@ -6,7 +6,7 @@
 
 use crate::native::jobs::{json_span, json_time};
 use crate::native::table::{Cell, Head, Paint, TableStyle, render};
-use crate::when;
+use crate::times;
 use cosy_model::Su;
 use cosy_model::reservation::{ReservationInfo, ReservationState};
 use jiff::Zoned;
@@ -45,8 +45,8 @@ fn row(r: &ReservationInfo, now: &Zoned) -> Vec<Cell> {
         r.user.as_str().into(),
         r.queue.as_str().into(),
         state(r),
-        when::short(r.start, now).into(),
-        when::short(r.end, now).into(),
+        times::short(r.start, now).into(),
+        times::short(r.end, now).into(),
         r.node_count.to_string().into(),
         r.nodes.as_str().into(),
     ]

@@ -6,8 +6,8 @@
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::jobs::{self, Shown};
 use crate::native::table::{Cell, Head, Paint, TableStyle, render};
-use crate::native::{alike, plan, reservations};
-use crate::{Context, exit, output, refs, when};
+use crate::native::{array_lines, plan, reservations};
+use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
@@ -131,7 +131,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     loop {
         let (text, _) = once(context, matches, &what)?;
-        let now = when::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
+        let now = times::now().strftime("%Y-%m-%d %H:%M:%S").to_string();
         let title = if matches.get_flag("json") {
             String::new()
         } else {
@@ -215,7 +215,7 @@ fn list(
     let fields = match asked {
         Some(fields) => fields.clone(),
         None if as_json => JobField::ALL.to_vec(),
-        None => alike::with_fields(jobs::fields_of(&shown)),
+        None => array_lines::with_fields(jobs::fields_of(&shown)),
     };
     let fold_arrays = !matches.get_flag("array");
     let request = Request::Jobs {
@@ -225,7 +225,7 @@ fn list(
     };
     let mut table = context.fetch_jobs(request)?;
     if fold_arrays && asked.is_none() && !as_json {
-        table = alike::folded(&table);
+        table = array_lines::folded(&table);
     }
     let reserved = live_reservations(context, matches)?;
     if as_json {
@@ -235,7 +235,7 @@ fn list(
         }
         return Ok(lines(&all));
     }
-    let now = when::now();
+    let now = times::now();
     let mut text = jobs::list(&table, &shown, &now, look);
     let most = if matches.get_flag("all") {
         usize::MAX
@@ -284,7 +284,7 @@ fn live_reservations(
 
 fn planned(context: &Context, matches: &ArgMatches, json: bool) -> anyhow::Result<String> {
     let time = |text: &String| -> anyhow::Result<Time> {
-        when::parse(text, &when::now(), when::Lean::Ahead)
+        times::parse(text, &times::now(), times::Lean::Ahead)
             .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
     };
     let nodes = matches.get_one::<Vec<String>>("node");
@@ -354,7 +354,7 @@ fn whole(
 }
 
 fn explained(table: &Table, sentences: &[String], look: TableStyle) -> String {
-    let now = when::now();
+    let now = times::now();
     let mut text = if table.rows == 1 {
         jobs::block(table, 0, &now)
     } else {

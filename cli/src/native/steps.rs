@@ -5,7 +5,7 @@
 use crate::native::jobs::{self, json_span, json_time};
 use crate::native::table::{Cell, Head, TableStyle, render};
 use crate::units::{bytes, micros};
-use crate::{Context, when};
+use crate::{Context, times};
 use cosy_client::pages;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow};
 use cosy_model::{EndCause, Span, signal};
@@ -69,7 +69,7 @@ fn cells(row: &StepRow, now: &Zoned) -> Vec<Cell> {
         signal => signal::name(signal.into()),
     };
     let cpu = end.user_cpu_us.saturating_add(end.system_cpu_us);
-    let start = end.start.map(|t| when::short(t, now));
+    let start = end.start.map(|t| times::short(t, now));
     vec![
         id(row).into(),
         record.name.as_str().into(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn row(task: Option<u32>, attempt: u32, step: u32, signal: i32) -> StepRow {
-        let noon = when::time_of(&now());
+        let noon = times::time_of(&now());
         StepRow {
             job: JobRef {
                 job: JobId(12),

@@ -3,7 +3,7 @@
 
 use super::messages::say;
 use super::{clusters, words};
-use crate::{Context, exit, output, users, when};
+use crate::{Context, exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::Span;
 use cosy_model::api::{JobField, Reply, Request, Table};
@@ -131,7 +131,7 @@ pub fn cluster(context: &Context) -> String {
 /// How values look here and now.
 pub fn look(now: &Zoned, raw_sizes: bool) -> Look {
     Look {
-        now: when::time_of(now),
+        now: times::time_of(now),
         stamps: stamps(now),
         raw_sizes,
         bits: bits(variable("SLURM_BITSTR_LEN")),

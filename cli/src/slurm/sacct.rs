@@ -5,7 +5,7 @@
 use super::messages::{error, say};
 use super::records::{self, Records};
 use super::{accounts, clusters, looking};
-use crate::{Context, exit, output, refs, users, when};
+use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
 use cosy_slurm::data;
@@ -19,7 +19,7 @@ use jiff::Zoned;
 
 /// Runs `sacct`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
-    let now = when::now();
+    let now = times::now();
     match options::read(context.args(), &now, looking::variable) {
         Asked::Help => looking::help(context, OPTIONS),
         Asked::Usage => looking::usage(context, OPTIONS),
@@ -64,7 +64,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
     if query.script {
         return scripts(context, &filter.ids);
     }
-    let at = when::time_of(now);
+    let at = times::time_of(now);
     let records = records::fetch(context, &filter, query.whole, at);
     let records = records.map_err(|e| looking::failed("slurmdb_jobs_get", &e))?;
     let jobs = chosen(&records, query, &wanted);

@@ -3,7 +3,7 @@
 
 use super::looking;
 use super::messages::say;
-use crate::{Context, output, when};
+use crate::{Context, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
@@ -24,7 +24,7 @@ pub fn run(context: &Context) -> u8 {
         Asked::Mistake(mistake) => looking::mistake(context, &mistake),
         Asked::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => reset(context),
         Asked::Report(_) => {
-            let now = when::now();
+            let now = times::now();
             let since = now.start_of_day().unwrap_or_else(|_| now.clone());
             match counts(context, &since) {
                 Ok(counts) => {
@@ -53,7 +53,7 @@ fn reset(context: &Context) -> u8 {
 }
 
 fn counts(context: &Context, since: &Zoned) -> Result<Counts, CallError> {
-    let since = when::time_of(since);
+    let since = times::time_of(since);
     let Reply::Queues(queues) = context.ask(Request::Queues)? else {
         return Err(CallError::Unexpected);
     };

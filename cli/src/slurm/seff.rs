@@ -2,7 +2,7 @@
 
 use super::messages::say;
 use super::{looking, records};
-use crate::{Context, exit, output, refs, when};
+use crate::{Context, exit, output, refs, times};
 use cosy_model::api::JobFilter;
 use cosy_slurm::sacct::efficiency;
 
@@ -32,7 +32,7 @@ pub fn run(context: &Context) -> u8 {
         ids,
         ..JobFilter::default()
     };
-    let now = when::time_of(&when::now());
+    let now = times::time_of(&times::now());
     let records = match records::fetch(context, &filter, false, now) {
         Ok(records) => records,
         Err(e) => return looking::failed("slurmdb_jobs_get", &e),

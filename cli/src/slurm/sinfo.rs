@@ -2,7 +2,7 @@
 
 use super::messages::{error, say};
 use super::{clusters, looking};
-use crate::{Context, exit, output, when};
+use crate::{Context, exit, output, times};
 use cosy_model::api::{NodeInfo, QueueInfo, Reply, Request};
 use cosy_model::hostlist;
 use cosy_model::reservation::{BarKind, PlanBar, ReservationState};
@@ -58,7 +58,7 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
 }
 
 fn once(context: &Context, query: &Query) -> Result<(), Failed> {
-    let now = when::now();
+    let now = times::now();
     if query.reservations {
         output::print(&reservations(context, query, &now));
         return Ok(());

@@ -7,7 +7,7 @@
 use super::looking::{self, NeededFacts};
 use super::messages::{error, say};
 use super::{accounts, clusters, steps};
-use crate::{Context, exit, output, refs, users, when};
+use crate::{Context, exit, output, refs, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};
@@ -56,7 +56,7 @@ fn again_and_again(context: &Context, query: &Query) -> Result<u8, Failed> {
 }
 
 fn once(context: &Context, query: &Query, chosen: &Chosen) -> Result<u8, Failed> {
-    let now = when::now();
+    let now = times::now();
     let plain = query.spelling.is_none();
     if plain && query.verbose > 0 {
         output::print(&query.told());

@@ -4,7 +4,7 @@
 
 use super::messages::{called, error, say};
 use super::{looking, records, steps};
-use crate::{Context, exit, output, refs, when};
+use crate::{Context, exit, output, refs, times};
 use cosy_model::api::JobFilter;
 use cosy_model::step::JobUse;
 use cosy_model::{JobId, JobState};
@@ -61,12 +61,12 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
         error(context, &format!("Invalid job id: {word}"));
         return exit::FAILED;
     };
-    let now = when::now();
+    let now = times::now();
     let filter = JobFilter {
         ids,
         ..JobFilter::default()
     };
-    let records = match records::fetch(context, &filter, false, when::time_of(&now)) {
+    let records = match records::fetch(context, &filter, false, times::time_of(&now)) {
         Ok(records) => records,
         Err(e) => return looking::failed("slurm_job_step_stat", &e),
     };

@@ -4,7 +4,7 @@ use crate::allocation::attend::{Allocated, Attendant, News};
 use crate::allocation::finish::job_words;
 use crate::exit::{self, SIGNAL_BASE};
 use crate::launch::intake::Intake;
-use crate::{output, when};
+use crate::{output, times};
 use anyhow::anyhow;
 use cosy_client::cluster;
 use cosy_client::{CallError, Caller, Patience, new_key};
@@ -183,7 +183,7 @@ impl Waiting<'_> {
             reason = table.text(0, JobField::Reason).to_owned();
             let time = table.number(0, JobField::PredictedStart).map(Time);
             start = time.map_or_else(String::new, |t| {
-                format!(", predicted start {}", when::short(t, &when::now()))
+                format!(", predicted start {}", times::short(t, &times::now()))
             });
         }
         if !reason.is_empty() {

@@ -159,7 +159,7 @@ pub(super) fn granted(reply: Reply) -> Result<Granted, Failure> {
         return Err(super::unexpected());
     };
     let not = |(start, refusal): &(Time, Refusal)| {
-        let start = crate::when::rfc3339(*start).unwrap_or_else(|| "far ahead".to_owned());
+        let start = crate::times::rfc3339(*start).unwrap_or_else(|| "far ahead".to_owned());
         format!("not at {start}: {refusal}")
     };
     let mut notes: Vec<String> = conflicts.iter().map(not).collect();

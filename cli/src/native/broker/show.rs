@@ -6,7 +6,7 @@ use super::rank::{Ranked, why_not};
 use crate::native::jobs::{json_span, json_time};
 use crate::native::reservations::{self, su};
 use crate::native::table::{Cell, Head, TableStyle, render};
-use crate::when;
+use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
 use jiff::Zoned;
@@ -46,7 +46,7 @@ pub fn quotes(
             Ok(quote) => {
                 let plain = quote.plain_start.map_or_else(
                     || "cannot be told".to_owned(),
-                    |start| format!("about {}", when::short(start, now)),
+                    |start| format!("about {}", times::short(start, now)),
                 );
                 let none = quote.slots.iter().all(|s| !s.admitted);
                 let reason = why_not(quote).filter(|_| none);
@@ -72,8 +72,8 @@ fn row(r: &Ranked, now: &Zoned) -> Vec<Cell> {
     };
     vec![
         r.cluster.name.as_str().into(),
-        when::short(s.start, now).into(),
-        when::short(s.end, now).into(),
+        times::short(s.start, now).into(),
+        times::short(s.end, now).into(),
         format!("{} SU", s.price()).into(),
         percent(s.availability_ppm).into(),
         delays.into(),
@@ -126,7 +126,7 @@ pub fn outcome(outcome: &Outcome, now: &Zoned) -> String {
     let mut text = String::new();
     for tried in &outcome.tried {
         let start = tried.start.map_or_else(String::new, |start| {
-            format!(" at {}", when::short(start, now))
+            format!(" at {}", times::short(start, now))
         });
         text.push_str(&line(&format!(
             "tried on cluster {}{start}: {}",
@@ -168,7 +168,7 @@ fn sentence(part: &Part, now: &Zoned) -> String {
         ClusterOutcome::Held(all) => {
             let until = all.iter().filter_map(|r| r.hold_until).min();
             let until =
-                until.map_or_else(String::new, |t| format!(" until {}", when::short(t, now)));
+                until.map_or_else(String::new, |t| format!(" until {}", times::short(t, now)));
             let ids: Vec<ReservationId> = all.iter().map(|r| r.id).take(1).collect();
             format!(
                 "Held on cluster {name}{until}: {}; to keep it: {}",
@@ -201,7 +201,7 @@ fn left(
     now: &Zoned,
 ) -> String {
     let by_itself = match lapses {
-        Some(time) => format!("it lapses by itself at {}, or", when::short(time, now)),
+        Some(time) => format!("it lapses by itself at {}, or", times::short(time, now)),
         None => "it may be booked for good;".to_owned(),
     };
     format!(
@@ -225,8 +225,8 @@ fn several(all: &[ReservationInfo], now: &Zoned) -> String {
         format!(
             "reservation {} from {} to {} on {}",
             r.id,
-            when::short(r.start, now),
-            when::short(r.end, now),
+            times::short(r.start, now),
+            times::short(r.end, now),
             r.nodes
         )
     };

@@ -241,7 +241,7 @@ fn a_cluster_that_dies_between_the_phases() {
         Verdict::Loose,
         "a1:cancelled b1:held c1:cancelled",
     );
-    let text = show::outcome(&outcome, &crate::when::now());
+    let text = show::outcome(&outcome, &crate::times::now());
     assert!(
         text.contains("cluster a: reservation 1 given back\n"),
         "{text}"
@@ -293,7 +293,7 @@ fn a_confirmation_that_may_have_been_heard_is_said_to_last() {
         matches!(left, ClusterOutcome::Left { lapses: None, .. }),
         "{left:?}"
     );
-    let text = show::outcome(&outcome, &crate::when::now());
+    let text = show::outcome(&outcome, &crate::times::now());
     assert!(
         text.contains("it may be booked for good; give it back with"),
         "{text}"

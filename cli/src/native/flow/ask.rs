@@ -6,7 +6,7 @@ use crate::native::flow::amounts;
 use crate::native::flow::file::{self, Source};
 use crate::native::flow::places::Places;
 use crate::native::resv::{self, ask, window};
-use crate::when::{self, Lean};
+use crate::times::{self, Lean};
 use clap::{Arg, ArgMatches};
 use cosy_model::workflow::{FlowDeadline, FlowScheduler, FlowSlackPolicy, FlowSpec, Overrun};
 use cosy_model::{Su, Time};
@@ -140,7 +140,7 @@ fn time(
     let Some(text) = m.get_one::<String>(name) else {
         return Ok(None);
     };
-    let time = when::parse_noting(text, now, Lean::Ahead, notes);
+    let time = times::parse_noting(text, now, Lean::Ahead, notes);
     time.map(Some)
         .map_err(|e| format!("--{name}: '{text}' is {e}"))
 }

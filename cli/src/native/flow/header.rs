@@ -6,7 +6,7 @@ use crate::native::flow::amounts;
 use crate::native::flow::tree::{Fields, Mistake, Node, Value};
 use crate::native::submit::options;
 use crate::surroundings;
-use crate::when::{self, Lean};
+use crate::times::{self, Lean};
 use cosy_model::limits::COMMENT_BYTES;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, SetSpeed, Transfer};
 use cosy_model::{OsText, Su, Time};
@@ -159,7 +159,7 @@ fn price(node: &Node) -> Result<Su, Mistake> {
 
 fn time(node: &Node, what: &str, now: &Zoned, notes: &mut Vec<String>) -> Result<Time, Mistake> {
     let text = node.text(what)?;
-    let time = when::parse_noting(text, now, Lean::Ahead, notes);
+    let time = times::parse_noting(text, now, Lean::Ahead, notes);
     at(node, what, time.map_err(|e| format!("'{text}' is {e}")))
 }
 

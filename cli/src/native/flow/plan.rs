@@ -273,7 +273,7 @@ pub mod sample {
 
     /// So many minutes after noon.
     pub fn at(minutes: i64) -> Time {
-        crate::when::time_of(&now()) + Span::from_minutes(minutes)
+        crate::times::time_of(&now()) + Span::from_minutes(minutes)
     }
 
     /// The workflow.

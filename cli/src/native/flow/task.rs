@@ -8,7 +8,7 @@ use crate::job_options::Options;
 use crate::native::flow::amounts;
 use crate::native::flow::tree::{Entry, Mistake, Node, Value};
 use crate::native::submit::{self, Target, options, script};
-use crate::words;
+use crate::shell_words;
 use clap::{ArgMatches, Command};
 use cosy_model::limits::FLOW_RETRIES;
 use cosy_model::workflow::FlowTask;
@@ -396,9 +396,8 @@ impl<'b> Own<'b> {
                 .iter()
                 .map(|n| n.word().ok_or_else(wanted))
                 .collect::<Result<_, _>>()?,
-            Value::Text(line) => {
-                words::split(line).map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))?
-            }
+            Value::Text(line) => shell_words::split(line)
+                .map_err(|e| Mistake::new(node.line, format!("{what}: {e}")))?,
             _ => return Err(wanted()),
         };
         Ok(all.into_iter().map(OsString::from).collect())

@@ -5,7 +5,7 @@ pub mod picture;
 
 use crate::native::jobs::{json_span, json_time};
 use crate::native::stat;
-use crate::{Context, output, when};
+use crate::{Context, output, times};
 use cosy_model::api::{JobField, JobFilter, Reply, Request, Table};
 use cosy_model::reservation::{BarKind, PlanChart, ReservationFilter, ReservationInfo};
 use cosy_model::{JobState, Span, Time, fold};
@@ -38,8 +38,8 @@ pub struct PlanQuery<'a> {
 /// # Errors
 /// A refusal, or no controller.
 pub fn show(context: &Context, wanted: &PlanQuery<'_>) -> anyhow::Result<String> {
-    let now = when::now();
-    let until = wanted.until.unwrap_or(when::time_of(&now) + AHEAD);
+    let now = times::now();
+    let until = wanted.until.unwrap_or(times::time_of(&now) + AHEAD);
     let request = Request::PlanChart {
         until: Some(until),
         most: MOST_JOBS,
@@ -111,7 +111,7 @@ fn heading(chart: &PlanChart, column: Span, now: &Zoned) -> String {
     };
     format!(
         "Plan at {}{beyond}\n{}; a letter is {} or less\n",
-        when::short(chart.now, now),
+        times::short(chart.now, now),
         legend.join("  "),
         column,
     )
@@ -126,7 +126,7 @@ fn pushed(all: &[ReservationInfo], until: Time, now: &Zoned) -> String {
             r.id,
             r.user.replace(char::is_control, "?"),
             r.state,
-            when::short(r.start, now),
+            times::short(r.start, now),
             r.delayed_jobs,
             r.total_delay,
         )
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn chart() -> PlanChart {
-        let now = when::time_of(&noon());
+        let now = times::time_of(&noon());
         let bar = |kind, label: &str, hours: i64, nodes: &[u32]| PlanBar {
             kind,
             label: label.into(),

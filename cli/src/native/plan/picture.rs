@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn minutes(n: i64) -> Time {
-        crate::when::time_of(&noon()) + Span::from_minutes(n)
+        crate::times::time_of(&noon()) + Span::from_minutes(n)
     }
 
     fn bar(kind: BarKind, label: &str, from: i64, to: i64, nodes: &[u32]) -> PlanBar {

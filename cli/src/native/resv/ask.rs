@@ -7,7 +7,7 @@ use crate::job_options::Options;
 use crate::native::arg::{flag, json, value, values};
 use crate::native::resv::{repeat, window};
 use crate::native::submit::{self, Target};
-use crate::{exit, when};
+use crate::{exit, times};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::Submission;
 use cosy_model::limits::SHARING;
@@ -264,13 +264,13 @@ pub fn sharing(m: &ArgMatches) -> Result<Sharing, String> {
 
 /// The present of a command without such options.
 pub fn present(m: &ArgMatches) -> Zoned {
-    window::present(m).unwrap_or_else(|_| when::now())
+    window::present(m).unwrap_or_else(|_| times::now())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::when::Lean;
+    use crate::times::Lean;
     use cosy_model::job::MemoryRequest;
     use cosy_model::{MiB, Span};
 
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!((&*a.sharing.groups[0], &*a.sharing.accounts[0]), ("g", "p"));
         let repeat = a.repeat.as_ref().unwrap();
         assert!(repeat.as_many_as_fit && repeat.starts.len() == 2);
-        let first = when::parse("2026-10-20 14:00", &noon(), Lean::Ahead).unwrap();
+        let first = times::parse("2026-10-20 14:00", &noon(), Lean::Ahead).unwrap();
         assert_eq!(a.pick, Pick::At(first));
         assert_eq!(w.notes.len(), 1, "{:?}", w.notes);
     }

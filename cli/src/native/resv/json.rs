@@ -5,7 +5,7 @@
 //! 1970; `null` where there is none. Lengths are in seconds, sums in SU.
 
 use crate::native::reservations::{self, su};
-use crate::when;
+use crate::times;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Quote, QuotedSlot, ReservationInfo};
 use cosy_model::{Refusal, Time};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 
 /// Puts a point in time into `object`, as `name` and `name_ms`.
 pub fn put_time(object: &mut Map<String, Json>, name: &str, time: Option<Time>) {
-    object.insert(name.to_owned(), json!(time.and_then(when::rfc3339)));
+    object.insert(name.to_owned(), json!(time.and_then(times::rfc3339)));
     object.insert(format!("{name}_ms"), json!(time.map(|t| t.0)));
 }
 

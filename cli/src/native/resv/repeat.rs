@@ -5,7 +5,7 @@
 //! when summer time ends. At most [`REPEATS`] starts, never an endless rule, and work that
 //! is bounded by the library's own limit on steps.
 
-use crate::when;
+use crate::times;
 use cosy_model::Time;
 use cosy_model::limits::REPEATS;
 use cosy_model::reservation::Repeat;
@@ -33,14 +33,14 @@ pub fn repeat(
 ) -> Result<Repeat, String> {
     let bad = |why: String| format!("--repeat: '{}' {why}", super::words::clean(shorten(rule)));
     let zone = now.time_zone();
-    let begin = when::in_zone(first, now)
+    let begin = times::in_zone(first, now)
         .ok_or_else(|| bad("begins beyond the calendar".to_owned()))?
         .datetime();
     let plain = plain_rule(rule, zone).map_err(bad)?;
     let dates = dates(begin, &plain).map_err(bad)?;
     let mut starts = Vec::new();
     for date in dates {
-        let start = when::local(date, zone, notes)
+        let start = times::local(date, zone, notes)
             .ok_or_else(|| bad("goes beyond the calendar".to_owned()))?;
         starts.push(start);
     }
@@ -156,7 +156,7 @@ fn dates(begin: DateTime, rule: &str) -> Result<Vec<DateTime>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::when::Lean;
+    use crate::times::Lean;
     use proptest::prelude::*;
 
     fn now() -> Zoned {
@@ -165,10 +165,10 @@ mod tests {
 
     fn starts(rule: &str, first: &str) -> Result<(Vec<String>, Vec<String>), String> {
         let mut notes = Vec::new();
-        let first = when::parse(first, &now(), Lean::Ahead).unwrap();
+        let first = times::parse(first, &now(), Lean::Ahead).unwrap();
         let repeat = repeat(rule, first, &now(), false, &mut notes)?;
         let show = |t: &Time| {
-            when::in_zone(*t, &now())
+            times::in_zone(*t, &now())
                 .unwrap()
                 .strftime("%m-%d %H:%M %:z")
                 .to_string()

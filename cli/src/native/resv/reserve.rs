@@ -5,7 +5,7 @@ use crate::native::broker::run::Several;
 use crate::native::resv::json::Reserved;
 use crate::native::resv::{ask, list, words};
 use crate::native::{broker, change, stat};
-use crate::when::{self, Lean};
+use crate::times::{self, Lean};
 use crate::{Context, exit, output, users};
 use anyhow::anyhow;
 use clap::ArgMatches;
@@ -194,7 +194,7 @@ fn unknown(sharing: &Sharing) -> Vec<String> {
 }
 
 fn until(text: &str, now: &Zoned) -> anyhow::Result<Time> {
-    when::parse(text, now, Lean::Ahead)
+    times::parse(text, now, Lean::Ahead)
         .map_err(|e| exit::usage(format!("--until: '{text}' is {e}")))
 }
 

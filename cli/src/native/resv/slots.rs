@@ -243,7 +243,7 @@ fn account(name: &str, left: Su) -> String {
 #[cfg(test)]
 pub mod sample {
     use super::*;
-    use crate::when::{self, Lean};
+    use crate::times::{self, Lean};
 
     /// The present in it.
     pub fn now() -> Zoned {
@@ -252,7 +252,7 @@ pub mod sample {
 
     /// A point in time.
     pub fn at(text: &str) -> Time {
-        when::parse(text, &now(), Lean::Ahead).unwrap()
+        times::parse(text, &now(), Lean::Ahead).unwrap()
     }
 
     fn slot(start: &str, extra: i64, jobs: u32, minutes: i64) -> QuotedSlot {

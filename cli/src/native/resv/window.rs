@@ -6,7 +6,7 @@
 
 use crate::native::arg::{flag, value};
 use crate::native::resv::words;
-use crate::when::{self, Lean};
+use crate::times::{self, Lean};
 use clap::{Arg, ArgMatches};
 use cosy_model::reservation::Pick;
 use cosy_model::{Span, Time};
@@ -111,7 +111,7 @@ pub fn length(span: Option<Span>) -> Result<Span, String> {
 /// # Errors
 /// There is no such zone.
 pub fn present(matches: &ArgMatches) -> Result<Zoned, String> {
-    let now = when::now();
+    let now = times::now();
     match matches.try_get_one::<String>("zone").ok().flatten() {
         None => Ok(now),
         Some(name) => now.in_tz(name).map_err(|_| {
@@ -136,7 +136,7 @@ pub fn read(
         let Some(text) = matches.get_one::<String>(name) else {
             return Ok(None);
         };
-        let at = when::parse_noting(text, now, Lean::Ahead, notes)
+        let at = times::parse_noting(text, now, Lean::Ahead, notes)
             .map_err(|e| format!("--{name}: '{text}' is {e}"))?;
         within_reach(name, at, now)?;
         Ok(Some(whole_second(at, up)))
@@ -184,7 +184,7 @@ fn whole_second(at: Time, up: bool) -> Time {
 }
 
 fn within_reach(name: &str, at: Time, now: &Zoned) -> Result<(), String> {
-    let present = whole_second(when::time_of(now), false);
+    let present = whole_second(times::time_of(now), false);
     if at < present {
         return Err(format!(
             "--{name}: {} is {} ago",
@@ -207,7 +207,7 @@ impl Window {
         let Some(end) = self.latest_end else {
             return Ok(());
         };
-        let present = when::time_of(now);
+        let present = times::time_of(now);
         let begin = self.earliest.unwrap_or(present).max(present);
         let (option, other) = match self.pick {
             Pick::FinishBy => ("--finish-by", "--not-before"),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn at(text: &str) -> Time {
-        when::parse(text, &noon(), Lean::Ahead).unwrap()
+        times::parse(text, &noon(), Lean::Ahead).unwrap()
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Times, lengths and sums as sentences have them.
 
-use crate::when;
+use crate::times;
 use cosy_model::{Span, Su, Time};
 use jiff::Zoned;
 
 /// A point in time, as short as it can be told: `14:20`, `11-22 14:20`,
 /// `2027-01-03 14:20`; with seconds where there are some.
 pub fn clock(time: Time, now: &Zoned) -> String {
-    let Some(z) = when::in_zone(time, now) else {
+    let Some(z) = times::in_zone(time, now) else {
         return "far ahead".to_owned();
     };
     let date = if z.date() == now.date() {
@@ -23,7 +23,7 @@ pub fn clock(time: Time, now: &Zoned) -> String {
 
 /// Two points in time, the date of the second only where it differs.
 pub fn clocks(start: Time, end: Time, now: &Zoned) -> String {
-    let of = |t| when::in_zone(t, now);
+    let of = |t| times::in_zone(t, now);
     let same_day = matches!((of(start), of(end)), (Some(a), Some(b)) if a.date() == b.date());
     let last = match of(end) {
         Some(z) if same_day && z.second() == 0 => z.strftime("%H:%M").to_string(),
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn clocks_are_short() {
         let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let at = |text: &str| when::parse(text, &now, when::Lean::Ahead).unwrap();
+        let at = |text: &str| times::parse(text, &now, times::Lean::Ahead).unwrap();
         let check = |text: &str, want: &str| assert_eq!(clock(at(text), &now), want);
         check("14:20", "14:20");
         check("14:20:05", "14:20:05");

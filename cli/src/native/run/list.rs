@@ -4,7 +4,7 @@ use crate::launch::options::StepRef;
 use crate::launch::start::way_to;
 use crate::launch::talk::{self, Answered};
 use crate::native::table::{Head, TableStyle, render};
-use crate::{Context, exit, output, when};
+use crate::{Context, exit, output, times};
 use anyhow::anyhow;
 use cosy_model::JobId;
 use cosy_model::step::{StepAnswer, StepAsk, StepInfo};
@@ -58,7 +58,7 @@ fn json(steps: &[StepInfo]) -> String {
             "id": s.key.to_string(),
             "name": s.name,
             "tasks": s.tasks,
-            "start": s.start.and_then(when::rfc3339),
+            "start": s.start.and_then(times::rfc3339),
             "nodes": s.nodes,
         })
     };
@@ -74,7 +74,7 @@ fn table(steps: &[StepInfo]) -> String {
         Head::left("START"),
         Head::left("NODES").cut(9),
     ];
-    let now = when::now();
+    let now = times::now();
     let look = TableStyle {
         width: output::width(),
         ..TableStyle::default()
@@ -82,7 +82,7 @@ fn table(steps: &[StepInfo]) -> String {
     let rows: Vec<_> = steps
         .iter()
         .map(|s| {
-            let start = s.start.map(|t| when::short(t, &now));
+            let start = s.start.map(|t| times::short(t, &now));
             vec![
                 s.key.to_string().into(),
                 s.name.clone().into(),

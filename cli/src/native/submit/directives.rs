@@ -63,7 +63,7 @@ pub fn read(script: &str, file: &str) -> Result<Options, String> {
 }
 
 fn apply(line: &str, command: &mut Command, options: &mut Options) -> Result<(), String> {
-    let words = crate::words::split(line)?;
+    let words = crate::shell_words::split(line)?;
     let line = std::iter::once("#COSY".to_owned()).chain(words);
     let matches = command.try_get_matches_from_mut(line).map_err(|e| {
         crate::native::arg::error_line(&e)

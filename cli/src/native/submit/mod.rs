@@ -6,7 +6,7 @@ pub mod script;
 
 use crate::job_options::Options;
 use crate::native::arg;
-use crate::{Context, exit, output, surroundings, when};
+use crate::{Context, exit, output, surroundings, times};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{JobRef, Reply, Request, Submission};
@@ -190,7 +190,7 @@ pub fn begin(options: &Options) -> anyhow::Result<Option<Time>> {
     let Some(text) = &options.begin else {
         return Ok(None);
     };
-    let time = when::parse(text, &when::now(), when::Lean::Ahead);
+    let time = times::parse(text, &times::now(), times::Lean::Ahead);
     time.map(Some)
         .map_err(|e| exit::usage(format!("--begin: '{text}' is {e}")))
 }

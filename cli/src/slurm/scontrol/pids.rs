@@ -8,7 +8,7 @@
 use super::session::{Session, too_few};
 use crate::slurm::messages::say;
 use crate::slurm::steps;
-use crate::{exit, output, when};
+use crate::{exit, output, times};
 use cosy_model::api::{JobField, JobRef};
 use cosy_model::{JobId, Span, Time};
 use cosy_slurm::stamp;
@@ -155,9 +155,9 @@ impl Session<'_> {
                 "Slurm JobId={id} has no time limit\nJob remaining time is UNLIMITED\n"
             ));
         };
-        let (end, now) = (Time(start) + limit, when::now());
-        let left = end.since(when::time_of(&now)).secs().max(0);
-        let at = stamp::heading(&when::in_zone(end, &now)?);
+        let (end, now) = (Time(start) + limit, times::now());
+        let left = end.since(times::time_of(&now)).secs().max(0);
+        let at = stamp::heading(&times::in_zone(end, &now)?);
         Some(format!(
             "Slurm JobId={id} ends at {at}\nJob remaining time is {left} seconds\n"
         ))

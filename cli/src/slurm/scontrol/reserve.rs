@@ -6,7 +6,7 @@ use super::session::{Session, too_few};
 use super::update::mistaken;
 use crate::slurm::messages::say;
 use crate::slurm::{clusters, words};
-use crate::{exit, output, users, when};
+use crate::{exit, output, times, users};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
@@ -48,7 +48,7 @@ impl Session<'_> {
     }
 
     fn create_reservation(&self, given: &[String]) -> u8 {
-        let now = when::now();
+        let now = times::now();
         let wanted = match reservation::read(given, &now) {
             Ok(wanted) => wanted,
             Err(mistake) => return mistaken(&mistake),
@@ -161,7 +161,7 @@ impl Session<'_> {
     }
 
     pub(super) fn update_reservation(&self, given: &[String]) -> u8 {
-        let wanted = match reservation::read(given, &when::now()) {
+        let wanted = match reservation::read(given, &times::now()) {
             Ok(wanted) => wanted,
             Err(mistake) => return mistaken(&mistake),
         };

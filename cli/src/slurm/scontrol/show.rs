@@ -3,7 +3,7 @@
 use super::session::{Session, too_few};
 use crate::slurm::messages::{error, say};
 use crate::slurm::{clusters, looking, words};
-use crate::{exit, output, when};
+use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
 use cosy_slurm::clock;
@@ -60,7 +60,7 @@ impl Session<'_> {
     /// `last_update_time=..., records=2`: what is told is of this very moment.
     pub(super) fn head(&self, records: usize) {
         if self.verbose {
-            let at = clock::stamp(when::time_of(&when::now()), &self.zone);
+            let at = clock::stamp(times::time_of(&times::now()), &self.zone);
             output::print(&format!("last_update_time={at}, records={records}\n"));
         }
     }

@@ -3,7 +3,7 @@
 use super::session::{Session, has_ended, too_few_for_update};
 use crate::slurm::messages::{error, say};
 use crate::slurm::{clusters, words};
-use crate::{exit, users, when};
+use crate::{exit, times, users};
 use cosy_model::api::{JobChange, JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Refusal, RefusalCode, Span};
 use cosy_slurm::control::job::{self, Limit, Mistake, Update};
@@ -39,7 +39,7 @@ impl Session<'_> {
     }
 
     fn update_jobs(&self, given: &[String]) -> u8 {
-        let update = match job::read(given, &when::now()) {
+        let update = match job::read(given, &times::now()) {
             Ok(update) => update,
             Err(mistake) => return mistaken(&mistake),
         };

@@ -102,7 +102,7 @@ impl Session<'_> {
             say("slurm_write_config error: the controller does not answer");
             return exit::FAILED;
         };
-        let now = crate::when::now().strftime("%Y%m%d%H%M%S").to_string();
+        let now = crate::times::now().strftime("%Y%m%d%H%M%S").to_string();
         let base = file.map_or("slurm.conf", String::as_str);
         let path = format!("{base}.{now}");
         save(self, &OsText::from(text), &path, 0o644, "configuration")

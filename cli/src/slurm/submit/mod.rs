@@ -16,7 +16,7 @@ pub use describe::{describe, details};
 use super::command_line::VERSION;
 use super::messages::{called, say};
 use super::{accounts, clusters};
-use crate::{Context, exit, output, when};
+use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, Found, Order, Parsed};
 use cosy_slurm::submit::spec::{self, Surroundings};
@@ -70,7 +70,7 @@ pub fn wishes<'a>(
 ) -> Result<(Wishes, Vec<Found>), Fault> {
     let scene = Scene {
         program,
-        now: &when::now,
+        now: &times::now,
         root: is_root(),
     };
     let mut wishes = Wishes::default();
@@ -138,7 +138,7 @@ pub fn job(
         .unwrap_or_else(|| default_name.to_owned());
     let asked = surroundings::asked(program, &wishes, &name, &host);
     let surroundings = Surroundings {
-        now: cosy_model::Time(when::now().timestamp().as_millisecond()),
+        now: cosy_model::Time(times::now().timestamp().as_millisecond()),
         program: runs,
         default_name: default_name.to_owned(),
         workdir: surroundings::workdir(&wishes)?,

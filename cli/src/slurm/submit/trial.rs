@@ -5,7 +5,7 @@
 
 use super::refusal;
 use crate::slurm::messages::{fail, say};
-use crate::{Context, exit, when};
+use crate::{Context, exit, times};
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{Ask, Pick, Quote, Sharing};
 use cosy_model::{JobId, JobSpec, Span, Time};
@@ -91,7 +91,7 @@ fn sentence(context: &Context, spec: &JobSpec, quote: &Quote) -> Option<String> 
     };
     let slot = quote.choice.and_then(|at| quote.slots.get(at as usize));
     let nodes = slot.or(quote.slots.first()).map_or("(null)", |s| &s.nodes);
-    let start = clock::stamp(start, when::now().time_zone());
+    let start = clock::stamp(start, times::now().time_zone());
     Some(format!(
         "Job {next} to start at {start} using {} processors on nodes {nodes} in partition {}",
         processors(spec),
