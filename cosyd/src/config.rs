@@ -9,15 +9,14 @@ mod reservations;
 mod reservations_tests;
 mod values;
 
+pub use cosy_config::Faults;
+use cosy_config::{Check, Size};
 use cosy_control::{ClusterConfig, PolicyConfig, ReservationPolicy, Visibility};
-use cosy_model::near::nearest;
 use cosy_model::{
-    AccessLevel, Amounts, Counted, JobId, MiB, NodeSpec, QueueSpec, QueueState, Relay, Span, Uid,
-    expand, limits,
+    AccessLevel, Amounts, Counted, JobId, NodeSpec, QueueSpec, QueueState, Relay, Span, Uid, limits,
 };
 use cosy_sched::Depth;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -86,11 +85,6 @@ pub struct Config {
     /// For the controller.
     pub cluster: ClusterConfig,
 }
-
-/// All faults of a file, one line each: `FILE:LINE: what`.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n"))]
-pub struct Faults(pub Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -227,97 +221,18 @@ struct Access {
     others: Option<Spanned<String>>,
 }
 
-/// A size as text with a unit, or as a number of MiB.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Size {
-    Text(String),
-    Number(u64),
-}
-
 /// A node is counted on to be clean so long after the last process of a job was killed.
 const CLEANING: Span = Span::from_secs(2);
-/// Most faults that are told of entries that do not fit.
-const FAULTS: usize = 100;
-
-/// Collects faults with their lines.
-struct Check<'a> {
-    file: &'a Path,
-    text: &'a str,
-    /// With their lines.
-    faults: Vec<(usize, String)>,
-}
-
-impl Check<'_> {
-    fn line(&self, at: usize) -> usize {
-        1 + self.text.as_bytes()[..at.min(self.text.len())]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count()
-    }
-
-    fn fault(&mut self, at: usize, what: impl std::fmt::Display) {
-        let line = self.line(at);
-        let told = format!("{}:{line}: {what}", self.file.display());
-        self.faults.push((line, told));
-    }
-
-    /// All faults in the order of their lines.
-    fn told(mut self) -> Faults {
-        self.faults.sort();
-        Faults(self.faults.into_iter().map(|(_, told)| told).collect())
-    }
-
-    fn parse<T: std::str::FromStr>(&mut self, text: &Spanned<String>) -> Option<T>
-    where
-        T::Err: std::fmt::Display,
-    {
-        match text.get_ref().parse() {
-            Ok(value) => Some(value),
-            Err(e) => {
-                self.fault(text.span().start, e);
-                None
-            }
-        }
-    }
-
-    fn span(&mut self, text: Option<&Spanned<String>>, otherwise: Span) -> Span {
-        text.and_then(|t| self.parse(t)).unwrap_or(otherwise)
-    }
-
-    fn size(&mut self, size: Option<&Spanned<Size>>) -> Option<MiB> {
-        let size = size?;
-        match size.get_ref() {
-            Size::Number(n) => Some(MiB(*n)),
-            Size::Text(t) => match t.parse() {
-                Ok(m) => Some(m),
-                Err(e) => {
-                    self.fault(size.span().start, e);
-                    None
-                }
-            },
-        }
-    }
-
-    fn hosts(&mut self, list: &Spanned<String>) -> Vec<String> {
-        expand(list.get_ref()).unwrap_or_else(|e| {
-            self.fault(list.span().start, e);
-            Vec::new()
-        })
-    }
-
-    fn level(&mut self, text: &Spanned<String>) -> AccessLevel {
-        match text.get_ref().as_str() {
-            "prefer" => AccessLevel::Prefer,
-            "allow" => AccessLevel::Allow,
-            "defer" => AccessLevel::Defer,
-            "deny" => AccessLevel::Deny,
-            other => {
-                let what =
-                    format!("'{other}' is no access level: use prefer, allow, defer or deny");
-                self.fault(text.span().start, what);
-                AccessLevel::Deny
-            }
+fn level(check: &mut Check<'_>, text: &Spanned<String>) -> AccessLevel {
+    match text.get_ref().as_str() {
+        "prefer" => AccessLevel::Prefer,
+        "allow" => AccessLevel::Allow,
+        "defer" => AccessLevel::Defer,
+        "deny" => AccessLevel::Deny,
+        other => {
+            let what = format!("'{other}' is no access level: use prefer, allow, defer or deny");
+            check.fault(text.span().start, what);
+            AccessLevel::Deny
         }
     }
 }
@@ -337,12 +252,8 @@ pub fn read(path: &Path) -> Result<Config, Faults> {
 /// # Errors
 /// [`Faults`]: every fault found.
 pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
-    let mut check = Check {
-        file: path,
-        text,
-        faults: Vec::new(),
-    };
-    let Some(file) = understood::<File>(&mut check) else {
+    let mut check = Check::new(path, text, &SEVERAL);
+    let Some(file) = check.understood::<File>() else {
         return Err(check.told());
     };
     let nodes = nodes(&mut check, &file.node);
@@ -373,64 +284,15 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         end_if_never: file.policy.end_if_never,
     };
     let daemon = daemon(&mut check, file.controller, file.policy, file.users);
-    if check.faults.is_empty() {
+    if check.is_good() {
         Ok(Config { daemon, cluster })
     } else {
         Err(check.told())
     }
 }
 
-/// The file as far as it can be understood: an entry that does not fit is told and then
-/// passed over, so that all faults are told at once. `None` when nothing can be made of
-/// the rest.
-fn understood<T: DeserializeOwned>(check: &mut Check<'_>) -> Option<T> {
-    let mut text = check.text.to_owned();
-    while check.faults.len() < FAULTS {
-        let e = match toml::from_str(&text) {
-            Ok(file) => return Some(file),
-            Err(e) => e,
-        };
-        let at = e.span().map_or(0, |s| s.start);
-        let start = text
-            .get(..at)
-            .and_then(|t| t.rfind('\n'))
-            .map_or(0, |n| n + 1);
-        let end = text.get(at..).and_then(|t| t.find('\n'));
-        let end = end.map_or(text.len(), |n| at + n);
-        let line = text.get(start..end).unwrap_or_default().trim();
-        check.fault(at, with_hint(e.message(), line));
-        if line.starts_with('[') || !line.contains('=') {
-            return None;
-        }
-        // Blanks keep all other places where they are.
-        text.replace_range(start..end, &" ".repeat(end - start));
-        toml::from_str::<toml::Table>(&text).ok()?;
-    }
-    None
-}
-
 /// Tables of which there can be several.
 const SEVERAL: [&str; 3] = ["node", "node_set", "queue"];
-
-/// What is wrong with a line, and what may have been meant.
-fn with_hint(message: &str, line: &str) -> String {
-    // `[queue]` itself, or the first `[[queue]]` behind it, where it is there already.
-    let one = line.starts_with('[') && !line.starts_with("[[");
-    let again = line.starts_with("[[") && message.contains("duplicate key");
-    let table = line.trim_start_matches('[').split(']').next();
-    if let Some(table) = table.filter(|table| (one || again) && SEVERAL.contains(table)) {
-        return format!("write [[{table}]] instead of [{table}]: there can be several");
-    }
-    // "unknown field `coors`, expected one of `names`, `cores`"
-    let mut names = message.split('`').skip(1).step_by(2);
-    let unknown = names
-        .next()
-        .filter(|_| message.starts_with("unknown field"));
-    match unknown.and_then(|unknown| nearest(unknown, names)) {
-        Some(near) => format!("{message}; did you mean `{near}`?"),
-        None => message.to_owned(),
-    }
-}
 
 fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
     let Some(name) = cluster.and_then(|c| c.name.as_ref()) else {
@@ -642,7 +504,7 @@ fn queue(
     }
     let users = levels(check, &table.access.users);
     let groups = levels(check, &table.access.groups);
-    let others = table.access.others.as_ref().map(|t| check.level(t));
+    let others = table.access.others.as_ref().map(|t| level(check, t));
     QueueSpec {
         name: table.name.get_ref().clone(),
         priority: table.priority,
@@ -678,7 +540,7 @@ fn levels(
 ) -> BTreeMap<String, AccessLevel> {
     table
         .iter()
-        .map(|(name, text)| (name.clone(), check.level(text)))
+        .map(|(name, text)| (name.clone(), level(check, text)))
         .collect()
 }
 

@@ -1,22 +1,21 @@
-//! The node's configuration: one flat TOML file. Every fault is told with its line.
+//! The node's configuration: one TOML file. Every fault is told with its line.
 //!
 //! Knows the file and the defaults; what the machine has is found by [`crate::detect`].
 
 mod devices;
+mod file;
+mod values;
 
 use crate::cgroup::Processes;
 use crate::devices::Devices;
+use cosy_config::Faults;
 use cosy_model::node::Allocation;
-use cosy_model::{Counted, Gid, MiB, Span, Uid};
+use cosy_model::{Counted, Gid, MiB, Uid};
 use cosy_plugin::Plugins;
 use cosy_proto::keys::PublicKey;
 use std::ffi::OsString;
-use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// Where the configuration is unless the command line says otherwise.
 pub const DEFAULT_FILE: &str = "/etc/cosy/noded.toml";
@@ -109,419 +108,12 @@ pub struct Config {
     pub log: String,
 }
 
-/// One thing that is wrong.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// Line, from 1; 0 when it is about the whole file.
-    pub line: usize,
-    /// The fault in one sentence, for the administrator.
-    pub text: String,
-}
-
-/// Everything that is wrong with a file.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub struct Faults {
-    /// The file.
-    pub file: PathBuf,
-    /// At least one.
-    pub faults: Vec<Fault>,
-}
-
-impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.faults.iter().enumerate() {
-            let newline = if at > 0 { "\n" } else { "" };
-            write!(f, "{newline}{}", self.file.display())?;
-            if fault.line > 0 {
-                write!(f, ":{}", fault.line)?;
-            }
-            write!(f, ": {}", fault.text)?;
-        }
-        Ok(())
-    }
-}
-
-/// Reads a configuration file.
+/// Reads and checks a configuration file.
 ///
 /// # Errors
 /// All faults at once.
 pub fn read(file: &Path) -> Result<Config, Faults> {
-    let whole = |text: String| Faults {
-        file: file.to_owned(),
-        faults: vec![Fault { line: 0, text }],
-    };
-    let length = std::fs::metadata(file).map_err(|e| whole(e.to_string()))?;
-    if length.len() > FILE_BYTES {
-        return Err(whole(format!(
-            "{} bytes are more than a configuration has",
-            length.len()
-        )));
-    }
-    let text = std::fs::read_to_string(file).map_err(|e| whole(e.to_string()))?;
-    let base = file.parent().unwrap_or(Path::new("."));
-    parse(&text, base).map_err(|faults| Faults {
-        file: file.to_owned(),
-        faults,
-    })
-}
-
-/// Reads the text of a configuration; relative paths are below `base`.
-///
-/// # Errors
-/// All faults at once.
-pub fn parse(text: &str, base: &Path) -> Result<Config, Vec<Fault>> {
-    let line = |span: &Range<usize>| line_of(text, span.start);
-    let table = DeTable::parse(text).map_err(|e| {
-        vec![Fault {
-            line: e.span().map_or(0, |s| line(&s)),
-            text: e.message().to_owned(),
-        }]
-    })?;
-    let mut reader = Reader {
-        text,
-        base,
-        faults: Vec::new(),
-        draft: Draft::default(),
-    };
-    for (key, value) in table.get_ref() {
-        reader.take(key, value);
-    }
-    reader.finish()
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    before.iter().filter(|b| **b == b'\n').count() + 1
-}
-
-#[derive(Default)]
-struct Draft {
-    name: Option<String>,
-    controller: Option<String>,
-    controller_key: Option<PublicKey>,
-    key: Option<PathBuf>,
-    spool_dir: Option<PathBuf>,
-    socket: Option<PathBuf>,
-    step_socket: Option<PathBuf>,
-    listen: Option<String>,
-    address: Option<String>,
-    cores: Option<u32>,
-    memory: Option<MiB>,
-    disk: Option<MiB>,
-    gpus: Option<u32>,
-    devices: Devices,
-    other: Counted,
-    features: Vec<String>,
-    plugins: Vec<PathBuf>,
-    prolog: Option<HookCommand>,
-    epilog: Option<HookCommand>,
-    health_check: Option<HookCommand>,
-    hook_timeout: Option<Duration>,
-    health_interval: Option<Duration>,
-    cgroups: CgroupUse,
-    min_uid: Option<u32>,
-    allow_root: bool,
-    job_processes: Processes,
-    log: Option<String>,
-}
-
-type Value<'a> = Spanned<DeValue<'a>>;
-
-struct Reader<'t> {
-    text: &'t str,
-    base: &'t Path,
-    faults: Vec<Fault>,
-    draft: Draft,
-}
-
-const KEYS: &str = "name, controller, controller_key, key, spool_dir, socket, step_socket, \
-    listen, address, cores, memory, disk, \
-    gpus, gpu, device, other, features, plugins, prolog, epilog, health_check, hook_timeout, health_interval, \
-    cgroup, job_processes, min_uid, allow_root, log";
-
-impl Reader<'_> {
-    fn fault(&mut self, span: &Range<usize>, text: String) {
-        self.faults.push(Fault {
-            line: line_of(self.text, span.start),
-            text,
-        });
-    }
-
-    fn take(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Value<'_>) {
-        let name: &str = key.get_ref();
-        match name {
-            "name" => self.draft.name = self.node_name(value),
-            "controller" => self.draft.controller = self.address(name, value),
-            "controller_key" => self.draft.controller_key = self.parsed(name, value),
-            "key" => self.draft.key = self.path(name, value),
-            "spool_dir" => self.draft.spool_dir = self.path(name, value),
-            "socket" => self.draft.socket = self.path(name, value),
-            "step_socket" => self.draft.step_socket = self.path(name, value),
-            "listen" => self.draft.listen = self.listen(value),
-            "address" => self.draft.address = self.address(name, value),
-            "cores" => {
-                self.draft.cores =
-                    self.number(name, value, 1, i64::from(cosy_model::limits::NODE_CORES));
-            }
-            "memory" => self.draft.memory = self.size(name, value),
-            "disk" => self.draft.disk = self.size(name, value),
-            "gpus" => self.draft.gpus = self.number(name, value, 0, 1024),
-            "gpu" => self.gpus(value),
-            "device" => self.devices(value),
-            "other" => self.other(value),
-            "features" => self.draft.features = self.texts(name, value).unwrap_or_default(),
-            "plugins" => self.draft.plugins = self.directories(name, value),
-            "prolog" => self.draft.prolog = self.hook(name, value),
-            "epilog" => self.draft.epilog = self.hook(name, value),
-            "health_check" => self.draft.health_check = self.hook(name, value),
-            "hook_timeout" => self.draft.hook_timeout = self.span(name, value),
-            "health_interval" => self.draft.health_interval = self.span(name, value),
-            "cgroup" => self.cgroup(value),
-            "min_uid" => self.draft.min_uid = self.number(name, value, 0, i64::from(u32::MAX)),
-            "allow_root" => match value.get_ref() {
-                DeValue::Boolean(allowed) => self.draft.allow_root = *allowed,
-                _ => self.fault(&value.span(), "allow_root is true or false".to_owned()),
-            },
-            "job_processes" => self.job_processes(value),
-            "log" => self.draft.log = self.string(name, value),
-            _ => self.fault(
-                &key.span(),
-                format!("unknown key '{name}': there are {KEYS}"),
-            ),
-        }
-    }
-
-    fn string(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
-        match value.get_ref() {
-            DeValue::String(text) => Some(text.to_string()),
-            other => {
-                let text = format!("{name} must be a text, not {}", other.type_str());
-                self.fault(&value.span(), text);
-                None
-            }
-        }
-    }
-
-    fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
-        &mut self,
-        name: &str,
-        value: &Value<'_>,
-    ) -> Option<T> {
-        let text = self.string(name, value)?;
-        match text.parse() {
-            Ok(parsed) => Some(parsed),
-            Err(e) => {
-                self.fault(&value.span(), format!("{name}: {e}"));
-                None
-            }
-        }
-    }
-
-    fn node_name(&mut self, value: &Value<'_>) -> Option<String> {
-        let name = self.string("name", value)?;
-        if let Err(why) = check_name(&name) {
-            self.fault(&value.span(), why);
-            return None;
-        }
-        Some(name)
-    }
-
-    fn address(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
-        let text = self.string(name, value)?;
-        if let Err(why) = check_address(name, &text) {
-            self.fault(&value.span(), why);
-            return None;
-        }
-        Some(text)
-    }
-
-    /// Where to listen: an address of this host, not a name, and port 0 is allowed.
-    fn listen(&mut self, value: &Value<'_>) -> Option<String> {
-        let text = self.string("listen", value)?;
-        if let Err(e) = text.parse::<std::net::SocketAddr>() {
-            let text = format!(
-                "listen '{}' is not IP:PORT (like \"[::]:7818\"): {e}",
-                text.chars().take(100).collect::<String>().escape_debug()
-            );
-            self.fault(&value.span(), text);
-            return None;
-        }
-        Some(text)
-    }
-
-    fn path(&mut self, name: &str, value: &Value<'_>) -> Option<PathBuf> {
-        let text = self.string(name, value)?;
-        if text.is_empty() || text.contains('\0') {
-            self.fault(&value.span(), format!("{name} is no path"));
-            return None;
-        }
-        let joined = self.base.join(text);
-        std::path::absolute(&joined).ok().or(Some(joined))
-    }
-
-    fn number(&mut self, name: &str, value: &Value<'_>, least: i64, most: i64) -> Option<u32> {
-        let number = match value.get_ref() {
-            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok(),
-            _ => None,
-        };
-        let good = number.filter(|n| (least..=most).contains(n));
-        if good.is_none() {
-            self.fault(
-                &value.span(),
-                format!("{name} must be a whole number from {least} to {most}"),
-            );
-        }
-        good.and_then(|n| u32::try_from(n).ok())
-    }
-
-    fn size(&mut self, name: &str, value: &Value<'_>) -> Option<MiB> {
-        match value.get_ref() {
-            DeValue::Integer(_) => self
-                .number(name, value, 0, i64::from(u32::MAX))
-                .map(|n| MiB(u64::from(n))),
-            _ => self.parsed(name, value),
-        }
-    }
-
-    fn span(&mut self, name: &str, value: &Value<'_>) -> Option<Duration> {
-        let span: Span = self.parsed(name, value)?;
-        if span.ms() <= 0 || span.is_unlimited() {
-            self.fault(
-                &value.span(),
-                format!("{name} must be more than nothing and have an end"),
-            );
-            return None;
-        }
-        Some(Duration::from_millis(span.ms().unsigned_abs()))
-    }
-
-    fn texts(&mut self, name: &str, value: &Value<'_>) -> Option<Vec<String>> {
-        let DeValue::Array(items) = value.get_ref() else {
-            self.fault(&value.span(), format!("{name} must be a list of texts"));
-            return None;
-        };
-        items.iter().map(|item| self.string(name, item)).collect()
-    }
-
-    fn directories(&mut self, name: &str, value: &Value<'_>) -> Vec<PathBuf> {
-        let all = self.texts(name, value).unwrap_or_default();
-        if all
-            .iter()
-            .any(|d| !d.starts_with('/') || d.contains([':', '\0']))
-        {
-            let text = format!("{name} must be absolute paths without ':'");
-            self.fault(&value.span(), text);
-        }
-        all.into_iter().map(PathBuf::from).collect()
-    }
-
-    fn hook(&mut self, name: &str, value: &Value<'_>) -> Option<HookCommand> {
-        let argv = self.texts(name, value)?;
-        if !argv.first().is_some_and(|p| p.starts_with('/')) {
-            self.fault(
-                &value.span(),
-                format!("{name} must begin with the absolute path of a program"),
-            );
-            return None;
-        }
-        Some(HookCommand { argv })
-    }
-
-    fn other(&mut self, value: &Value<'_>) {
-        let DeValue::Table(table) = value.get_ref() else {
-            let text = "other must be a table like {fpga = 2}".to_owned();
-            return self.fault(&value.span(), text);
-        };
-        for (name, amount) in table {
-            let span = name.span();
-            let name: &str = name.get_ref();
-            if let Err(why) = cosy_model::device::check_name(name) {
-                self.fault(&span, format!("other: {why}"));
-            } else if let Some(n) = self.number(name, amount, 0, i64::from(u32::MAX)) {
-                self.draft.other.set(name, n);
-            }
-        }
-    }
-
-    fn cgroup(&mut self, value: &Value<'_>) {
-        match self.string("cgroup", value).as_deref() {
-            Some("auto") | None => {}
-            Some("memory") => self.draft.cgroups = CgroupUse::Memory,
-            Some("none") => self.draft.cgroups = CgroupUse::Nothing,
-            Some(other) => {
-                let text = format!("cgroup is 'auto', 'memory' or 'none', not '{other}'");
-                self.fault(&value.span(), text);
-            }
-        }
-    }
-
-    fn job_processes(&mut self, value: &Value<'_>) {
-        let most = i64::from(cosy_model::limits::PROCESSES);
-        match self.number("job_processes", value, 0, most) {
-            Some(0) => self.draft.job_processes = Processes::Unlimited,
-            Some(most) => self.draft.job_processes = Processes::Most(most),
-            None => {}
-        }
-    }
-
-    /// A fault of the file as a whole.
-    fn whole(&mut self, text: String) {
-        self.faults.push(Fault { line: 0, text });
-    }
-
-    fn finish(mut self) -> Result<Config, Vec<Fault>> {
-        self.settle_devices();
-        let missing: Vec<_> = [
-            ("name", self.draft.name.is_none()),
-            ("controller", self.draft.controller.is_none()),
-            ("controller_key", self.draft.controller_key.is_none()),
-        ]
-        .into_iter()
-        .filter(|(_, is)| *is)
-        .map(|(name, _)| name)
-        .collect();
-        // A key that was there but wrong has its own fault already.
-        if self.faults.is_empty() && !missing.is_empty() {
-            self.whole(format!("{} must be set", missing.join(", ")));
-        }
-        let draft = self.draft;
-        match (draft.name, draft.controller, draft.controller_key) {
-            (Some(name), Some(controller), Some(controller_key)) if self.faults.is_empty() => {
-                Ok(Config {
-                    name,
-                    controller,
-                    controller_key,
-                    key: draft.key.unwrap_or_else(|| DEFAULT_KEY.into()),
-                    spool_dir: draft.spool_dir.unwrap_or_else(|| DEFAULT_SPOOL.into()),
-                    socket: draft.socket,
-                    step_socket: draft.step_socket,
-                    listen: draft.listen,
-                    address: draft.address,
-                    cores: draft.cores,
-                    memory: draft.memory,
-                    disk: draft.disk,
-                    devices: draft.devices,
-                    other: draft.other,
-                    features: draft.features,
-                    plugins: draft.plugins,
-                    prolog: draft.prolog,
-                    epilog: draft.epilog,
-                    health_check: draft.health_check,
-                    hook_timeout: draft.hook_timeout.unwrap_or(Duration::from_secs(60)),
-                    health_interval: draft.health_interval.unwrap_or(Duration::from_secs(300)),
-                    cgroups: draft.cgroups,
-                    min_uid: draft.min_uid.map_or(MIN_UID, Uid),
-                    allow_root: draft.allow_root,
-                    job_processes: draft.job_processes,
-                    log: draft.log.unwrap_or_else(|| "info".into()),
-                })
-            }
-            _ => {
-                self.faults.sort_by_key(|f| f.line);
-                Err(self.faults)
-            }
-        }
-    }
+    Config::parse(file, &cosy_config::read(file, FILE_BYTES)?)
 }
 
 /// Checks the name of a node: it becomes a directory and part of host lists.
@@ -642,11 +234,23 @@ mod tests {
 
     const KEY: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
+    fn parse(text: &str, base: &Path) -> Result<Config, Faults> {
+        Config::parse(&base.join("x"), text)
+    }
+
     fn faults(text: &str) -> Vec<(usize, String)> {
-        match parse(text, Path::new("/etc")) {
-            Ok(_) => Vec::new(),
-            Err(faults) => faults.into_iter().map(|f| (f.line, f.text)).collect(),
-        }
+        let Err(faults) = parse(text, Path::new("/etc")) else {
+            return Vec::new();
+        };
+        let told = |fault: String| {
+            let rest = fault.strip_prefix("/etc/x:").unwrap();
+            let (line, what) = rest.split_once(": ").unwrap_or_default();
+            match line.parse() {
+                Ok(line) => (line, what.to_owned()),
+                Err(_) => (0, rest.trim_start().to_owned()),
+            }
+        };
+        faults.0.into_iter().map(told).collect()
     }
 
     #[test]
@@ -675,6 +279,43 @@ mod tests {
         assert_eq!(
             faults("name = 'n1'"),
             [(0, "controller, controller_key must be set".to_owned())]
+        );
+    }
+
+    #[test]
+    fn a_fault_says_what_would_work() {
+        let check = |text: &str, want: &[&str]| {
+            let told: Vec<String> = faults(text).into_iter().map(|(_, what)| what).collect();
+            assert_eq!(told, want, "{text}");
+        };
+        check(
+            "nmae = 1",
+            &[
+                "unknown field `nmae`, expected one of `name`, `controller`, `controller_key`, \
+               `key`, `spool_dir`, `socket`, `step_socket`, `listen`, `address`, `cores`, \
+               `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, \
+               `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
+               `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
+            ],
+        );
+        check("name = 3", &["name must be a text, not integer"]);
+        check(
+            "other = 3\nprolog = '/x'",
+            &[
+                "other: invalid type: integer `3`, expected a table like {a = 1}",
+                "prolog: invalid type: string \"/x\", expected a list like [\"a\", \"b\"]",
+            ],
+        );
+        check(
+            "features = [\n'a',\n1\n]\ncores = 9999999999",
+            &[
+                "features must be a text, not integer",
+                "cores must be a whole number from 1 to 8192",
+            ],
+        );
+        check(
+            "[gpu]\ncount = 1",
+            &["write [[gpu]] instead of [gpu]: there can be several"],
         );
     }
 

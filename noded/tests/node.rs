@@ -560,7 +560,9 @@ fn the_command_line_says_what_is_wrong() {
     let (code, text) = run(&["--check", "--config", file]);
     assert_eq!(code, Some(1));
     assert!(
-        text.contains(":1: unknown key 'nmae'") && text.contains(":3: cores"),
+        text.contains(":1: unknown field `nmae`")
+            && text.contains("did you mean `name`?")
+            && text.contains(":3: cores"),
         "{text}"
     );
     assert_eq!(run(&["--config", file, "--lifeline-fd", "99"]).0, Some(1));

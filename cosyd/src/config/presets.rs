@@ -3,8 +3,8 @@
 //! A policy file has one table, `[reservations]`, with the same keys as in `cosy.toml`;
 //! what `cosy-sim calibrate` writes is one.
 
+use super::Check;
 use super::reservations::Table;
-use super::{Check, understood};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -40,27 +40,19 @@ pub(super) fn read(
     take: impl FnOnce(&mut Check<'_>, &Table),
 ) {
     let at = name.span().start;
-    let (file, text) = match find(check.file, name.get_ref()) {
+    let (file, text) = match find(check.file(), name.get_ref()) {
         Ok(found) => found,
         Err(why) => return check.fault(at, why),
     };
-    let mut inner = Check {
-        file: &file,
-        text: &text,
-        faults: Vec::new(),
-    };
-    if let Some(policy) = understood::<PolicyFile>(&mut inner) {
+    let mut inner = Check::new(&file, &text, &[]);
+    if let Some(policy) = inner.understood::<PolicyFile>() {
         if let Some(other) = &policy.reservations.policy {
             let what = "a policy file cannot name another policy: copy its keys here";
             inner.fault(other.span().start, what);
         }
         take(&mut inner, &policy.reservations);
     }
-    let line = check.line(at);
-    let told = inner.told().0;
-    check
-        .faults
-        .extend(told.into_iter().map(|fault| (line, fault)));
+    check.include(at, inner);
 }
 
 /// Where it is, for messages, and its text. Paths start where `cosy.toml` is.

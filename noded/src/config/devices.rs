@@ -1,221 +1,235 @@
 //! `[[gpu]]` and `[[device]]` tables: what there is, with its identity.
 
-use super::{Reader, Value};
-use crate::devices::Device;
+use super::values::{List, number, text, texts};
+use crate::devices::{Device, Devices};
+use cosy_config::{Check, Raw};
+use cosy_model::Counted;
+use serde::Deserialize;
 use std::path::PathBuf;
-use toml::de::DeValue;
+use toml::Spanned;
 
 /// Most pieces of one table, and most GPUs.
-const MOST: i64 = 1024;
+const MOST: u32 = 1024;
 
-/// One table.
-#[derive(Default)]
-struct Table {
-    name: Option<String>,
-    kind: String,
-    /// Several devices, a file each.
-    file: Vec<PathBuf>,
-    /// One device with several files.
-    files: Vec<PathBuf>,
-    numa: Option<u32>,
-    id: Option<String>,
-    count: Option<u32>,
+/// One `[[gpu]]` table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Gpu {
+    r#type: Option<Raw>,
+    file: Option<Raw>,
+    files: Option<List>,
+    numa: Option<Raw>,
+    id: Option<Raw>,
+    count: Option<Raw>,
 }
 
-impl Reader<'_> {
-    /// All `[[gpu]]` tables.
-    pub(super) fn gpus(&mut self, value: &Value<'_>) {
-        for item in self.tables("gpu", value) {
-            if let Some(table) = self.table(item, "type") {
-                let devices = self.pieces(item, &table);
-                self.draft.devices.gpus.extend(devices);
-            }
-        }
-        if self.draft.devices.gpus.len() as i64 > MOST {
-            let text = format!("a node has at most {MOST} GPUs");
-            self.fault(&value.span(), text);
+/// One `[[device]]` table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Other {
+    name: Option<Raw>,
+    file: Option<Raw>,
+    files: Option<List>,
+    numa: Option<Raw>,
+    id: Option<Raw>,
+    count: Option<Raw>,
+}
+
+/// What the tables of both kinds say.
+struct Table<'t> {
+    /// Where it begins.
+    at: usize,
+    kind: String,
+    file: Option<&'t Raw>,
+    files: Option<&'t List>,
+    numa: Option<&'t Raw>,
+    id: Option<&'t Raw>,
+    count: Option<&'t Raw>,
+}
+
+/// What `gpus`, `other` and the tables say together.
+pub(super) fn devices(
+    check: &mut Check<'_>,
+    (gpus, tables): (Option<u32>, &[Spanned<Gpu>]),
+    (counted, others): (&Counted, &[Spanned<Other>]),
+) -> Devices {
+    let mut devices = Devices::default();
+    for item in tables {
+        devices.gpus.extend(gpu_pieces(check, item));
+        if devices.gpus.len() > MOST as usize {
+            break;
         }
     }
-
-    /// All `[[device]]` tables.
-    pub(super) fn devices(&mut self, value: &Value<'_>) {
-        for item in self.tables("device", value) {
-            let Some(table) = self.table(item, "name") else {
-                continue;
-            };
-            let Some(name) = table.name.clone() else {
-                self.fault(&item.span(), "a device needs a name".to_owned());
-                continue;
-            };
-            let devices = self.pieces(item, &table);
-            let all = self.draft.devices.others.entry(name).or_default();
-            all.extend(devices);
-        }
+    if devices.gpus.len() > MOST as usize {
+        let at = tables.first().map_or(0, |item| item.span().start);
+        check.fault(at, format!("a node has at most {MOST} GPUs"));
     }
-
-    fn tables<'v, 'a>(&mut self, name: &str, value: &'v Value<'a>) -> &'v [Value<'a>] {
-        match value.get_ref() {
-            DeValue::Array(items) => items,
-            _ => {
-                let text = format!("{name} must be tables, each beginning with [[{name}]]");
-                self.fault(&value.span(), text);
-                &[]
-            }
-        }
+    for item in others {
+        other_pieces(check, item, &mut devices);
     }
-
-    /// Reads one table; `word` is what its type is called.
-    fn table(&mut self, item: &Value<'_>, word: &str) -> Option<Table> {
-        let DeValue::Table(entries) = item.get_ref() else {
-            let text = format!("must be a table with {word}, file, files, numa, id, count");
-            self.fault(&item.span(), text);
-            return None;
-        };
-        let mut table = Table::default();
-        for (key, value) in entries {
-            let name: &str = key.get_ref();
-            match name {
-                "type" if word == name => table.kind = self.word(name, value).unwrap_or_default(),
-                "name" if word == name => table.name = self.word(name, value),
-                "file" => table.file = self.file_list(value),
-                "files" => table.files = self.files(value),
-                "numa" => table.numa = self.number(name, value, 0, MOST),
-                "id" => table.id = self.identity(value),
-                "count" => table.count = self.number(name, value, 1, MOST),
-                _ => self.fault(
-                    &key.span(),
-                    format!("unknown key '{name}': there are {word}, file, files, numa, id, count"),
-                ),
-            }
-        }
-        Some(table)
+    match (gpus, devices.gpu_count()) {
+        (Some(n), tables) if tables > 0 && n != tables => check.whole(format!(
+            "gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out"
+        )),
+        (Some(n), 0) => devices.gpus = vec![Device::default(); n as usize],
+        (Some(_) | None, _) => {}
     }
-
-    /// The devices that a table stands for.
-    fn pieces(&mut self, item: &Value<'_>, table: &Table) -> Vec<Device> {
-        let one = |files: Vec<PathBuf>| Device {
-            kind: table.kind.clone(),
-            files,
-            numa: table.numa,
-            id: table.id.clone(),
-        };
-        let count = table.count.unwrap_or(1) as usize;
-        let named = table.file.len();
-        let fault = if named > 0 && !table.files.is_empty() {
-            Some("file and files exclude each other".to_owned())
-        } else if !table.files.is_empty() && count > 1 {
-            Some("files are those of one device: leave count out, or use file".to_owned())
-        } else if named > 0 && table.count.is_some() && named != count {
-            Some(format!("file names {named} devices, count says {count}"))
-        } else if table.id.is_some() && named.max(count) > 1 {
-            Some("an id is that of one device".to_owned())
-        } else {
-            None
-        };
-        if let Some(text) = fault {
-            self.fault(&item.span(), text);
-        }
-        match named {
-            0 => vec![one(table.files.clone()); count],
-            _ => table.file.iter().map(|f| one(vec![f.clone()])).collect(),
-        }
+    if let Some(name) = devices.others.keys().find(|n| counted.get(n) > 0) {
+        check.whole(format!(
+            "{name} is in other and in [[device]] tables: leave it out of other"
+        ));
     }
+    devices
+}
 
-    /// A name that requests use: no digit first, or it would be a number of them.
-    fn word(&mut self, name: &str, value: &Value<'_>) -> Option<String> {
-        let text = self.string(name, value)?;
-        if let Err(why) = cosy_model::device::check_name(&text) {
-            self.fault(&value.span(), format!("{name}: {why}"));
-            return None;
-        }
-        Some(text)
+fn gpu_pieces(check: &mut Check<'_>, item: &Spanned<Gpu>) -> Vec<Device> {
+    let gpu = item.get_ref();
+    let kind = gpu.r#type.as_ref().and_then(|v| word(check, "type", v));
+    let table = Table {
+        at: item.span().start,
+        kind: kind.unwrap_or_default(),
+        file: gpu.file.as_ref(),
+        files: gpu.files.as_ref(),
+        numa: gpu.numa.as_ref(),
+        id: gpu.id.as_ref(),
+        count: gpu.count.as_ref(),
+    };
+    pieces(check, table)
+}
+
+fn other_pieces(check: &mut Check<'_>, item: &Spanned<Other>, devices: &mut Devices) {
+    let other = item.get_ref();
+    let table = Table {
+        at: item.span().start,
+        kind: String::new(),
+        file: other.file.as_ref(),
+        files: other.files.as_ref(),
+        numa: other.numa.as_ref(),
+        id: other.id.as_ref(),
+        count: other.count.as_ref(),
+    };
+    let Some(name) = &other.name else {
+        return check.fault(item.span().start, "a device needs a name");
+    };
+    let name = word(check, "name", name);
+    let pieces = pieces(check, table);
+    if let Some(name) = name {
+        devices.others.entry(name).or_default().extend(pieces);
     }
+}
 
-    /// `/dev/nvidia[0-3]`: numbers in the last part only.
-    fn file_list(&mut self, value: &Value<'_>) -> Vec<PathBuf> {
-        let Some(text) = self.string("file", value) else {
-            return Vec::new();
-        };
-        let Some((directory, name)) = text.rsplit_once('/') else {
-            self.absolute(value, &text);
-            return Vec::new();
-        };
-        let fault = match cosy_model::expand(name) {
-            Ok(names) if names.len() as i64 > MOST => {
-                format!("{} files are more than {MOST}", names.len())
-            }
-            Ok(names) => {
-                let path = |n: &String| self.absolute(value, &format!("{directory}/{n}"));
-                return names.iter().filter_map(path).collect();
-            }
-            Err(e) => format!("file: {e}"),
-        };
-        self.fault(&value.span(), fault);
-        Vec::new()
-    }
-
-    fn files(&mut self, value: &Value<'_>) -> Vec<PathBuf> {
-        let names = self.texts("files", value).unwrap_or_default();
-        let paths = names.iter().filter_map(|n| self.absolute(value, n));
-        paths.collect()
-    }
-
-    fn absolute(&mut self, value: &Value<'_>, name: &str) -> Option<PathBuf> {
-        if name.starts_with('/') && !name.contains('\0') {
-            return Some(PathBuf::from(name));
-        }
-        let text = format!("'{}' is no absolute path", name.escape_debug());
-        self.fault(&value.span(), text);
+/// The devices that a table stands for.
+fn pieces(check: &mut Check<'_>, table: Table<'_>) -> Vec<Device> {
+    // Several devices, a file each; or one device with several files.
+    let file = table.file.map_or(Vec::new(), |v| file_list(check, v));
+    let files = table.files.map_or(Vec::new(), |v| files(check, v));
+    let numa = table.numa.and_then(|v| number(check, "numa", v, (0, MOST)));
+    let id = table.id.and_then(|v| identity(check, v));
+    let said = table
+        .count
+        .and_then(|v| number(check, "count", v, (1, MOST)));
+    let count = said.unwrap_or(1) as usize;
+    let named = file.len();
+    let fault = if named > 0 && !files.is_empty() {
+        Some("file and files exclude each other".to_owned())
+    } else if !files.is_empty() && count > 1 {
+        Some("files are those of one device: leave count out, or use file".to_owned())
+    } else if named > 0 && said.is_some() && named != count {
+        Some(format!("file names {named} devices, count says {count}"))
+    } else if id.is_some() && named.max(count) > 1 {
+        Some("an id is that of one device".to_owned())
+    } else {
         None
+    };
+    if let Some(text) = fault {
+        check.fault(table.at, text);
     }
+    let one = |files: Vec<PathBuf>| Device {
+        kind: table.kind.clone(),
+        files,
+        numa,
+        id: id.clone(),
+    };
+    match named {
+        0 => vec![one(files); count],
+        _ => file.into_iter().map(|f| one(vec![f])).collect(),
+    }
+}
 
-    /// It becomes part of a list in a variable.
-    fn identity(&mut self, value: &Value<'_>) -> Option<String> {
-        let text = self.string("id", value)?;
-        let good = !text.is_empty()
-            && text.len() <= 255
-            && text.bytes().all(|b| b.is_ascii_graphic() && b != b',');
-        if !good {
-            let fault = "id must be 1 to 255 visible characters without a comma".to_owned();
-            self.fault(&value.span(), fault);
-        }
-        good.then_some(text)
+/// A name that requests use: no digit first, or it would be a number of them.
+fn word(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<String> {
+    let text = text(check, key, value)?;
+    if let Err(why) = cosy_model::device::check_name(&text) {
+        check.fault(value.span().start, format!("{key}: {why}"));
+        return None;
     }
+    Some(text)
+}
 
-    /// What `gpus`, `other` and the tables say together.
-    pub(super) fn settle_devices(&mut self) {
-        let tables = self.draft.devices.gpu_count();
-        match self.draft.gpus {
-            Some(n) if tables > 0 && n != tables => self.whole(format!(
-                "gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out"
-            )),
-            Some(n) if tables == 0 => {
-                self.draft.devices.gpus = vec![Device::default(); n as usize];
-            }
-            Some(_) | None => {}
+/// `/dev/nvidia[0-3]`: numbers in the last part only.
+fn file_list(check: &mut Check<'_>, value: &Raw) -> Vec<PathBuf> {
+    let Some(text) = text(check, "file", value) else {
+        return Vec::new();
+    };
+    let at = value.span().start;
+    let Some((directory, name)) = text.rsplit_once('/') else {
+        absolute(check, at, &text);
+        return Vec::new();
+    };
+    let fault = match cosy_model::expand(name) {
+        Ok(names) if names.len() > MOST as usize => {
+            format!("{} files are more than {MOST}", names.len())
         }
-        let others = &self.draft.devices.others;
-        let twice = others.keys().find(|n| self.draft.other.get(n) > 0).cloned();
-        if let Some(name) = twice {
-            self.whole(format!(
-                "{name} is in other and in [[device]] tables: leave it out of other"
-            ));
+        Ok(names) => {
+            let path = |n: &String| absolute(check, at, &format!("{directory}/{n}"));
+            return names.iter().filter_map(path).collect();
         }
+        Err(e) => format!("file: {e}"),
+    };
+    check.fault(at, fault);
+    Vec::new()
+}
+
+fn files(check: &mut Check<'_>, list: &List) -> Vec<PathBuf> {
+    let at = list.span().start;
+    let names = texts(check, "files", list).unwrap_or_default();
+    let paths = names.iter().filter_map(|n| absolute(check, at, n));
+    paths.collect()
+}
+
+fn absolute(check: &mut Check<'_>, at: usize, name: &str) -> Option<PathBuf> {
+    if name.starts_with('/') && !name.contains('\0') {
+        return Some(PathBuf::from(name));
     }
+    let what = format!("'{}' is no absolute path", name.escape_debug());
+    check.fault(at, what);
+    None
+}
+
+/// It becomes part of a list in a variable.
+fn identity(check: &mut Check<'_>, value: &Raw) -> Option<String> {
+    let text = text(check, "id", value)?;
+    let good = !text.is_empty()
+        && text.len() <= 255
+        && text.bytes().all(|b| b.is_ascii_graphic() && b != b',');
+    if !good {
+        check.fault(
+            value.span().start,
+            "id must be 1 to 255 visible characters without a comma",
+        );
+    }
+    good.then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, parse};
+    use crate::config::Config;
     use std::path::{Path, PathBuf};
 
     fn read(tables: &str) -> Result<Config, String> {
         let key = "a".repeat(64);
         let text = format!("name = 'n1'\ncontroller = 'h:1'\ncontroller_key = '{key}'\n{tables}");
-        parse(&text, Path::new("/")).map_err(|faults| {
-            let lines = faults.iter().map(|f| format!("{}: {}", f.line, f.text));
-            lines.collect::<Vec<_>>().join("\n")
-        })
+        Config::parse(Path::new("/x"), &text).map_err(|faults| faults.to_string())
     }
 
     #[test]
@@ -260,7 +274,7 @@ mod tests {
         check("gpu = 3", "4: gpu must be tables");
         check("[[gpu]]\ntype = '2'", "5: type: '2'");
         check("[[gpu]]\ntype = 'a:b'", "a:b");
-        check("[[gpu]]\nname = 'x'", "5: unknown key 'name'");
+        check("[[gpu]]\nname = 'x'", "5: unknown field `name`");
         check("[[gpu]]\nfile = 'x/nvidia0'", "no absolute path");
         check("[[gpu]]\nfile = 'nvidia0'", "no absolute path");
         check("[[gpu]]\nfile = '/x'\nfiles = ['/y']", "exclude each other");

@@ -1,0 +1,224 @@
+//! `noded.toml` as it is written, and what it says when it has been checked.
+
+use super::devices::{Gpu, Other, devices};
+use super::values::{List, checked, length, number, parsed, path, size, text, texts, truth};
+use super::{
+    CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, check_address, check_name,
+};
+use crate::cgroup::Processes;
+use cosy_config::{Check, Faults, Raw};
+use cosy_model::{Counted, Uid, limits};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+
+/// Most GPUs, where they are only counted.
+const GPUS: u32 = 1024;
+/// Longest run of a hook unless the configuration says otherwise.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two health checks unless the configuration says otherwise.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(300);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<Raw>,
+    controller: Option<Raw>,
+    controller_key: Option<Raw>,
+    key: Option<Raw>,
+    spool_dir: Option<Raw>,
+    socket: Option<Raw>,
+    step_socket: Option<Raw>,
+    listen: Option<Raw>,
+    address: Option<Raw>,
+    cores: Option<Raw>,
+    memory: Option<Raw>,
+    disk: Option<Raw>,
+    gpus: Option<Raw>,
+    #[serde(default)]
+    gpu: Vec<Spanned<Gpu>>,
+    #[serde(default)]
+    device: Vec<Spanned<Other>>,
+    #[serde(default)]
+    other: BTreeMap<String, Raw>,
+    features: Option<List>,
+    plugins: Option<List>,
+    prolog: Option<List>,
+    epilog: Option<List>,
+    health_check: Option<List>,
+    hook_timeout: Option<Raw>,
+    health_interval: Option<Raw>,
+    cgroup: Option<Raw>,
+    job_processes: Option<Raw>,
+    min_uid: Option<Raw>,
+    allow_root: Option<Raw>,
+    log: Option<Raw>,
+}
+
+impl Config {
+    /// Checks the text of a configuration file; relative paths are below the file's directory.
+    ///
+    /// # Errors
+    /// All faults at once.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
+        let mut check = Check::new(file, text, &["gpu", "device"]);
+        let Some(file) = check.understood::<File>() else {
+            return Err(check.told());
+        };
+        match config(&mut check, &file) {
+            Some(config) if check.is_good() => Ok(config),
+            _ => {
+                // A key that was there but wrong has its own fault already.
+                if check.is_good() {
+                    check.whole(format!("{} must be set", missing(&file).join(", ")));
+                }
+                Err(check.told())
+            }
+        }
+    }
+}
+
+/// What must be set and is not.
+fn missing(file: &File) -> Vec<&'static str> {
+    let all = [
+        ("name", &file.name),
+        ("controller", &file.controller),
+        ("controller_key", &file.controller_key),
+    ];
+    let missing = all.into_iter().filter(|(_, value)| value.is_none());
+    missing.map(|(key, _)| key).collect()
+}
+
+/// What the file says; `None` without something that must be set.
+fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
+    let gpus = get(check, "gpus", &file.gpus, whole(0, GPUS));
+    let other = other(check, &file.other);
+    let devices = devices(check, (gpus, &file.gpu), (&other, &file.device));
+    let name = get(check, "name", &file.name, |check, key, value| {
+        checked(check, key, value, check_name)
+    });
+    let controller = get(check, "controller", &file.controller, address);
+    let controller_key = get(check, "controller_key", &file.controller_key, parsed);
+    Some(Config {
+        key: get(check, "key", &file.key, path).unwrap_or_else(|| DEFAULT_KEY.into()),
+        spool_dir: get(check, "spool_dir", &file.spool_dir, path)
+            .unwrap_or_else(|| DEFAULT_SPOOL.into()),
+        socket: get(check, "socket", &file.socket, path),
+        step_socket: get(check, "step_socket", &file.step_socket, path),
+        listen: get(check, "listen", &file.listen, listen),
+        address: get(check, "address", &file.address, address),
+        cores: get(check, "cores", &file.cores, whole(1, limits::NODE_CORES)),
+        memory: get(check, "memory", &file.memory, size),
+        disk: get(check, "disk", &file.disk, size),
+        devices,
+        other,
+        features: get(check, "features", &file.features, texts).unwrap_or_default(),
+        plugins: get(check, "plugins", &file.plugins, directories).unwrap_or_default(),
+        prolog: get(check, "prolog", &file.prolog, hook),
+        epilog: get(check, "epilog", &file.epilog, hook),
+        health_check: get(check, "health_check", &file.health_check, hook),
+        hook_timeout: get(check, "hook_timeout", &file.hook_timeout, length)
+            .unwrap_or(HOOK_TIMEOUT),
+        health_interval: get(check, "health_interval", &file.health_interval, length)
+            .unwrap_or(HEALTH_INTERVAL),
+        cgroups: get(check, "cgroup", &file.cgroup, cgroup).unwrap_or_default(),
+        min_uid: get(check, "min_uid", &file.min_uid, whole(0, u32::MAX)).map_or(MIN_UID, Uid),
+        allow_root: get(check, "allow_root", &file.allow_root, truth).unwrap_or_default(),
+        job_processes: get(check, "job_processes", &file.job_processes, processes)
+            .unwrap_or_default(),
+        log: get(check, "log", &file.log, text).unwrap_or_else(|| "info".to_owned()),
+        // Last, so that everything else has been checked.
+        name: name?,
+        controller: controller?,
+        controller_key: controller_key?,
+    })
+}
+
+/// Reads a value that is there.
+fn get<V, T>(
+    check: &mut Check<'_>,
+    key: &str,
+    value: &Option<V>,
+    read: impl FnOnce(&mut Check<'_>, &str, &V) -> Option<T>,
+) -> Option<T> {
+    read(check, key, value.as_ref()?)
+}
+
+/// Reads a whole number from `least` to `most`.
+fn whole(least: u32, most: u32) -> impl FnOnce(&mut Check<'_>, &str, &Raw) -> Option<u32> {
+    move |check, key, value| number(check, key, value, (least, most))
+}
+
+fn address(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<String> {
+    checked(check, key, value, |text| check_address(key, text))
+}
+
+/// Where to listen: an address of this host, not a name, and port 0 is allowed.
+fn listen(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<String> {
+    checked(check, key, value, |text| {
+        let address = text.parse::<std::net::SocketAddr>();
+        address.map(drop).map_err(|e| {
+            let shown: String = text.chars().take(100).collect();
+            format!(
+                "listen '{}' is not IP:PORT (like \"[::]:7818\"): {e}",
+                shown.escape_debug()
+            )
+        })
+    })
+}
+
+fn directories(check: &mut Check<'_>, key: &str, list: &List) -> Option<Vec<PathBuf>> {
+    let all = texts(check, key, list)?;
+    if all
+        .iter()
+        .any(|d| !d.starts_with('/') || d.contains([':', '\0']))
+    {
+        let what = format!("{key} must be absolute paths without ':'");
+        check.fault(list.span().start, what);
+    }
+    Some(all.into_iter().map(PathBuf::from).collect())
+}
+
+fn hook(check: &mut Check<'_>, key: &str, list: &List) -> Option<HookCommand> {
+    let argv = texts(check, key, list)?;
+    if !argv.first().is_some_and(|p| p.starts_with('/')) {
+        let what = format!("{key} must begin with the absolute path of a program");
+        check.fault(list.span().start, what);
+        return None;
+    }
+    Some(HookCommand { argv })
+}
+
+fn other(check: &mut Check<'_>, table: &BTreeMap<String, Raw>) -> Counted {
+    let mut other = Counted::default();
+    for (name, amount) in table {
+        if let Err(why) = cosy_model::device::check_name(name) {
+            check.fault(amount.span().start, format!("other: {why}"));
+        } else if let Some(n) = number(check, name, amount, (0, u32::MAX)) {
+            other.set(name, n);
+        }
+    }
+    other
+}
+
+fn cgroup(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<CgroupUse> {
+    match text(check, key, value)?.as_str() {
+        "auto" => Some(CgroupUse::Everything),
+        "memory" => Some(CgroupUse::Memory),
+        "none" => Some(CgroupUse::Nothing),
+        other => {
+            let what = format!("cgroup is 'auto', 'memory' or 'none', not '{other}'");
+            check.fault(value.span().start, what);
+            None
+        }
+    }
+}
+
+fn processes(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<Processes> {
+    Some(match number(check, key, value, (0, limits::PROCESSES))? {
+        0 => Processes::Unlimited,
+        most => Processes::Most(most),
+    })
+}
