@@ -22,87 +22,87 @@ pub enum EnvItem {
 /// What was asked for; `None` or empty where nothing was.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// `--queue`.
+    /// `--queue`: name of the queue.
     pub queue: Option<String>,
-    /// `--nodes`.
+    /// `--nodes`: number of nodes.
     pub nodes: Option<u32>,
-    /// `--tasks`.
+    /// `--tasks`: number of tasks in all.
     pub tasks: Option<u32>,
-    /// `--tasks-per-node`.
+    /// `--tasks-per-node`: number of tasks on each node.
     pub tasks_per_node: Option<u32>,
-    /// `--cores-per-task`.
+    /// `--cores-per-task`: cores of each task.
     pub cores_per_task: Option<u32>,
     /// `--mem` or `--mem-per-core`.
     pub memory: Option<MemoryRequest>,
-    /// `--disk`.
+    /// `--disk`: scratch disk on each node.
     pub disk: Option<MiB>,
-    /// `--gpus`.
+    /// `--gpus`: GPUs on each node.
     pub gpus: Option<GpuRequest>,
-    /// `--other`.
+    /// `--other`: other resources on each node, with their amounts.
     pub other: Vec<(String, u32)>,
-    /// `--time`.
+    /// `--time`: time limit.
     pub time: Option<Span>,
-    /// `--name`.
+    /// `--name`: the job's name.
     pub name: Option<String>,
-    /// `--output`.
+    /// `--output`: file for standard output, with `%` patterns.
     pub output: Option<OsText>,
-    /// `--error`.
+    /// `--error`: file for standard error, with `%` patterns.
     pub error: Option<OsText>,
-    /// `--input`.
+    /// `--input`: file for standard input, with `%` patterns.
     pub input: Option<OsText>,
-    /// `--open-mode`.
+    /// `--open-mode`: whether files are emptied or appended to.
     pub open_mode: Option<OpenMode>,
-    /// `--chdir`.
+    /// `--chdir`: working directory, seen from the present one.
     pub chdir: Option<OsString>,
-    /// `--env`.
+    /// `--env`: what the job gets of the environment, in order.
     pub env: Vec<EnvItem>,
-    /// `--login`.
+    /// `--login`: begins with the user's login environment.
     pub login: bool,
-    /// `--prefer`.
+    /// `--prefer`: nodes to take first.
     pub prefer: Vec<String>,
-    /// `--avoid`.
+    /// `--avoid`: nodes not to take.
     pub avoid: Vec<String>,
-    /// `--require`.
+    /// `--require`: nodes that the job must have.
     pub require: Vec<String>,
-    /// `--sets`.
+    /// `--sets`: node sets, in the order in which they are tried.
     pub sets: Vec<String>,
-    /// `--features`.
+    /// `--features`: features that each node must have.
     pub features: Vec<String>,
     /// `--begin`, read later because it needs the user's zone.
     pub begin: Option<String>,
-    /// `--hold`.
+    /// `--hold`: held until somebody releases it.
     pub hold: bool,
-    /// `--nice`.
+    /// `--nice`: higher lets others go first.
     pub nice: Option<i64>,
-    /// `--depend`.
+    /// `--depend`: conditions on other jobs, all of which must hold.
     pub depend: Vec<Dependency>,
-    /// `--array`.
+    /// `--array`: indices of the tasks of an array.
     pub array: Option<ArraySpec>,
     /// `--requeue` or `--no-requeue`.
     pub requeue: Option<bool>,
-    /// `--exclusive`.
+    /// `--exclusive`: whole nodes, shared with nobody.
     pub exclusive: bool,
-    /// `--account`.
+    /// `--account`: the account that pays.
     pub account: Option<String>,
-    /// `--reservation`.
+    /// `--reservation`: the reservation to run in.
     pub reservation: Option<ReservationId>,
-    /// `--comment`.
+    /// `--comment`: any text.
     pub comment: Option<String>,
-    /// `--mpi`.
+    /// `--mpi`: the MPI plugin of what the job starts.
     pub mpi: Option<String>,
-    /// `--signal`.
+    /// `--signal`: a signal before the time limit, and how long before.
     pub signal: Option<WarnSignal>,
-    /// `--mail-type`.
+    /// `--mail-type`: the events that mail is sent about.
     pub mail_type: Option<MailRequest>,
-    /// `--mail-user`.
+    /// `--mail-user`: where mail goes; the user's own address without.
     pub mail_user: Option<String>,
-    /// `--wait`.
+    /// `--wait`: waits for the job's end and takes its exit code.
     pub wait: bool,
-    /// `--json`.
+    /// `--json`: answers as JSON.
     pub json: bool,
-    /// `--quiet`.
+    /// `--quiet`: says only what went wrong.
     pub quiet: bool,
-    /// `--parsable`.
+    /// `--parsable`: prints the job's id alone.
     pub parsable: bool,
 }
 

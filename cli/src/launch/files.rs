@@ -20,9 +20,9 @@ pub enum Local {
 /// Where one stream goes: what the supervisors are told, and what the command does.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StreamTarget {
-    /// There.
+    /// What the supervisors on the nodes are told.
     pub there: OutputTo,
-    /// Here.
+    /// What the command does with what it gets.
     pub here: Local,
 }
 
@@ -73,7 +73,7 @@ pub fn error(value: Option<&OsText>, output: &StreamTarget, name: &str) -> Strea
 /// Where input comes from, and the file that the command reads for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
-    /// There.
+    /// What the supervisors on the nodes are told.
     pub there: InputFrom,
     /// A file that the command reads; its own standard input without.
     pub file: Option<OsText>,

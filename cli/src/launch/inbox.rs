@@ -22,7 +22,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Empty.
+    /// Nothing has come yet.
     pub fn new() -> Self {
         Self::default()
     }

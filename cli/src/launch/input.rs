@@ -39,9 +39,9 @@ pub enum Source {
     Own,
     /// A file, and its size where all of it has to come.
     File {
-        /// Opened.
+        /// The file, opened.
         file: OwnedFd,
-        /// Bytes.
+        /// Bytes that must be read, neither more nor fewer.
         size: Option<u64>,
     },
 }
@@ -49,7 +49,7 @@ pub enum Source {
 /// What was read.
 #[derive(Debug)]
 pub enum Taken {
-    /// Bytes.
+    /// What stood there.
     Bytes(Vec<u8>),
     /// Nothing now.
     Nothing,

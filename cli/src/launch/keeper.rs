@@ -134,7 +134,7 @@ pub struct Keeper {
     pub program: String,
     /// The step.
     pub key: StepKey,
-    /// Signals.
+    /// Signals to this command.
     pub intake: Intake,
     /// Input for the tasks.
     pub input: Option<Input>,

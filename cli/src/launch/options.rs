@@ -10,12 +10,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `JOB.STEP`
+/// A step of a job, as in `12.0`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepRef {
-    /// Job.
+    /// The job.
     pub job: JobId,
-    /// Step.
+    /// Its step.
     pub step: StepId,
 }
 

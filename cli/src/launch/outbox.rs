@@ -15,7 +15,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Empty.
+    /// Nothing waits to be sent.
     pub fn new() -> Self {
         Self::default()
     }

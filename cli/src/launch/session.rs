@@ -79,7 +79,7 @@ pub struct SessionResources {
     pub sinks: Sinks,
     /// Input for the tasks.
     pub input: Option<Input>,
-    /// Signals.
+    /// Signals to this command.
     pub intake: Intake,
     /// Stays with the job that the command has asked for.
     pub attendant: Option<Attendant>,

@@ -21,7 +21,7 @@ pub enum SinkError {
     /// A file that cannot be opened.
     #[error("cannot open '{path}' for the output: {cause}")]
     Open {
-        /// File.
+        /// The file that was to be opened.
         path: String,
         /// What the system says.
         cause: io::Error,

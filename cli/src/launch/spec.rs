@@ -23,9 +23,9 @@ const GRACE: Span = Span::from_secs(5);
 pub struct StepRequest {
     /// The step as it is asked for.
     pub spec: StepSpec,
-    /// Output.
+    /// Where standard output of the tasks goes.
     pub output: StreamTarget,
-    /// Errors.
+    /// Where standard error of the tasks goes.
     pub error: StreamTarget,
     /// Input, opened.
     pub input: Option<Input>,

@@ -27,7 +27,7 @@ pub fn values(long: &'static str, name: &'static str, help: &'static str) -> Arg
         .value_parser(parse_name)
 }
 
-/// `--long`.
+/// An option without a value, called `--long`; given again it changes nothing.
 pub fn flag(long: &'static str, help: &'static str) -> Arg {
     Arg::new(long)
         .long(long)

@@ -89,7 +89,7 @@ fn text(table: &Table, rows: &[usize], field: JobField) -> String {
     }
 }
 
-/// `12_[1-8]`.
+/// The name of the line of several tasks, as in `12_[1-8]`.
 fn name(table: &Table, rows: &[usize]) -> String {
     let task = |row: &usize| u64::try_from(table.number(*row, JobField::ArrayTask)?).ok();
     let mut tasks: Vec<u64> = rows.iter().filter_map(task).collect();

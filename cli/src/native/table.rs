@@ -12,7 +12,7 @@ pub enum Side {
 /// A column: its title and how it may be treated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// Title.
+    /// Words over the column.
     pub title: String,
     /// Where its cells stand.
     pub side: Side,
@@ -50,12 +50,12 @@ impl Head {
 /// Colour of a cell on a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Paint {
-    /// None.
+    /// As the terminal has it.
     #[default]
     Plain,
-    /// Fine.
+    /// It runs, or went well.
     Green,
-    /// Waits.
+    /// It waits for something.
     Yellow,
     /// Went wrong.
     Red,
@@ -78,9 +78,9 @@ impl Paint {
 /// A cell.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cell {
-    /// Text.
+    /// What stands in it, without colour.
     pub text: String,
-    /// Colour.
+    /// The colour of its text.
     pub paint: Paint,
 }
 

@@ -30,14 +30,14 @@ pub fn release() -> &'static str {
     super::command_line::VERSION.trim_start_matches("slurm ")
 }
 
-/// `--help`.
+/// Answers `--help`; gives the exit code.
 pub fn help(context: &Context, options: &[Row]) -> u8 {
     let usage = format!("{} [OPTIONS]", context.program());
     output::print(&table::help(&usage, options));
     exit::OK
 }
 
-/// `--usage`.
+/// Answers `--usage`; gives the exit code.
 pub fn usage(context: &Context, options: &[Row]) -> u8 {
     output::print(&table::synopsis(context.program(), options));
     exit::OK

@@ -97,7 +97,7 @@ fn tell(job: JobId, step: StepId, verbose: usize) {
     line("verbose", &verbose.to_string());
 }
 
-/// `12.0`
+/// Reads a job and its step, as in `12.0`.
 fn step(text: &str) -> Option<(JobId, StepId)> {
     let (job, step) = text.split_once('.')?;
     Some((JobId(job.parse().ok()?), StepId(step.parse().ok()?)))

@@ -40,10 +40,10 @@ pub enum ClustersError {
     /// No file at all.
     #[error("no clusters are configured: write [cluster.NAME] with socket = \"PATH\" into {0}")]
     NoFile(String),
-    /// Unreadable.
+    /// The file is there and cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
-        /// File.
+        /// The file that was read.
         path: String,
         /// What the system says.
         cause: io::Error,
@@ -51,7 +51,7 @@ pub enum ClustersError {
     /// Not what it should be.
     #[error("{path}: {why}")]
     Bad {
-        /// File.
+        /// The file that was read.
         path: String,
         /// What is wrong, in one line.
         why: String,

@@ -40,7 +40,7 @@ impl Preference {
 /// A slot of one of the clusters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ranked {
-    /// Whose.
+    /// The cluster that offers it.
     pub cluster: Cluster,
     /// The slot.
     pub slot: QuotedSlot,

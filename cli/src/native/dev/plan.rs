@@ -142,7 +142,7 @@ pub struct Plan {
     pub as_user: bool,
     /// The directory itself is to be removed too.
     pub whole: bool,
-    /// Programs.
+    /// The programs that the cluster consists of.
     pub programs: Programs,
     /// Node daemons.
     pub nodes: Vec<NodePlan>,

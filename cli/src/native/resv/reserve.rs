@@ -23,7 +23,7 @@ pub enum Form {
     Words,
     /// Ids alone.
     Ids,
-    /// JSON.
+    /// As JSON, for programs.
     Json,
 }
 

@@ -11,7 +11,7 @@ pub enum ScriptError {
     /// Missing, unreadable.
     #[error("cannot read the script '{name}': {cause}{hint}")]
     Read {
-        /// File.
+        /// The script as the user named it.
         name: String,
         /// What the system says.
         cause: io::Error,
@@ -33,7 +33,7 @@ pub enum ScriptError {
         SCRIPT_BYTES >> 20
     )]
     TooLarge {
-        /// File.
+        /// The script as the user named it.
         name: String,
         /// How large.
         size: String,

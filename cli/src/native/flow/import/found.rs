@@ -45,7 +45,7 @@ pub struct FoundTask {
 pub enum KeyValue {
     /// A whole number.
     Number(u32),
-    /// Text.
+    /// Anything else, as it is to be written.
     Text(String),
 }
 

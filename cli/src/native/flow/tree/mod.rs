@@ -13,16 +13,16 @@ use std::fmt;
 /// A value and the line on which it begins, from 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    /// Line.
+    /// The line of the file, from 1.
     pub line: u32,
-    /// Value.
+    /// What stands there.
     pub value: Value,
 }
 
 /// What a file can say.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// Nothing.
+    /// A key without a value.
     Null,
     /// Yes or no.
     Bool(bool),
@@ -32,7 +32,7 @@ pub enum Value {
     Float(f64),
     /// Text; in YAML every word and number.
     Text(String),
-    /// Values.
+    /// Values in the order of the file.
     List(Vec<Node>),
     /// Values by name, in the order of the file.
     Table(Vec<Entry>),
