@@ -28,7 +28,7 @@ use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
 use crate::in_hand::{Hand, InHand};
 use crate::journal;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, is_large};
 use crate::meter::{Meter, Watch};
 use crate::outside::Outside;
 use crate::store::{Payload, Store, StoreError};
@@ -41,6 +41,7 @@ use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ pub enum Input {
     Event(Box<Event>),
     /// The same, counted until its turn comes.
     Counted(Box<Event>, Share),
-    /// Nothing but a reason to look for a failed commit.
+    /// Nothing but a reason to look for a failed commit, or for the end of a large one.
     Wake,
     /// Finish what is under way and stop.
     Stop,
@@ -80,6 +81,8 @@ enum ToWriter {
     Batch {
         generation: u64,
         batch: Batch,
+        /// It is written alone, and told when it is over.
+        large: bool,
     },
     /// The generation that failed is over; tell when the store can be written.
     Restart {
@@ -111,6 +114,11 @@ impl Failure {
     /// Leaves word; never waits.
     fn tell(&self, generation: u64, why: String) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, why));
+        self.wake();
+    }
+
+    /// The core looks whether something has changed; never waits.
+    fn wake(&self) {
         let _ = self.core.try_send(Input::Wake);
     }
 
@@ -176,6 +184,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
     let (to_writer, from_core) = sync_channel(BATCHES);
     let (input, inbox) = parts.inputs;
     let failure = Failure::new(input);
+    let writes_large = Arc::new(AtomicBool::new(false));
     let writer = Writer {
         store: parts.store,
         hub: parts.hub.clone(),
@@ -184,6 +193,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         payloads: Payloads::default(),
         failure: failure.clone(),
         failed: None,
+        writes_large: writes_large.clone(),
         mark: Default::default(),
     };
     let core = Core {
@@ -202,6 +212,7 @@ pub fn start(parts: Parts) -> std::io::Result<Engine> {
         unanswered: Unanswered::default(),
         faults: Faults::default(),
         kind: "",
+        writes_large,
         stopping: false,
     };
     let first = parts.first;
@@ -233,6 +244,8 @@ struct Core {
     faults: Faults,
     /// Kind of what is decided, for the log.
     kind: &'static str,
+    /// Something large is on its way to the disk ([`crate::lanes`]).
+    writes_large: Arc<AtomicBool>,
     /// This turn is the last one.
     stopping: bool,
 }
@@ -241,13 +254,19 @@ impl Core {
     /// Takes in what has come, and waits for something when there is nothing to do. False when
     /// nothing can come any more.
     fn take_in(&mut self) -> bool {
-        if self.lanes.is_empty() && !self.controller.is_listing() {
+        let large = self.may_take_large();
+        if !self.lanes.have_turn(large) && !self.controller.is_listing() {
             match self.inbox.blocking_recv() {
                 Some(input) => self.take(input),
                 None => return false,
             }
         }
         self.take_more() || !self.lanes.is_empty()
+    }
+
+    /// Nothing large is on its way.
+    fn may_take_large(&self) -> bool {
+        self.stopping || !self.writes_large.load(Ordering::Acquire)
     }
 
     /// The same without waiting.
@@ -272,7 +291,7 @@ impl Core {
     }
 
     fn run(mut self, first: Batch) {
-        self.send(first);
+        self.send(first, false);
         while self.take_in() {
             if let Some(why) = self.failure.of(self.generation) {
                 self.rebuild(&why);
@@ -293,11 +312,17 @@ impl Core {
     /// The controller panicked: why. It is of no use any more.
     fn turn(&mut self) -> Result<(), String> {
         let (now, watch) = (clock::moment(), Watch::start());
-        let mut taken = 0;
-        while let Some(event) = self.lanes.pop() {
+        let (mut taken, mut large) = (0, false);
+        while let Some(event) = self.lanes.pop(self.may_take_large()) {
+            large = is_large(&event);
+            if large && taken > 0 {
+                // What was decided before does not wait for it.
+                self.unanswered.note(&event);
+                self.hand_out(false)?;
+            }
             self.handle(now, event)?;
             taken += 1;
-            let over = taken >= TURN || watch.wall() >= TURN_TIME;
+            let over = large || taken >= TURN || watch.wall() >= TURN_TIME;
             if over && !self.stopping {
                 break;
             }
@@ -306,7 +331,7 @@ impl Core {
             }
         }
         self.faults.decided();
-        self.hand_out()?;
+        self.hand_out(large)?;
         self.meter.turn(WHOLE_TURN, None, watch.took());
         Ok(())
     }
@@ -333,7 +358,8 @@ impl Core {
         Ok(())
     }
 
-    fn hand_out(&mut self) -> Result<(), String> {
+    /// `large`: what was decided takes long to write.
+    fn hand_out(&mut self, large: bool) -> Result<(), String> {
         let now = clock::moment();
         self.hand.take(InHand::Settling);
         self.kind = "end of turn";
@@ -346,15 +372,23 @@ impl Core {
         self.hand.put_down();
         let rest = u64::try_from(wakeup.since(now.wall).ms()).unwrap_or(0);
         let _ = self.wakeup.send(begun + Duration::from_millis(rest));
-        self.send(batch);
+        self.send(batch, large);
         Ok(())
     }
 
-    fn send(&mut self, batch: Batch) {
+    fn send(&mut self, batch: Batch, large: bool) {
         self.unanswered.answered(&batch);
         if !batch.is_empty() {
             let generation = self.generation;
-            let _ = self.writer.send(ToWriter::Batch { generation, batch });
+            if large {
+                self.writes_large.store(true, Ordering::Release);
+            }
+            let batch = ToWriter::Batch {
+                generation,
+                batch,
+                large,
+            };
+            let _ = self.writer.send(batch);
         }
     }
 
@@ -414,7 +448,7 @@ impl Core {
         match taken {
             Ok(TakenUp { controller, first }) => {
                 self.controller = controller;
-                self.send(first);
+                self.send(first, false);
             }
             Err(e) => {
                 tracing::error!("nothing can be taken up from the store: {e:#}; stopping");
@@ -449,7 +483,7 @@ fn refuse_waiting(
     refused: &Reply,
 ) {
     let mut dropped = 0;
-    while let Some(event) = lanes.pop() {
+    while let Some(event) = lanes.pop(true) {
         dropped += 1;
         refuse_event(hub, event, refused);
     }
@@ -512,6 +546,8 @@ struct Writer {
     failure: Failure,
     /// The generation whose commit failed: its batches are refused.
     failed: Option<u64>,
+    /// Something large is on its way to the disk.
+    writes_large: Arc<AtomicBool>,
     /// What was signed last.
     mark: (StoreMark, OsText),
 }
@@ -525,8 +561,15 @@ impl Writer {
             };
             match first {
                 ToWriter::Restart { generation, done } => self.restart(generation, &done),
-                ToWriter::Batch { generation, batch } => {
-                    let (batches, rest) = gather(generation, batch, inbox);
+                ToWriter::Batch {
+                    generation,
+                    batch,
+                    large,
+                } => {
+                    let (batches, rest) = match large {
+                        true => (vec![batch], None),
+                        false => gather(generation, batch, inbox),
+                    };
                     next = rest;
                     if let Err(why) = caught(|| self.write(generation, batches)) {
                         // As if it could not be written: memory is rebuilt.
@@ -534,6 +577,10 @@ impl Writer {
                         tracing::error!("{why}");
                         self.failed = Some(generation);
                         self.failure.tell(generation, why);
+                    }
+                    if large {
+                        self.writes_large.store(false, Ordering::Release);
+                        self.failure.wake();
                     }
                 }
             }
@@ -713,6 +760,7 @@ fn gather(
             Ok(ToWriter::Batch {
                 generation: g,
                 batch,
+                large: false,
             }) if g == generation => {
                 records += batch.records.len();
                 batches.push(batch);

@@ -3,16 +3,43 @@
 //! One user may have hundreds of requests waiting. Users take turns, so another's request waits
 //! for one of each user and not for all of them.
 //!
+//! What is large to write (a script of megabytes) is written alone, and one at a time: while one
+//! is on its way to the disk no other is taken, and what is small goes first. So whoever submits
+//! something small waits for one large submission at most, whoever has sent how many.
+//!
 //! What always holds: what came first in a lane is decided first, and the end of a command is in
 //! the lane of what it asks.
 
 use crate::budget::Share;
 use cosy_control::{ClientId, CommandEvent, Event};
 use cosy_model::Uid;
+use cosy_model::api::{Request, Submission};
 use std::collections::{BTreeMap, VecDeque};
 
 /// So many reports of nodes, ticks and the like come before a user's turn.
 const OTHERS: usize = 64;
+
+/// Scripts and variables of so many bytes are large. Most are of a few thousand.
+const LARGE: usize = 256 << 10;
+
+/// Whether it takes long to write what is asked for.
+pub fn is_large(event: &Event) -> bool {
+    let Event::Asked { request, .. } = event else {
+        return false;
+    };
+    let of = |s: &Submission| s.script.0.len() + s.spec.environment.0.len();
+    let bytes = match request {
+        Request::Submit(s) | Request::Allocate(s) | Request::Reserve { job: Some(s), .. } => of(s),
+        Request::SubmitFlow { spec, .. } => {
+            let tasks = spec.tasks.iter();
+            tasks
+                .map(|t| t.script.0.len() + t.spec.environment.0.len())
+                .sum()
+        }
+        _ => 0,
+    };
+    bytes >= LARGE
+}
 
 /// The lanes.
 #[derive(Debug, Default)]
@@ -66,10 +93,25 @@ impl Lanes {
         }
     }
 
-    /// The event whose turn it is.
-    pub fn pop(&mut self) -> Option<Event> {
-        let users_wait = !self.turns.is_empty();
-        if (self.taken < OTHERS || !users_wait)
+    /// True when something may be taken; `large`: also what is large.
+    pub fn have_turn(&self, large: bool) -> bool {
+        !self.others.is_empty() || self.next_user(large).is_some()
+    }
+
+    /// The place in line of the first user whose next request may be taken.
+    fn next_user(&self, large: bool) -> Option<usize> {
+        let may = |uid: &Uid| {
+            let next = self.users.get(uid).and_then(VecDeque::front);
+            next.is_some_and(|event| large || !is_large(event))
+        };
+        self.turns.iter().position(may)
+    }
+
+    /// The event whose turn it is. Without `large` those that are wait, and stay where they are
+    /// in line.
+    pub fn pop(&mut self, large: bool) -> Option<Event> {
+        let next = self.next_user(large);
+        if (self.taken < OTHERS || next.is_none())
             && let Some((event, _share)) = self.others.pop_front()
         {
             self.taken += 1;
@@ -77,7 +119,7 @@ impl Lanes {
             return Some(event);
         }
         self.taken = 0;
-        let uid = self.turns.pop_front()?;
+        let uid = self.turns.remove(next?)?;
         let lane = self.users.get_mut(&uid)?;
         let event = lane.pop_front()?;
         match lane.is_empty() {
@@ -96,8 +138,7 @@ impl Lanes {
 mod tests {
     use super::*;
     use cosy_control::{Caller, Facts};
-    use cosy_model::User;
-    use cosy_model::api::Request;
+    use cosy_model::{JobSpec, OsText, Program, User};
 
     fn asked(client: u64, uid: u32) -> Event {
         let user = User {
@@ -116,7 +157,7 @@ mod tests {
     /// Clients in the order in which they are decided; 0 for what is no client's.
     fn order(lanes: &mut Lanes) -> Vec<u64> {
         let mut order = Vec::new();
-        while let Some(event) = lanes.pop() {
+        while let Some(event) = lanes.pop(true) {
             order.push(match event {
                 Event::Asked { client, .. } | Event::ClientGone(client) => client.0,
                 _ => 0,
@@ -137,6 +178,38 @@ mod tests {
         assert_eq!(order[..7], [1, 301, 500, 2, 302, 3, 303]);
         let of_seven = order.iter().filter(|client| **client <= 256);
         assert!(of_seven.is_sorted());
+    }
+
+    #[test]
+    fn what_is_large_waits_and_keeps_its_place() {
+        let large = |client: u64, uid: u32| {
+            let mut event = asked(client, uid);
+            if let Event::Asked { request, .. } = &mut event {
+                let program = Program::Allocation;
+                *request = Request::Submit(Box::new(Submission {
+                    spec: JobSpec::plain("fat", program, OsText::from("/")),
+                    script: OsText(vec![b'#'; LARGE]),
+                    array: None,
+                }));
+            }
+            event
+        };
+        let mut lanes = Lanes::default();
+        let all = [
+            large(1, 7),
+            asked(2, 7),
+            large(3, 8),
+            asked(4, 9),
+            asked(5, 9),
+        ];
+        all.into_iter().for_each(|event| lanes.push(event, None));
+        let mut next = |large: bool| match lanes.pop(large) {
+            Some(Event::Asked { client, .. }) => client.0,
+            _ => 0,
+        };
+        let order = [false, false, false, true, false, true, false];
+        assert_eq!(order.map(&mut next), [4, 5, 0, 1, 2, 3, 0]);
+        assert!(lanes.is_empty());
     }
 
     #[test]

@@ -671,8 +671,8 @@ fn submissions(bench: &Bench) -> Vec<Attack> {
         environment: OsText(vec![b'a'; limits::TRIGGER_ENVIRONMENT]),
     };
     vec![
-        ask("submit an array of 100,000", submit(array)),
         ask("submit 4 MiB of script, 2 MiB of variables", submit(fat)),
+        ask("submit an array of 100,000", submit(array)),
         ask("submit with 1,000 dependencies on an array", submit(after)),
         ask("submit an array after an array, task by task", submit(corr)),
         ask("submit with 100,000 features", submit(picky)),
