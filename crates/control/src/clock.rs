@@ -24,9 +24,9 @@
 
 use crate::controller::{Controller, TICK};
 use crate::event::LinkId;
-use crate::job::{Job, Run};
+use crate::jobs::job::{Job, Run};
+use crate::jobs::reviews::Again;
 use crate::record::{ClockRow, Record};
-use crate::reviews::Again;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
     Boot, ClockStep, End, JobId, Moment, NodeId, ReservationId, Span, Steady, Time, limits,

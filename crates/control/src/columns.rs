@@ -2,17 +2,14 @@
 //!
 //! Source of the shapes that tools read: squeue(1), scontrol(1).
 
-use crate::job::{Run, Submitted};
+use crate::jobs::job::{Run, Submitted};
 use crate::record::RunRow;
 use crate::table::{Cell, number, text};
 use cosy_model::api::JobField;
 use cosy_model::job::{
     CountedFeatures, MailRequest, MemoryRequest, OpenMode, ResourceRequest, WarnSignal,
 };
-use cosy_model::{Counted, JobId, JobSpec, NodeId, Program, Time};
-
-/// The priority of the very first job in Slurm's counting.
-const FIRST_PRIORITY: i64 = 4_294_901_760;
+use cosy_model::{Counted, JobSpec, NodeId, Program, Time};
 
 /// What an attempt holds of a node, live or out of the store.
 pub(crate) struct Held<'a> {
@@ -40,7 +37,7 @@ pub(crate) fn held_of_row(run: &RunRow) -> Vec<Held<'_>> {
 
 /// Live; `name` gives the names of nodes.
 pub(crate) fn held_of_run<'a>(run: &'a Run, name: impl Fn(NodeId) -> &'a str) -> Vec<Held<'a>> {
-    let part = |p: &'a crate::job::Part| Held {
+    let part = |p: &'a crate::jobs::job::Part| Held {
         node: name(p.node),
         tasks: p.tasks,
         cores: p.amounts.cores,
@@ -109,25 +106,6 @@ pub(crate) fn asked_cell(job: &Submitted, field: JobField) -> Cell<'_> {
         JobField::EndIfNever => spec.end_if_never.map_or(Cell::None, flag),
         _ => Cell::None,
     }
-}
-
-/// The number that stands for the job's place in the order: the first submission has the
-/// highest, an administrator's own number counts more.
-pub(crate) fn priority(spec: &JobSpec, base: JobId) -> i64 {
-    let own = i64::try_from(base.0).map_or(1, |id| FIRST_PRIORITY.saturating_sub(id));
-    let number = spec.priority.map_or(own, i64::from);
-    number
-        .saturating_sub(spec.nice)
-        .clamp(1, i64::from(u32::MAX))
-}
-
-/// How much earlier than by its own number a job goes, in the measure of nice.
-pub(crate) fn nice(spec: &JobSpec, base: JobId) -> i64 {
-    let own = FIRST_PRIORITY.saturating_sub(i64::try_from(base.0).unwrap_or(i64::MAX));
-    let ahead = spec
-        .priority
-        .map_or(0, |p| i64::from(p).saturating_sub(own));
-    spec.nice.saturating_sub(ahead)
 }
 
 fn word(text: Option<&String>) -> Cell<'_> {
@@ -287,11 +265,6 @@ fn ids_by_node<'a>(held: &[Held<'a>], ids: impl Fn(&Held<'a>) -> &'a [u32]) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::OsText;
-
-    fn spec() -> JobSpec {
-        JobSpec::plain("x", Program::Allocation, OsText::from("/"))
-    }
 
     #[test]
     fn lists_of_numbers() {
@@ -302,20 +275,6 @@ mod tests {
         check(&[4], "4");
         check(&[4, 4, 3], "4(x2),3");
         check(&[1, 2, 1, 1, 1], "1,2,1(x3)");
-    }
-
-    #[test]
-    fn priorities() {
-        let check = |change: &dyn Fn(&mut JobSpec), want: (i64, i64)| {
-            let mut spec = spec();
-            change(&mut spec);
-            assert_eq!((priority(&spec, JobId(90)), nice(&spec, JobId(90))), want);
-        };
-        check(&|_| {}, (4_294_901_670, 0));
-        check(&|s| s.nice = 10, (4_294_901_660, 10));
-        check(&|s| s.priority = Some(100), (100, 4_294_901_570));
-        check(&|s| s.priority = Some(u32::MAX), (4_294_967_295, -65_625));
-        check(&|s| s.nice = i64::MAX, (1, i64::MAX));
     }
 
     #[test]

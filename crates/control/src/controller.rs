@@ -1,39 +1,39 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
-use crate::aside::{Aside, Object};
-use crate::came::Came;
 use crate::clock::Clocks;
 use crate::config::ClusterConfig;
 use crate::conversations::answers::Answers;
 use crate::conversations::attendance::Attendance;
+use crate::conversations::bulk::BulkRequests;
+use crate::conversations::interactive::Interactive;
+use crate::conversations::listing::Lists;
+use crate::conversations::mail::Mailing;
 use crate::conversations::plans::Plans;
-use crate::depend::{Dependencies, Waiter};
-use crate::elsewhere::Undecided;
+use crate::conversations::requests::KnownUser;
+use crate::conversations::waits::Waits;
 use crate::event::{Batch, Effect, Event, LinkId};
-use crate::features::Choosers;
-use crate::flow::{FlowPlans, Flows};
-use crate::interactive::Interactive;
-use crate::job::{Group, Job};
+use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::ended::EndedJobs;
+use crate::jobs::job::{Group, Job};
+use crate::jobs::licenses::Licenses;
+use crate::jobs::reviews::{Reviews, Steps};
 use crate::jobs::rows::UnsavedRows;
-use crate::licenses::Licenses;
-use crate::listing::Lists;
 use crate::machine::Changes;
+use crate::machine::features::Choosers;
 use crate::machine::keys::Keys;
-use crate::mail::Mailing;
-use crate::many::BulkRequests;
-use crate::nodes::{Link, Node};
-use crate::older::LostStore;
-use crate::own_queues::OwnQueues;
-use crate::passage::Passages;
+use crate::machine::nodes::{Link, Node};
+use crate::machine::passages::Passages;
+use crate::planning::alternative_queues::Undecided;
+use crate::procedures::older_store::LostStore;
 use crate::queues::Queue;
+use crate::queues::administered::OwnQueues;
+use crate::queues::order::Came;
 use crate::record::Record;
-use crate::request::KnownUser;
-use crate::reserve::Reservations;
-use crate::reviews::{Reviews, Steps};
+use crate::reservations::Reservations;
+use crate::set_aside::{Aside, Object};
 use crate::triggers::Triggers;
 use crate::turn::Turn;
-use crate::wait::Waits;
+use crate::workflows::{FlowPlans, Flows};
 use cosy_model::{JobId, Moment, NodeId, ReservationId, Span, Steady, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
@@ -101,7 +101,7 @@ pub struct Controller {
     /// Jobs that have a choice between groups of nodes.
     pub(crate) choosers: Choosers,
     /// Queues that are one for the planner.
-    pub(crate) joint: crate::bundles::Joint,
+    pub(crate) joint: crate::jobs::components::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
     /// Licences: held, waited for.
@@ -177,7 +177,7 @@ impl Controller {
             attendance: Attendance::default(),
             mailing: Mailing::default(),
             choosers: Choosers::default(),
-            joint: crate::bundles::Joint::default(),
+            joint: crate::jobs::components::Joint::default(),
             undecided: Undecided::default(),
             licenses: Licenses::default(),
             changes: Changes::default(),

@@ -3,10 +3,10 @@
 //! The store has one row for a submission of many jobs; so has this: what was asked for is
 //! made once for all jobs of a submission that are like it.
 
-use crate::bundles::rows_by_bundle;
-use crate::job::Submitted;
+use crate::jobs::components::rows_by_bundle;
+use crate::jobs::job::Submitted;
+use crate::procedures::restore::of_row;
 use crate::record::{JobRow, SubmissionRow};
-use crate::restore::of_row;
 use crate::show::history_cell;
 use crate::table::{Cell, Rows, text};
 use crate::visible::{Eyes, is_told_to_others};

@@ -1,7 +1,7 @@
 //! What always holds between two events. Checked in tests and simulation.
 
 use crate::controller::Controller;
-use crate::job::{Fate, Job, Part, PartStep};
+use crate::jobs::job::{Fate, Job, Part, PartStep};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched, limits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,7 +178,7 @@ fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
 
 /// The controller itself ends each job in which nothing is launched, at its limit.
 fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
-    let end = |job: &crate::job::Job| {
+    let end = |job: &crate::jobs::job::Job| {
         let run = job.run().filter(|r| r.after.is_none())?;
         let end = run.ends_at().filter(|_| job.submitted.is_held())?;
         Some((end, job.id))
@@ -205,7 +205,7 @@ fn interactive_jobs_are_attended(it: &Controller) -> Result<(), String> {
 fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
     let most = it.config.policy.interactive_per_user as usize;
     let mut all: BTreeMap<Uid, BTreeSet<JobId>> = BTreeMap::new();
-    let counts = |j: &&crate::job::Job| j.submitted.counts_as_interactive();
+    let counts = |j: &&crate::jobs::job::Job| j.submitted.counts_as_interactive();
     for job in it.jobs.values().filter(counts) {
         all.entry(job.submitted.uid).or_default().insert(job.id);
     }
@@ -221,7 +221,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
         }
         let limited = |id: &&JobId| {
             let waits = cosy_model::WaitReason::InteractiveLimit;
-            matches!(&it.jobs[id].phase, crate::job::Phase::Waiting(Some(r)) if *r == waits)
+            matches!(&it.jobs[id].phase, crate::jobs::job::Phase::Waiting(Some(r)) if *r == waits)
         };
         if counted < most && jobs.iter().any(|id| limited(&id)) {
             return Err(format!(
@@ -345,7 +345,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
     }
     for (base, group) in &it.groups {
         let under_way = it.bulk.concern(*base);
-        let alike = |job: &crate::job::Job| {
+        let alike = |job: &crate::jobs::job::Job| {
             job.has_row || job.held == group.held && job.submitted.body == group.submitted.body
         };
         let mut jobs = group.ids().filter_map(|id| it.jobs.get(&id));
@@ -371,7 +371,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
 fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
     for queue in &it.queues {
         let name = &queue.spec.name;
-        let of = |job: &crate::job::Job| {
+        let of = |job: &crate::jobs::job::Job| {
             let first = it.queue_id(&job.submitted.queue)?;
             let all = it.entering(job.spec(), first);
             all.get(&it.queue_id(name)?).copied()
@@ -411,7 +411,7 @@ fn users_count_their_jobs(it: &Controller) -> Result<(), String> {
 fn planner_and_jobs_agree(it: &Controller) -> Result<(), String> {
     for job in it.jobs.values() {
         let queued = it.is_queued(job.id);
-        let should = matches!(job.phase, crate::job::Phase::Waiting(None));
+        let should = matches!(job.phase, crate::jobs::job::Phase::Waiting(None));
         if queued != should {
             return Err(format!(
                 "job {} is {}in the planner's queue but its phase is {:?}",

@@ -13,79 +13,33 @@
 //! tests.
 
 pub mod config;
-mod elsewhere;
 pub mod event;
 pub mod invariants;
 pub mod record;
 
-mod access;
 mod admission;
-mod again;
-mod allocation;
-mod arrays;
-mod aside;
-mod attend;
-mod beyond;
-mod bodies;
 mod books;
-mod bundles;
-mod came;
-mod change;
-mod check;
-mod chosen;
 mod clock;
 mod columns;
 mod controller;
 mod conversations;
-mod dealt;
-mod demand;
-mod depend;
-mod devices;
-mod features;
-mod flow;
 mod history;
-mod interactive;
-mod job;
 mod jobs;
-mod late;
-mod launch;
-mod licenses;
-mod listing;
-mod lost;
 mod machine;
-mod mail;
-mod many;
-mod nodes;
-mod notify;
-mod older;
-mod own_queues;
-mod passage;
-mod pattern;
+mod planning;
+mod procedures;
 mod queues;
-mod report;
-mod request;
-mod reserve;
-mod resize;
-mod restore;
-mod reviews;
-mod revoke;
+mod reservations;
+mod set_aside;
 mod settings;
 mod show;
-mod steer;
-mod steps;
-mod submit;
-mod suspend;
 mod table;
 mod triggers;
 mod turn;
-mod variables;
 mod visible;
-mod wait;
-mod widen;
+mod workflows;
 
-pub use access::{is_admin, may_come_from};
 pub use admission::reservations_in_words;
-pub use aside::{Object, Witness};
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
@@ -94,6 +48,7 @@ pub use event::{
     LinkId, LookupFailure, OldJob, TokenSeed, Via, predictions,
 };
 pub use history::HistoryRows;
+pub use queues::access::{is_admin, may_come_from};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
     ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SetAside, StandingRow,
@@ -101,5 +56,6 @@ pub use record::{
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};
+pub use set_aside::{Object, Witness};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};
 pub use visible::Eyes;

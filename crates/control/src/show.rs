@@ -1,13 +1,14 @@
 //! Lists and explanations. A user sees what is theirs; administrators see everything.
 
-use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run, priority};
+use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run};
 use crate::controller::Controller;
+use crate::conversations::listing::{Answering, Asked};
 use crate::conversations::plans::{PendingPlan, Starts};
+use crate::conversations::requests::no_job;
 use crate::event::{Caller, ClientId};
-use crate::job::{Job, Phase, Place, Run, Submitted};
-use crate::listing::{Answering, Asked};
+use crate::jobs::job::{Job, Phase, Place, Run, Submitted};
+use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow};
-use crate::request::no_job;
 use crate::table::{Cell, number, text};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply};
 use cosy_model::job::{DependencyKind, MemoryRequest, NEVER_NOTE, ResourceRequest};
@@ -365,7 +366,7 @@ impl Controller {
             Some(run) => self.files(job, run),
             None => {
                 let index = job.member.map(|m| m.index);
-                crate::launch::files(&job.submitted, job.id, index, "%N")
+                crate::planning::launch::files(&job.submitted, job.id, index, "%N")
             }
         }
     }
@@ -640,7 +641,7 @@ fn ended_cell<'a>(row: &'a JobRow, submitted: &'a Submitted, field: JobField) ->
         JobField::PeakMemory => end.map_or(Cell::None, |e| number(e.peak_memory_bytes)),
         JobField::Stdout | JobField::Stderr | JobField::Stdin => {
             let node = parts().first().map_or("", |p| &p.node);
-            let files = crate::launch::files(submitted, row.id, row.index, node);
+            let files = crate::planning::launch::files(submitted, row.id, row.index, node);
             file_cell(field, files)
         }
         JobField::BatchHost

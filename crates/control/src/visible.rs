@@ -10,12 +10,12 @@
 //! What is not told cannot be asked for either: conditions on such fields fit no job of
 //! others.
 
-use crate::access::is_admin;
 use crate::config::{ClusterConfig, Visibility};
 use crate::controller::Controller;
+use crate::conversations::requests::no_job;
 use crate::event::Caller;
-use crate::job::Submitted;
-use crate::request::no_job;
+use crate::jobs::job::Submitted;
+use crate::queues::access::is_admin;
 use cosy_model::api::{JobField, JobFilter, JobRef};
 use cosy_model::{Refusal, RefusalCode, Uid};
 

@@ -3,4 +3,13 @@
 
 pub(crate) mod answers;
 pub(crate) mod attendance;
+pub(crate) mod attending;
+pub(crate) mod bulk;
+pub(crate) mod choosing;
+pub(crate) mod interactive;
+pub(crate) mod listing;
+pub(crate) mod mail;
+pub(crate) mod messages;
 pub(crate) mod plans;
+pub(crate) mod requests;
+pub(crate) mod waits;

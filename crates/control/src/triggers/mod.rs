@@ -18,9 +18,9 @@ pub(crate) use watch::Condition;
 
 use crate::config::Visibility;
 use crate::controller::Controller;
+use crate::conversations::requests::no_job;
 use crate::event::Caller;
 use crate::record::Record;
-use crate::request::no_job;
 use cosy_model::api::{JobRef, Reply};
 use cosy_model::{
     About, Attempt, ClockStep, JobId, NodeId, Refusal, RefusalCode, Span, Time, TriggerId,

@@ -11,10 +11,10 @@
 //! reservation has as a whole, and only so many on one node.
 
 use super::{Due, Occasion, TriggerRow, TriggerRun, Triggers};
-use crate::aside::Object;
 use crate::controller::Controller;
 use crate::event::{Effect, LinkId};
-use crate::nodes::Node;
+use crate::machine::nodes::Node;
+use crate::set_aside::Object;
 use cosy_model::job::OpenMode;
 use cosy_model::node::{
     Allocation, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch, NodeOrder, NodeReport,

@@ -6,8 +6,8 @@
 
 use super::{Due, Occasion};
 use crate::controller::Controller;
-use crate::job::{Job, Run};
-use crate::nodes::Node;
+use crate::jobs::job::{Job, Run};
+use crate::machine::nodes::Node;
 use cosy_model::{JobId, NodeId, NodeState, Span, Time, TriggerEvent, TriggerId, Watched, limits};
 use std::collections::BTreeSet;
 
@@ -136,7 +136,7 @@ impl Controller {
     fn near(&self, job: JobId) -> Vec<String> {
         let run = self.jobs.get(&job).and_then(Job::run);
         let nodes = run.into_iter().flat_map(|run| run.parts.iter());
-        let name = |part: &crate::job::Part| self.nodes[part.node.index()].spec.name.clone();
+        let name = |part: &crate::jobs::job::Part| self.nodes[part.node.index()].spec.name.clone();
         nodes.map(name).take(NEAR).collect()
     }
 

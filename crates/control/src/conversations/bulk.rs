@@ -1,0 +1,541 @@
+//! One request that concerns many jobs, in pieces: first they are looked for, then something is
+//! done to each.
+//!
+//! Between two pieces others have their turn, and the next is decided only when the last is
+//! durable: nobody waits for longer than one piece takes to decide and to write. The answer
+//! comes with the last one. When the controller dies in between, what was done stays done and
+//! nothing was answered; the command asks again.
+//!
+//! Two requests that change how waiting jobs of the same submission stand come one after the
+//! other, so that its tasks without rows stand alike between them (see [`crate::jobs::bodies`]).
+//!
+//! Of one user only so many are under way, and others wait in line, in the order in which they
+//! were asked; nothing is looked for while they do, so that they hold no more than was asked.
+//!
+//! A large piece is cheaper for each job, a small one keeps others waiting less.
+
+use crate::controller::Controller;
+use crate::conversations::choosing::{Choosing, Tally};
+use crate::event::{Caller, ClientId};
+use crate::jobs::job::Job;
+use crate::jobs::reviews::weight;
+use crate::procedures::steer::Recipients;
+use crate::record::HeldBy;
+use cosy_model::api::{JobChange, JobFilter, Reply};
+use cosy_model::{JobId, Refusal, RefusalCode, Refusals, Time, Uid, User};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Jobs in one piece, those with many dependencies counted as more.
+pub(crate) const PIECE: usize = 500;
+/// Jobs that are looked at in one piece, to find those that are meant.
+const LOOKS: usize = 10_000;
+/// Requests in pieces at once; what comes beyond waits in line.
+const UNDER_WAY: usize = 64;
+/// The same of one user.
+const UNDER_WAY_OF_USER: usize = 8;
+/// Requests in line; what comes beyond is told to come later.
+const IN_LINE: usize = 4096;
+/// The same of one user who is no administrator.
+const IN_LINE_OF_USER: usize = 256;
+
+/// What is done to each job.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Cancel,
+    Signal(i32, Recipients),
+    /// An administrator may hold their own jobs as a user.
+    Hold {
+        as_user: bool,
+    },
+    Release,
+    Change(Arc<JobChange>),
+    /// Before the other jobs of its user.
+    Top,
+    /// Held afterwards.
+    Requeue(Option<HeldBy>),
+    Suspend,
+    Resume,
+    Notify(String),
+}
+
+impl Work {
+    /// It changes how waiting jobs stand.
+    const fn steers(&self) -> bool {
+        match self {
+            Self::Hold { .. } | Self::Release | Self::Change(_) | Self::Top => true,
+            Self::Cancel
+            | Self::Signal(..)
+            | Self::Requeue(_)
+            | Self::Suspend
+            | Self::Resume
+            | Self::Notify(_) => false,
+        }
+    }
+
+    /// What cannot be done is told only of jobs that were named.
+    const fn ends(&self) -> bool {
+        matches!(self, Self::Cancel | Self::Signal(..))
+    }
+
+    /// The word of history for jobs that it has changed.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Hold { .. } => "held",
+            Self::Release => "released",
+            Self::Change(_) | Self::Top => "changed",
+            // These are told job by job.
+            Self::Cancel
+            | Self::Signal(..)
+            | Self::Requeue(_)
+            | Self::Suspend
+            | Self::Resume
+            | Self::Notify(_) => "",
+        }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct BulkRequest {
+    /// Where the answer goes: more than one when it was asked again with the same key.
+    pub clients: Vec<ClientId>,
+    /// Those that came later have higher ones.
+    number: u64,
+    pub caller: Caller,
+    pub key: Option<[u8; 16]>,
+    pub work: Work,
+    /// The jobs were named: what cannot be done is told of each.
+    pub named: bool,
+    /// While they are looked for.
+    choosing: Option<Choosing>,
+    /// The next ones are at the end.
+    left: Vec<JobId>,
+    /// The submissions that the jobs belong to.
+    bases: BTreeSet<JobId>,
+    /// Arrays among them.
+    tallies: BTreeMap<JobId, Tally>,
+    begun: bool,
+    /// Arrays whose tasks without rows have been changed as one: each has yet to be looked at.
+    pub whole: BTreeSet<JobId>,
+    /// What has been made of which body: a number of the same submission, or a refusal.
+    pub made: BTreeMap<(JobId, u32), Result<u32, Refusal>>,
+    /// The same of running jobs, of which other things are changed.
+    pub rewritten: BTreeMap<(JobId, u32), u32>,
+    /// Priorities that were given to jobs with that body.
+    pub tops: BTreeMap<(JobId, u32), Option<u32>>,
+    /// Jobs of this piece that history is to tell of, by submission.
+    pub told: BTreeMap<JobId, Vec<JobId>>,
+    changed: u64,
+    refused: Refusals,
+}
+
+/// Requests for many jobs.
+#[derive(Debug, Default)]
+pub(crate) struct BulkRequests {
+    /// The one whose turn is next first.
+    under_way: VecDeque<BulkRequest>,
+    /// Those that wait until fewer are under way.
+    line: VecDeque<BulkRequest>,
+}
+
+impl BulkRequests {
+    /// Nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// A request under way is about that submission as a whole.
+    pub fn concern(&self, base: JobId) -> bool {
+        self.under_way.iter().any(|bulk| bulk.whole.contains(&base))
+    }
+}
+
+impl BulkRequest {
+    fn new(choosing: Option<Choosing>, caller: &Caller, work: Work) -> Self {
+        Self {
+            clients: Vec::new(),
+            number: 0,
+            caller: caller.clone(),
+            key: None,
+            work,
+            named: false,
+            choosing,
+            left: Vec::new(),
+            bases: BTreeSet::new(),
+            tallies: BTreeMap::new(),
+            begun: false,
+            whole: BTreeSet::new(),
+            made: BTreeMap::new(),
+            rewritten: BTreeMap::new(),
+            tops: BTreeMap::new(),
+            told: BTreeMap::new(),
+            changed: 0,
+            refused: Refusals::default(),
+        }
+    }
+
+    /// Nothing was looked for yet.
+    fn forget(&mut self, choosing: Choosing) {
+        self.choosing = Some(choosing);
+        self.left = Vec::new();
+        self.bases = BTreeSet::new();
+        self.tallies = BTreeMap::new();
+        self.refused = Refusals::default();
+    }
+
+    fn answer(&mut self) -> Reply {
+        Reply::Done {
+            changed: self.changed,
+            refused: std::mem::take(&mut self.refused).told(),
+        }
+    }
+
+    pub fn bases(&self) -> &BTreeSet<JobId> {
+        &self.bases
+    }
+
+    /// Both change how waiting jobs of the same submission stand, or may, as far as is known: what
+    /// one user asks for comes in the order in which it was asked.
+    fn clashes(&self, other: &Self) -> bool {
+        let steers = self.work.steers() && other.work.steers();
+        let untold = self.choosing.is_some() || other.choosing.is_some();
+        let may = untold && self.caller.user.uid == other.caller.user.uid;
+        steers && (may || !self.bases.is_disjoint(&other.bases))
+    }
+
+    /// Of two that clash what has begun comes first, else what came first.
+    fn comes_before(&self, other: &Self) -> bool {
+        match (self.begun, other.begun) {
+            (true, false) => true,
+            (false, true) => false,
+            (true, true) | (false, false) => self.number < other.number,
+        }
+    }
+}
+
+impl Controller {
+    /// Does something to each job that a filter names: at once, or in pieces, when the answer
+    /// comes later.
+    pub(crate) fn each_in_pieces(
+        &mut self,
+        now: Time,
+        (client, key): (ClientId, Option<[u8; 16]>),
+        caller: &Caller,
+        filter: JobFilter,
+        work: Work,
+    ) -> Result<Option<Reply>, Refusal> {
+        let with_ended = matches!(work, Work::Requeue(_));
+        let (until, uid) = (JobId(self.next_job), caller.user.uid);
+        let later = (!self.may_be_under_way(uid)).then(|| filter.clone());
+        let choosing = Choosing::new(filter, with_ended, until)?;
+        let mut bulk = BulkRequest::new(Some(choosing), caller, work);
+        (bulk.clients, bulk.key) = (vec![client], key);
+        let chosen = self.look_for_jobs(&mut bulk);
+        let waits = || self.all_bulk().any(|other| other.clashes(&bulk));
+        if chosen && self.is_one_piece(&bulk.left) && !waits() {
+            self.do_piece(now, &mut bulk);
+            return Ok(Some(bulk.answer()));
+        }
+        bulk.number = self.next_number();
+        let Some(filter) = later else {
+            self.bulk.under_way.push_back(bulk);
+            if chosen && self.bulk.under_way.len() == 1 {
+                self.next_piece(now);
+            }
+            return Ok(None);
+        };
+        self.may_stand_in_line(caller)?;
+        bulk.forget(Choosing::new(filter, with_ended, until)?);
+        self.bulk.line.push_back(bulk);
+        Ok(None)
+    }
+
+    /// Cancels jobs of which nobody waits for the end: those that hold nodes and a piece of the
+    /// others at once, the rest in pieces. Should the controller die meanwhile, these go on
+    /// waiting, with the reason for which they were to be cancelled.
+    pub(crate) fn cancel_all(&mut self, now: Time, ids: Vec<JobId>, (uid, who): (Uid, &str)) {
+        let waits = |id: &JobId| self.jobs.get(id).is_some_and(Job::is_waiting);
+        let (mut waiting, running): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(waits);
+        let later = waiting.split_off(waiting.len().min(PIECE));
+        for id in waiting.into_iter().chain(running) {
+            self.cancel_job(now, id, who);
+        }
+        if later.is_empty() {
+            return;
+        }
+        let user = User {
+            uid,
+            name: who.to_owned(),
+            ..User::default()
+        };
+        let mut bulk = BulkRequest::new(None, &Caller::known(user), Work::Cancel);
+        bulk.number = self.next_number();
+        bulk.left = order_of_ends(later, Vec::new());
+        self.bulk.line.push_back(bulk);
+        self.begin_next();
+    }
+
+    /// Higher than those of all that are there.
+    fn next_number(&self) -> u64 {
+        let last = self.all_bulk().map(|other| other.number).max();
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// Those under way and those in line.
+    fn all_bulk(&self) -> impl Iterator<Item = &BulkRequest> {
+        self.bulk.under_way.iter().chain(&self.bulk.line)
+    }
+
+    /// Whether a further request of a user may be under way.
+    fn may_be_under_way(&self, uid: Uid) -> bool {
+        let mine = self
+            .bulk
+            .under_way
+            .iter()
+            .filter(|b| b.caller.user.uid == uid);
+        self.bulk.under_way.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
+    }
+
+    /// Those whose turn has come leave the line, in its order.
+    fn begin_next(&mut self) {
+        let mut at = 0;
+        while self.bulk.under_way.len() < UNDER_WAY
+            && let Some(next) = self.bulk.line.get(at)
+        {
+            if !self.may_be_under_way(next.caller.user.uid) {
+                at += 1;
+                continue;
+            }
+            self.bulk.under_way.extend(self.bulk.line.remove(at));
+        }
+    }
+
+    /// Looks at some jobs whether they are meant; true when all have been looked at.
+    fn look_for_jobs(&mut self, bulk: &mut BulkRequest) -> bool {
+        let Some(mut choosing) = bulk.choosing.take() else {
+            return true;
+        };
+        let mut left = LOOKS;
+        let done = self.choose(&bulk.caller, &mut choosing, &mut left);
+        self.looks += (LOOKS - left) as u64;
+        if !done {
+            bulk.choosing = Some(choosing);
+            return false;
+        }
+        bulk.named = choosing.is_named();
+        let (ids, ended) = (choosing.ids, choosing.ended);
+        bulk.left = match bulk.work.ends() {
+            true => order_of_ends(ids, choosing.running),
+            false => ended
+                .into_iter()
+                .rev()
+                .chain(ids.into_iter().rev())
+                .collect(),
+        };
+        bulk.bases = choosing.bases;
+        bulk.tallies = choosing.tallies;
+        bulk.refused = choosing.refused;
+        true
+    }
+
+    fn may_stand_in_line(&self, caller: &Caller) -> Result<(), Refusal> {
+        let mine = self.bulk.line.iter();
+        let mine = mine.filter(|other| other.caller.user.uid == caller.user.uid);
+        let (mine, all) = (mine.count(), self.bulk.line.len());
+        let most = match self.is_admin(caller) {
+            true => IN_LINE + IN_LINE_OF_USER,
+            false => IN_LINE,
+        };
+        if all < most && (mine < IN_LINE_OF_USER || self.is_admin(caller)) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            RefusalCode::TooMany,
+            format!(
+                "{all} requests for many jobs wait for others, {mine} of them of user {}: nothing was changed, ask again when one is answered",
+                caller.user.name
+            ),
+        ))
+    }
+
+    /// The next piece of the request whose turn it is.
+    pub(crate) fn next_piece(&mut self, now: Time) {
+        let waits = |bulk: &BulkRequest| {
+            let mut others = self.bulk.under_way.iter();
+            others.any(|other| other.clashes(bulk) && other.comes_before(bulk))
+        };
+        // Who only looks for jobs need not wait: what is done to them comes in its turn.
+        let may_go_on = |bulk: &BulkRequest| bulk.choosing.is_some() || !waits(bulk);
+        let next = self.bulk.under_way.iter().position(may_go_on);
+        let Some(mut bulk) = next.and_then(|at| self.bulk.under_way.remove(at)) else {
+            return;
+        };
+        if bulk.choosing.is_some() {
+            self.look_for_jobs(&mut bulk);
+            return self.bulk.under_way.push_back(bulk);
+        }
+        self.do_piece(now, &mut bulk);
+        if bulk.left.is_empty() {
+            self.done(now, bulk);
+            self.begin_next();
+        } else {
+            self.bulk.under_way.push_back(bulk);
+        }
+    }
+
+    fn is_one_piece(&self, ids: &[JobId]) -> bool {
+        // None is less than one.
+        ids.len() <= PIECE && ids.iter().map(|id| self.weight(*id)).sum::<usize>() <= PIECE
+    }
+
+    fn weight(&self, id: JobId) -> usize {
+        let job = self.jobs.get(&id);
+        // Who waits for it may be told.
+        job.map_or(1, |job| weight(job.spec())) + self.waits.count(id) / 4
+    }
+
+    fn do_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
+        if !std::mem::replace(&mut bulk.begun, true) {
+            self.change_throttles(now, bulk);
+            for base in self.covered_by(bulk) {
+                self.steer_whole(now, bulk, base);
+            }
+        }
+        let mut work = 0;
+        while work < PIECE
+            && let Some(id) = bulk.left.pop()
+        {
+            work += self.weight(id);
+            self.looks += 1;
+            match self.do_one(now, bulk, id) {
+                Ok(()) => bulk.changed += 1,
+                Err(_) if bulk.work.ends() && !bulk.named => {}
+                Err(refusal) => bulk.refused.push(self.name_of(id), refusal),
+            }
+        }
+        self.tell_of_piece(now, bulk);
+    }
+
+    /// The arrays of which all tasks without a row of their own are meant.
+    fn covered_by(&self, bulk: &mut BulkRequest) -> Vec<JobId> {
+        let tallies = std::mem::take(&mut bulk.tallies).into_iter();
+        let covered = tallies.filter(|(base, tally)| {
+            let group = self.groups.get(base);
+            group.is_some_and(|group| tally.covers(group.plain))
+        });
+        covered.map(|(base, _)| base).collect()
+    }
+
+    fn do_one(&mut self, now: Time, bulk: &mut BulkRequest, id: JobId) -> Result<(), Refusal> {
+        let who = bulk.caller.user.name.clone();
+        match &bulk.work {
+            Work::Cancel => {
+                self.cancel_job(now, id, &who);
+                Ok(())
+            }
+            Work::Signal(signal, whom) => self.signal_job(id, *signal, *whom),
+            Work::Hold { as_user } => {
+                let as_user = *as_user;
+                self.hold_job(now, bulk, id, as_user)
+            }
+            Work::Release => self.release_job(now, bulk, id),
+            Work::Change(change) => {
+                let change = change.clone();
+                self.change_one(now, bulk, id, &change)
+            }
+            Work::Top => self.put_on_top(now, bulk, id),
+            Work::Requeue(hold) => {
+                let (caller, hold) = (bulk.caller.clone(), *hold);
+                self.requeue_or_revive(now, &caller, id, hold)
+            }
+            Work::Suspend => self.suspend_job(now, id, &who),
+            Work::Resume => self.resume_job(now, id, &who),
+            Work::Notify(text) => self.notify_job(id, text),
+        }
+    }
+
+    /// A line of history for each submission of which jobs have been changed in this piece.
+    fn tell_of_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
+        let word = bulk.work.word();
+        for (base, ids) in std::mem::take(&mut bulk.told) {
+            let (object, detail) = match ids.as_slice() {
+                [id] => (format!("job {id}"), String::new()),
+                _ => (
+                    format!("job {base}"),
+                    format!("tasks {}", self.indices_of(&ids)),
+                ),
+            };
+            self.happened(now, word, &bulk.caller.user.name, object, detail);
+        }
+    }
+
+    /// `1-3,7`.
+    fn indices_of(&self, ids: &[JobId]) -> String {
+        let jobs = ids.iter().filter_map(|id| self.jobs.get(id));
+        let indices = jobs.filter_map(|job| job.member.map(|m| u64::from(m.index)));
+        let mut indices: Vec<u64> = indices.collect();
+        indices.sort_unstable();
+        cosy_model::hostlist::ranges(&indices, 1)
+    }
+
+    /// A job was changed: its row, and later a line of history, unless it is one of many that
+    /// have neither.
+    pub(crate) fn steered(&mut self, bulk: &mut BulkRequest, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        let base = job.submitted.base;
+        if job.has_row || !bulk.whole.contains(&base) {
+            self.save_job(id);
+            bulk.told.entry(base).or_default().push(id);
+        }
+    }
+
+    fn done(&mut self, now: Time, mut bulk: BulkRequest) {
+        let clients = std::mem::take(&mut bulk.clients);
+        let (uid, key) = (bulk.caller.user.uid, bulk.key);
+        let reply = bulk.answer().short();
+        if let Some(key) = key {
+            self.remember(now, uid, key, &reply);
+        }
+        for client in clients {
+            self.reply(client, reply.clone());
+        }
+    }
+
+    /// True when this request is under way: it is then answered with that one.
+    pub(crate) fn joins_bulk(&mut self, client: ClientId, uid: Uid, key: [u8; 16]) -> bool {
+        let same = |b: &&mut BulkRequest| b.caller.user.uid == uid && b.key == Some(key);
+        match self
+            .bulk
+            .under_way
+            .iter_mut()
+            .chain(&mut self.bulk.line)
+            .find(same)
+        {
+            Some(bulk) => {
+                bulk.clients.push(client);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A job that waits, so that it can be held or changed.
+    pub(crate) fn waiting_job(&self, id: JobId) -> Result<&Job, Refusal> {
+        let waiting = self.jobs.get(&id).filter(|job| job.is_waiting());
+        waiting.ok_or_else(|| crate::procedures::steer::runs_already(&self.name_of(id)))
+    }
+}
+
+/// Waiting jobs come before running ones and late ones before early ones, so that none
+/// starts because another of them has ended. The first to end comes last in the list.
+fn order_of_ends(mut ids: Vec<JobId>, mut running: Vec<JobId>) -> Vec<JobId> {
+    ids.sort_unstable();
+    running.sort_unstable();
+    let mut next = running.iter().peekable();
+    ids.retain(|id| next.next_if_eq(&id).is_none());
+    running.append(&mut ids);
+    running
+}

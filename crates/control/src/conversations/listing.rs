@@ -1,0 +1,678 @@
+//! Lists of jobs, in pieces; those of workflows, reservations and nodes stand in the same line,
+//! and commands that wait for jobs that are not looked up yet (see [`crate::conversations::waits`]).
+//!
+//! A list of 100,000 jobs with many columns takes far longer than others should wait. So it is
+//! made in pieces, one in each turn, and answered with the last: first the jobs that are meant
+//! are looked for, then their rows are made. What happens in between is in the rows that are
+//! still to come. A list that does not fit into one answer ends where the answer is full and
+//! says where it goes on (`Table::more`); a command that does not ask for the rest is refused.
+//!
+//! What always holds: a piece looks at [`PIECE_JOBS`] jobs or makes cells for
+//! [`PIECE_WORK`], and memory for rows is bounded by the answer.
+
+use crate::controller::Controller;
+use crate::conversations::choosing::Sieve;
+use crate::conversations::plans::Starts;
+use crate::conversations::requests::no_job;
+use crate::event::{Caller, ClientId};
+use crate::jobs::arrays::Names;
+use crate::jobs::components::rows_by_bundle;
+use crate::jobs::ended::Ended;
+use crate::jobs::job::Job;
+use crate::machine::nodes::NodeList;
+use crate::reservations::ReservationList;
+use crate::show::{Around, Row, index_ranges};
+use crate::table::{Cell, Rows};
+use crate::visible::{asks_private, is_told_to_others};
+use crate::workflows::FlowList;
+use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply};
+use cosy_model::{JobId, Refusal, RefusalCode, Time, limits};
+use cosy_sched::OrderKey;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+/// Jobs that one piece looks at.
+const PIECE_JOBS: usize = 5_000;
+/// Work for rows in one piece: 1 for each cell and for 64 bytes of text.
+const PIECE_WORK: usize = 5_000;
+/// Lists under way at once.
+const LISTINGS: usize = 256;
+/// Room in an answer for what is around the rows, in bytes.
+const AROUND_ROWS: usize = 64 << 10;
+
+/// What becomes of the rows.
+#[derive(Debug)]
+pub(crate) enum Answering {
+    /// They are a list.
+    List {
+        /// The rest is asked for.
+        pages: bool,
+        /// It goes on there.
+        after: Option<Cursor>,
+    },
+    /// They and sentences explain a job.
+    Job(JobRef),
+}
+
+/// What is asked for.
+pub(crate) struct Asked {
+    pub client: ClientId,
+    pub caller: Box<Caller>,
+    pub filter: JobFilter,
+    pub fields: Vec<JobField>,
+    pub fold: bool,
+    /// Predicted starts; those of the last plan without.
+    pub starts: Option<Starts>,
+    pub answering: Answering,
+}
+
+/// A list under way.
+#[derive(Debug)]
+pub(crate) enum List {
+    /// Of jobs.
+    Jobs(Box<Listing>),
+    /// Of workflows.
+    Flows(Box<FlowList>),
+    /// Of reservations.
+    Reservations(Box<ReservationList>),
+    /// Of nodes.
+    Nodes(Box<NodeList>),
+    /// None: that command waits for jobs, whose names are looked up.
+    Wait(ClientId),
+}
+
+/// Lists that are being made.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// The one whose turn it is first.
+    line: VecDeque<List>,
+    /// This turn has had its piece of a list.
+    made_piece: bool,
+}
+
+impl Lists {
+    /// A list is gone on with when its turn comes.
+    pub fn push(&mut self, list: List) {
+        self.line.push_back(list);
+    }
+
+    /// Nobody waits any more for what that command asked for.
+    pub fn leave(&mut self, client: ClientId) {
+        self.line.retain(|list| list.client() != client);
+    }
+}
+
+impl List {
+    /// Who asked for it.
+    pub const fn client(&self) -> ClientId {
+        match self {
+            Self::Jobs(list) => list.client,
+            Self::Flows(list) => list.client,
+            Self::Reservations(list) => list.client,
+            Self::Nodes(list) => list.client,
+            Self::Wait(client) => *client,
+        }
+    }
+}
+
+/// A list of jobs under way.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    client: ClientId,
+    caller: Box<Caller>,
+    named: Option<Ids>,
+    /// Which; without the ids.
+    filter: JobFilter,
+    /// It names what others are not told of jobs.
+    private: bool,
+    fold: bool,
+    by_bundle: bool,
+    starts: Option<Starts>,
+    /// Waiting jobs in their order, as far as it is looked up and places are not given yet.
+    order: BTreeSet<OrderKey>,
+    /// Places in it, from 1, by job.
+    places: BTreeMap<JobId, i64>,
+    answering: Answering,
+    stage: Stage,
+    live: Vec<(JobId, JobId)>,
+    /// By array, what its tasks ask for, and whether they are held.
+    folds: BTreeMap<(JobId, u32, bool), Fold>,
+    ended: Vec<JobId>,
+    entries: VecDeque<Entry>,
+    rows: Rows,
+    /// Where the last row stands.
+    at: Option<Cursor>,
+}
+
+/// Jobs that are named, each once.
+#[derive(Debug, Default)]
+struct Ids {
+    ids: Vec<JobId>,
+    seen: BTreeSet<JobId>,
+    /// Those that are not looked up yet.
+    names: Names,
+}
+
+/// Where the making of a list stands.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The order of waiting jobs is looked up; those after this one are next.
+    Placing(JobId),
+    /// They are given places; this is the next one.
+    Ranking(i64),
+    /// Names are looked up.
+    Naming,
+    /// Live jobs are looked at; those after this one, or at that place of the named, are next.
+    Live(usize, JobId),
+    /// The same for those that ended moments ago.
+    Ended(usize, JobId),
+    /// Rows are made.
+    Rows,
+}
+
+/// Waiting tasks of one array that look alike: index and id.
+#[derive(Debug)]
+struct Fold {
+    rank: JobId,
+    tasks: Vec<(u32, JobId)>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Live {
+        rank: JobId,
+        id: JobId,
+    },
+    Fold {
+        rank: JobId,
+        tasks: Vec<(u32, JobId)>,
+    },
+    Ended(JobId),
+}
+
+impl Listing {
+    /// True when rows are left for another answer, or the answer is too long.
+    fn is_full(&self) -> bool {
+        let most = match &self.answering {
+            Answering::List { pages: true, .. } => limits::PAGE_BYTES,
+            Answering::List { pages: false, .. } | Answering::Job(_) => {
+                limits::REPLY_BYTES - AROUND_ROWS
+            }
+        };
+        self.rows.bytes() > most
+    }
+
+    fn after(&self) -> Option<Cursor> {
+        match &self.answering {
+            Answering::List { after, .. } => *after,
+            Answering::Job(_) => None,
+        }
+    }
+
+    /// Gives the next waiting jobs in line their places.
+    fn rank(&mut self, first: i64, left: &mut usize) {
+        let mut place = first;
+        while *left > 0 {
+            let Some(key) = self.order.pop_first() else {
+                self.stage = Stage::Naming;
+                return;
+            };
+            *left -= 1;
+            self.places.insert(key.job, place);
+            place += 1;
+        }
+        self.stage = Stage::Ranking(place);
+    }
+
+    /// All that is to become rows, in order; from the place on where this answer begins.
+    fn sort(&mut self) {
+        let after = self.after();
+        let told = |rank: JobId| after.is_some_and(|c| c.part > 0 || rank.0 <= c.at);
+        let live = std::mem::take(&mut self.live).into_iter();
+        let live = live.map(|(rank, id)| Entry::Live { rank, id });
+        let folds = std::mem::take(&mut self.folds).into_values();
+        let folds = folds.map(|fold| Entry::Fold {
+            rank: fold.rank,
+            tasks: fold.tasks,
+        });
+        let rank = |entry: &Entry| match entry {
+            Entry::Live { rank, .. } | Entry::Fold { rank, .. } => *rank,
+            Entry::Ended(id) => *id,
+        };
+        let mut entries: Vec<Entry> = live.chain(folds).filter(|e| !told(rank(e))).collect();
+        entries.sort_by_key(rank);
+        let mut ended = std::mem::take(&mut self.ended);
+        if let Some(last) = after.filter(|c| c.part > 0) {
+            match ended.iter().position(|id| id.0 == last.at) {
+                Some(at) => drop(ended.drain(..=at)),
+                None => ended.retain(|id| id.0 > last.at),
+            }
+        }
+        entries.extend(ended.into_iter().map(Entry::Ended));
+        self.entries = entries.into();
+        self.stage = Stage::Rows;
+    }
+}
+
+impl Controller {
+    /// True while lists are under way: another turn is to follow at once.
+    pub fn is_listing(&self) -> bool {
+        !self.lists.line.is_empty()
+    }
+
+    /// Begins a list, with its first piece; `None` when it is answered later.
+    pub(crate) fn list(&mut self, now: Time, asked: Asked) -> Option<Reply> {
+        let list = List::Jobs(Box::new(self.listing(asked)));
+        self.begin_list(now, list)
+    }
+
+    /// The same of any list.
+    pub(crate) fn begin_list(&mut self, now: Time, list: List) -> Option<Reply> {
+        if self.lists.line.len() >= LISTINGS {
+            let why = format!("{LISTINGS} lists are being made already: try again in a moment");
+            return Some(Reply::Refused(Refusal::new(RefusalCode::TooMany, why)));
+        }
+        // Short lists are answered at once; one piece in a turn, whoever asks.
+        match std::mem::replace(&mut self.lists.made_piece, true) {
+            true => self.lists.line.push_back(list),
+            false => return self.go_on_listing(now, list),
+        }
+        None
+    }
+
+    /// A piece more; the answer with the last, else the list goes behind all others.
+    fn go_on_listing(&mut self, now: Time, mut list: List) -> Option<Reply> {
+        let done = match &mut list {
+            List::Jobs(list) => self.list_piece(now, list),
+            List::Flows(list) => self.list_flows_piece(list),
+            List::Reservations(list) => self.list_reservations_piece(list),
+            List::Nodes(list) => self.list_nodes_piece(list),
+            List::Wait(client) => return self.go_on_waiting(*client),
+        };
+        match list {
+            List::Jobs(list) if done => Some(self.listed(now, *list)),
+            List::Flows(list) if done => Some(list.answer()),
+            List::Reservations(list) if done => Some(list.answer()),
+            List::Nodes(list) if done => Some(list.answer()),
+            List::Jobs(_)
+            | List::Flows(_)
+            | List::Reservations(_)
+            | List::Nodes(_)
+            | List::Wait(_) => {
+                self.lists.line.push_back(list);
+                None
+            }
+        }
+    }
+
+    /// One piece of the list whose turn it is, unless this turn has had one.
+    pub(crate) fn list_next(&mut self, now: Time) {
+        if std::mem::take(&mut self.lists.made_piece) {
+            return;
+        }
+        let Some(list) = self.lists.line.pop_front() else {
+            return;
+        };
+        let client = list.client();
+        if let Some(reply) = self.go_on_listing(now, list) {
+            self.reply(client, reply);
+        }
+    }
+
+    fn listing(&self, mut asked: Asked) -> Listing {
+        let refs = std::mem::take(&mut asked.filter.ids);
+        Listing {
+            client: asked.client,
+            caller: asked.caller,
+            named: (!refs.is_empty()).then(|| Ids {
+                names: Names::of(refs.into()),
+                ..Ids::default()
+            }),
+            private: asks_private(&asked.filter),
+            filter: asked.filter,
+            fold: asked.fold,
+            by_bundle: asked.fields.contains(&JobField::Bundle),
+            starts: asked.starts,
+            order: BTreeSet::new(),
+            places: BTreeMap::new(),
+            answering: asked.answering,
+            stage: match asked.fields.contains(&JobField::Place) {
+                true => Stage::Placing(JobId(0)),
+                false => Stage::Naming,
+            },
+            live: Vec::new(),
+            folds: BTreeMap::new(),
+            ended: Vec::new(),
+            entries: VecDeque::new(),
+            rows: Rows::new(&asked.fields, 0),
+            at: None,
+        }
+    }
+
+    /// One piece; true when it was the last.
+    fn list_piece(&mut self, now: Time, listing: &mut Listing) -> bool {
+        let named = |l: &Listing| l.named.as_ref().map_or(0, |named| named.ids.len());
+        let (before, mut left) = (listing.rows.len() + named(listing), PIECE_JOBS);
+        let done = self.list_some(now, listing, &mut left);
+        let more = listing.rows.len() + named(listing) - before;
+        self.looks += (PIECE_JOBS - left + more) as u64;
+        done
+    }
+
+    fn list_some(&self, now: Time, listing: &mut Listing, left: &mut usize) -> bool {
+        let filter = std::mem::take(&mut listing.filter);
+        let sieve = &self.sieve(&filter);
+        let mut done = false;
+        while *left > 0 {
+            match listing.stage {
+                Stage::Placing(after) => self.look_at_order(listing, after, left),
+                Stage::Ranking(place) => listing.rank(place, left),
+                Stage::Naming => self.look_up(listing, left),
+                Stage::Live(at, after) => self.look_at_live(listing, sieve, (at, after), left),
+                Stage::Ended(at, after) => {
+                    self.look_at_ended(listing, sieve, (at, after), left);
+                }
+                Stage::Rows => {
+                    done = self.make_rows(now, listing, sieve);
+                    break;
+                }
+            }
+        }
+        listing.filter = filter;
+        done
+    }
+
+    fn look_at_order(&self, listing: &mut Listing, after: JobId, left: &mut usize) {
+        let range = (Bound::Excluded(after), Bound::Unbounded);
+        let mut piece = self.jobs.range(range).take(*left).peekable();
+        if piece.peek().is_none() {
+            listing.stage = Stage::Ranking(1);
+            return;
+        }
+        let mut last = after;
+        for (id, job) in piece {
+            let key = job.is_waiting().then(|| self.sched.order_of(*id));
+            listing.order.extend(key.flatten());
+            last = *id;
+        }
+        listing.stage = Stage::Placing(last);
+        *left = 0;
+    }
+
+    /// Each job once, however often it is named. The id of a part stands for its job.
+    fn look_up(&self, listing: &mut Listing, left: &mut usize) {
+        let Some(named) = &mut listing.named else {
+            listing.stage = Stage::Live(0, JobId(0));
+            return;
+        };
+        while *left > 0 {
+            let Some(mut expanding) = named.names.next(left) else {
+                if named.names.are_over() {
+                    listing.stage = Stage::Live(0, JobId(0));
+                }
+                return;
+            };
+            let (mut ids, over) = self.some_of(&mut expanding, *left);
+            *left = left.saturating_sub(ids.len());
+            ids.retain(|id| self.jobs.contains_key(id) || self.ended.has(*id));
+            expanding.known |= !ids.is_empty();
+            if over && !expanding.known {
+                ids.extend(self.whole_of(expanding.target.job));
+            }
+            if !over {
+                named.names.goes_on(expanding);
+            }
+            let new = ids.into_iter().filter(|id| named.seen.insert(*id));
+            named.ids.extend(new);
+        }
+    }
+
+    fn look_at_live(
+        &self,
+        listing: &mut Listing,
+        sieve: &Sieve<'_>,
+        (at, after): (usize, JobId),
+        left: &mut usize,
+    ) {
+        let over = match &listing.named {
+            Some(named) => {
+                let piece = named.ids.iter().skip(at).take(*left);
+                let jobs: Vec<&Job> = piece.filter_map(|id| self.jobs.get(id)).collect();
+                let next = at + *left;
+                let over = next >= named.ids.len();
+                jobs.into_iter()
+                    .for_each(|job| self.look_at(listing, sieve, job));
+                listing.stage = Stage::Live(next, after);
+                *left = 0;
+                over
+            }
+            None => {
+                let range = (Bound::Excluded(after), Bound::Unbounded);
+                let mut last = after;
+                let before = *left;
+                for (id, job) in self.jobs.range(range).take(before) {
+                    self.look_at(listing, sieve, job);
+                    last = *id;
+                    *left -= 1;
+                }
+                listing.stage = Stage::Live(0, last);
+                *left > 0
+            }
+        };
+        if over {
+            *left = (*left).max(1); // what is left to do may be nothing
+            listing.stage = Stage::Ended(0, JobId(0));
+        }
+    }
+
+    fn look_at(&self, listing: &mut Listing, sieve: &Sieve<'_>, job: &Job) {
+        let (caller, private) = (&listing.caller, listing.private);
+        if !sieve.passes(job) || !self.may_find(caller, private, &job.submitted) {
+            return;
+        }
+        let rank = job.rank();
+        // What has run before is no longer like the others.
+        let alike = job.is_waiting() && !job.own && job.attempt.0 == 0;
+        let folds = listing.fold && alike;
+        match job.member.filter(|_| folds) {
+            Some(member) => {
+                let submitted = &job.submitted;
+                let key = (submitted.base, submitted.body, job.held.is_some());
+                let fold = listing.folds.entry(key).or_insert_with(|| Fold {
+                    rank,
+                    tasks: Vec::new(),
+                });
+                fold.rank = fold.rank.min(rank);
+                fold.tasks.push((member.index, job.id));
+            }
+            None => listing.live.push((rank, job.id)),
+        }
+    }
+
+    fn look_at_ended(
+        &self,
+        listing: &mut Listing,
+        sieve: &Sieve<'_>,
+        (at, after): (usize, JobId),
+        left: &mut usize,
+    ) {
+        let over = match &listing.named {
+            Some(named) => {
+                let caller = &listing.caller;
+                let wanted =
+                    |e: &&Ended| self.may_see(caller, &e.submitted) && sieve.passes_state(e.state);
+                let piece = named.ids.iter().skip(at).take(*left);
+                let ended = piece.filter_map(|id| self.ended.get(*id)).filter(wanted);
+                listing.ended.extend(ended.map(|e| e.row.id));
+                let next = at + *left;
+                listing.stage = Stage::Ended(next, after);
+                *left = 0;
+                next >= named.ids.len()
+            }
+            None => {
+                let range = (Bound::Excluded(after), Bound::Unbounded);
+                let mut last = after;
+                let before = *left;
+                for (id, ended) in self.ended.range(range).take(before) {
+                    if self.lists_ended(listing, sieve, ended) {
+                        listing.ended.push(id);
+                    }
+                    last = id;
+                    *left -= 1;
+                }
+                listing.stage = Stage::Ended(0, last);
+                *left > 0
+            }
+        };
+        if over {
+            *left = 0; // sorting is a piece of its own
+            listing.sort();
+        }
+    }
+
+    fn lists_ended(&self, listing: &Listing, sieve: &Sieve<'_>, ended: &Ended) -> bool {
+        sieve.passes_state(ended.state)
+            && !sieve.names_nodes()
+            && sieve.passes_submitted(&ended.submitted)
+            && self.may_find(&listing.caller, listing.private, &ended.submitted)
+    }
+
+    /// Rows until the work of a piece is done; true when there are no more to make.
+    fn make_rows(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>) -> bool {
+        let until = listing.rows.work() + PIECE_WORK;
+        while listing.rows.work() < until && !listing.is_full() {
+            let Some(entry) = listing.entries.pop_front() else {
+                return true;
+            };
+            listing.at = Some(match &entry {
+                Entry::Live { rank, .. } | Entry::Fold { rank, .. } => Cursor {
+                    part: 0,
+                    at: rank.0,
+                },
+                Entry::Ended(id) => Cursor { part: 1, at: id.0 },
+            });
+            self.make_row(now, listing, sieve, entry);
+        }
+        listing.is_full() || listing.entries.is_empty()
+    }
+
+    fn make_row(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, entry: Entry) {
+        match entry {
+            Entry::Ended(id) => self.row_of_ended(now, listing, sieve, id),
+            Entry::Live { id, .. } => match self.jobs.get(&id) {
+                Some(job) if listing.by_bundle && !job.spec().bundles.is_empty() => {
+                    for part in &self.by_bundle(now, job) {
+                        self.push_row(now, listing, &Row::Live(part));
+                    }
+                }
+                Some(job) => self.push_row(now, listing, &Row::Live(job)),
+                None => self.row_of_ended(now, listing, sieve, id),
+            },
+            Entry::Fold { mut tasks, .. } => {
+                // Those that started while the list was made are still told as they were.
+                let waiting = |(_, id): &(u32, JobId)| self.jobs.get(id).filter(|j| j.is_waiting());
+                tasks.sort();
+                let Some(job) = tasks.iter().find_map(waiting) else {
+                    return;
+                };
+                let group = self.groups.get(&job.submitted.base);
+                let at_once = group.and_then(|group| group.at_once);
+                listing.rows.worked(tasks.len() / 16);
+                let indices = tasks.iter().map(|(index, _)| *index).collect();
+                self.push_row(now, listing, &Row::Fold(job, indices, at_once));
+            }
+        }
+    }
+
+    /// One that ended moments ago, or while the list was made.
+    fn row_of_ended(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, id: JobId) {
+        let Some(ended) = self.ended.get(id) else {
+            return;
+        };
+        if !sieve.passes_state(ended.state) {
+            return;
+        }
+        if listing.by_bundle && !ended.submitted.spec.bundles.is_empty() {
+            for (row, submitted) in &rows_by_bundle(&ended.row, &ended.submitted) {
+                self.push_row(now, listing, &Row::Ended(row, submitted));
+            }
+        } else {
+            self.push_row(now, listing, &Row::Ended(&ended.row, &ended.submitted));
+        }
+    }
+
+    fn push_row(&self, now: Time, listing: &mut Listing, row: &Row<'_>) {
+        let none = Starts::new();
+        let predicted = listing.rows.has(JobField::PredictedStart);
+        let starts = match &listing.starts {
+            Some(starts) => starts,
+            None if predicted => self.plans.last(),
+            None => &none,
+        };
+        if listing.rows.has(JobField::ArraySpecText) {
+            let base = row.base();
+            let known = listing.rows.array_spec(base).is_some();
+            if let (false, Some(group)) = (known, self.groups.get(&base)) {
+                let text = group
+                    .indices
+                    .as_deref()
+                    .map_or_else(String::new, index_ranges);
+                listing.rows.keep_array_spec(base, text);
+            }
+        }
+        let around = Around {
+            starts,
+            places: &listing.places,
+            by_bundle: listing.by_bundle,
+        };
+        listing.rows.worked(row.nodes() / 4);
+        let spec = listing.rows.array_spec(row.base()).map(str::to_owned);
+        let hidden = self.hidden_in(&listing.caller, row);
+        listing.rows.push(|field| match hidden {
+            Some(over) if !is_told_to_others(field, over) => Cell::None,
+            Some(_) | None => self.cell(now, row, field, &around, spec.as_deref()),
+        });
+    }
+
+    /// Of a row of which its reader is not told everything: whether the job is over.
+    fn hidden_in(&self, caller: &Caller, row: &Row<'_>) -> Option<bool> {
+        let (owner, over) = match row {
+            Row::Live(job) | Row::Fold(job, ..) => (job.submitted.uid, false),
+            Row::Ended(_, submitted) => (submitted.uid, true),
+        };
+        (!self.is_told_all(caller, owner)).then_some(over)
+    }
+
+    fn listed(&self, now: Time, listing: Listing) -> Reply {
+        let full = listing.is_full() && !listing.entries.is_empty();
+        let (at, rows) = (listing.at, listing.rows.len());
+        let table = listing.rows.done();
+        match listing.answering {
+            Answering::List { pages: true, .. } => Reply::Jobs(table.going_on(at.filter(|_| full))),
+            Answering::List { pages: false, .. } if full => Reply::Refused(too_long(rows)),
+            Answering::List { pages: false, .. } => Reply::Jobs(table),
+            Answering::Job(_) if full => Reply::Refused(too_long(rows)),
+            Answering::Job(job) if rows == 0 => Reply::Refused(no_job(job)),
+            Answering::Job(job) => {
+                let first = self.first_of(job);
+                let first = first.filter(|j| self.is_told_all(&listing.caller, j.submitted.uid));
+                let none = Starts::new();
+                let starts = listing.starts.as_ref().unwrap_or(&none);
+                let lines = first.map_or_else(Vec::new, |job| {
+                    let place = listing.places.get(&job.id).copied();
+                    self.lines(now, job, (starts, place))
+                });
+                Reply::Explained { table, lines }
+            }
+        }
+    }
+}
+
+fn too_long(rows: usize) -> Refusal {
+    Refusal::new(
+        RefusalCode::TooMany,
+        format!(
+            "the list has more rows than one answer holds ({rows} of them fill it): name fewer jobs or columns"
+        ),
+    )
+}

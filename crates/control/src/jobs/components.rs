@@ -1,0 +1,315 @@
+//! Jobs of several parts that differ in what they ask for (heterogeneous jobs).
+//!
+//! Such a job is one job in every respect: one row, one state, one attempt. Its parts
+//! ("bundles") are further demands that the planner places together with the first, and each
+//! node of the allocation knows its bundle. So nothing can half start, and nothing is lost
+//! by a restart. Every part takes an id, so that lists can show it as a job.
+//!
+//! Parts may name queues that share no nodes. While such a job lives the planner has one
+//! queue more, of all their nodes ("joint"), and thereby one order for all of them.
+//!
+//! To join queues, and to part them, is to enter every waiting job anew. Users choose which queues
+//! are joined and when, so that is bounded: a joint queue does for jobs of fewer of its queues,
+//! from [`limits::JOINT_QUEUES`] on the next one has all queues, and none goes before
+//! [`limits::JOINED`] have passed, whatever its jobs do.
+//!
+//! Source: sbatch(1), "Heterogeneous Job Support".
+
+use crate::controller::Controller;
+use crate::jobs::job::{Job, Phase, Place, Run, Submitted};
+use crate::queues::demand::over;
+use crate::record::JobRow;
+use cosy_model::job::{Bundle, ResourceRequest};
+use cosy_model::{About, JobId, JobSpec, QueueId, Refusal, Span, Steady, Time, limits};
+use cosy_sched::{Demand, NodeMask};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Queues that are one for the planner.
+#[derive(Debug, Default)]
+pub(crate) struct Joint {
+    /// Each set sorted.
+    sets: Vec<Vec<QueueId>>,
+    /// When they were joined, or needed last.
+    needed: Steady,
+}
+
+impl Joint {
+    /// The set for a job of these queues: no larger than it must be.
+    fn find(&self, queues: &[QueueId]) -> Option<usize> {
+        let has = |set: &Vec<QueueId>| queues.iter().all(|queue| set.contains(queue));
+        let sets = self.sets.iter().enumerate().filter(|(_, set)| has(set));
+        sets.min_by_key(|(_, set)| set.len()).map(|(at, _)| at)
+    }
+
+    /// The configuration has other queues.
+    pub fn clear(&mut self) {
+        self.sets.clear();
+    }
+}
+
+impl Controller {
+    /// Checks the parts of a submission beside their resources.
+    ///
+    /// # Errors
+    /// Too many parts, or what parts cannot have.
+    pub(crate) fn check_bundles(&self, spec: &JobSpec) -> Result<(), Refusal> {
+        if spec.bundles.len() > limits::BUNDLES {
+            return Err(Refusal::invalid(format!(
+                "{} parts of a job are more than the {} allowed",
+                spec.bundles.len() + 1,
+                limits::BUNDLES + 1
+            )));
+        }
+        for bundle in &spec.bundles {
+            self.find_queue(bundle.queue.as_deref())?;
+        }
+        if !spec.bundles.is_empty() && !spec.queues.is_empty() {
+            return Err(Refusal::invalid(
+                "a job of several parts cannot choose among queues: name one queue for each part",
+            ));
+        }
+        let one = |request: &ResourceRequest| !request.same_features.is_empty();
+        let choosing = one(&spec.request) || spec.bundles.iter().any(|b| one(&b.request));
+        if !spec.bundles.is_empty() && choosing {
+            return Err(Refusal::invalid(
+                "a job of several parts cannot leave it open which of several features all nodes have",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Gives a demand its further parts.
+    ///
+    /// # Errors
+    /// What the queue of a part does not allow, or its nodes can never give.
+    pub(crate) fn add_bundles(
+        &self,
+        spec: &JobSpec,
+        limit: Span,
+        demand: &mut Demand,
+    ) -> Result<(), Refusal> {
+        for bundle in &spec.bundles {
+            let queue = &self.queues[self.find_queue(bundle.queue.as_deref())?.index()];
+            if let Some(max) = queue.spec.max_time.filter(|max| limit > *max) {
+                let asked = format!("a time limit of {limit}");
+                return Err(over(queue, &asked, &max.to_string()).about(About::TimeLimit));
+            }
+            demand.more.push(self.demand(&bundle.request, queue)?);
+        }
+        Ok(())
+    }
+
+    /// The fewest nodes of all further parts.
+    pub(crate) fn least_further(&self, spec: &JobSpec) -> u32 {
+        let least = |bundle: &Bundle| {
+            let queue = self.find_queue(bundle.queue.as_deref()).ok();
+            queue.map_or(1, |queue| self.least_nodes(&bundle.request, queue))
+        };
+        let each = spec.bundles.iter().map(least);
+        each.fold(0, u32::saturating_add)
+    }
+
+    /// The queues of a job's parts, where they are several.
+    fn queues_of(&self, spec: &JobSpec, first: QueueId) -> Option<Vec<QueueId>> {
+        if spec.bundles.is_empty() || spec.reservation.is_some() {
+            return None;
+        }
+        let further = spec.bundles.iter();
+        let further = further.filter_map(|b| self.find_queue(b.queue.as_deref()).ok());
+        let all: BTreeSet<QueueId> = further.chain([first]).collect();
+        (all.len() > 1).then(|| all.into_iter().collect())
+    }
+
+    /// The queue that the planner knows a job under.
+    pub(crate) fn planner_queue(&self, spec: &JobSpec, first: QueueId) -> QueueId {
+        let queues = self.queues_of(spec, first);
+        let at = queues.and_then(|all| self.joint.find(&all));
+        at.map_or(first, |at| QueueId((self.queues.len() + at) as u16))
+    }
+
+    /// Makes the planner know the queues of a job as one, before it is entered there.
+    pub(crate) fn join_queues(&mut self, id: JobId) {
+        let Some(job) = self
+            .jobs
+            .get(&id)
+            .filter(|job| !job.spec().bundles.is_empty())
+        else {
+            return;
+        };
+        let Place::Good { queue, .. } = job.submitted.place else {
+            return;
+        };
+        let Some(queues) = self.queues_of(job.spec(), queue) else {
+            return;
+        };
+        if self.joint.find(&queues).is_none() {
+            let all = || (0..self.queues.len() as u16).map(QueueId).collect();
+            let set = match self.joint.sets.len() < limits::JOINT_QUEUES {
+                true => queues,
+                false => all(),
+            };
+            self.joint.sets.push(set);
+            self.joint.needed = self.clocks.steady;
+            self.tell_planner();
+        }
+    }
+
+    /// Parts the queues again when no job is left that spans several, and none was for a while.
+    pub(crate) fn part_queues(&mut self) {
+        let steady = self.clocks.steady;
+        if self.joint.sets.is_empty() || steady.since(self.joint.needed) < limits::JOINED {
+            return;
+        }
+        let spans = |job: &Job| match job.submitted.place {
+            Place::Good { queue, .. } => self.queues_of(job.spec(), queue).is_some(),
+            Place::Lost | Place::Beyond { .. } => false,
+        };
+        let spanning = self.jobs.values().any(spans);
+        self.joint.needed = steady;
+        if !spanning {
+            self.joint.clear();
+            self.tell_planner();
+        }
+    }
+
+    /// The nodes of each joint queue, and whether its jobs start.
+    pub(crate) fn joint_queues(&self) -> Vec<(NodeMask, bool)> {
+        let one = |queues: &Vec<QueueId>| {
+            let all = queues.iter().map(|id| &self.queues[id.index()]);
+            let nodes = all
+                .clone()
+                .fold(NodeMask::default(), |sum, q| sum.or(&q.nodes));
+            (nodes, all.into_iter().all(|q| q.state.starts_jobs()))
+        };
+        self.joint.sets.iter().map(one).collect()
+    }
+
+    /// Tells the planner which joint queues start jobs.
+    pub(crate) fn open_joint_queues(&mut self) {
+        let first = self.queues.len();
+        for (at, (_, starts)) in self.joint_queues().into_iter().enumerate() {
+            self.sched
+                .set_queue_starts(QueueId((first + at) as u16), starts);
+        }
+    }
+
+    /// The first id of the job that has this one, if that is a further part of it.
+    pub(crate) fn whole_of(&self, id: JobId) -> Option<JobId> {
+        let live = self.jobs.range(..id).next_back();
+        let live = live.map(|(first, job)| (*first, job.spec()));
+        let ended = self.ended.range(..id).next_back();
+        let ended = ended.map(|(first, ended)| (first, &ended.submitted.spec));
+        let has = |(first, spec): &(JobId, &JobSpec)| id.0 - first.0 <= spec.bundles.len() as u64;
+        let found = [live, ended].into_iter().flatten().find(has);
+        found.map(|(first, _)| first)
+    }
+
+    /// A job of several parts as one job for each part.
+    pub(crate) fn by_bundle(&self, now: Time, job: &Job) -> Vec<Job> {
+        let part = |bundle: u16| Job {
+            id: JobId(job.id.0 + u64::from(bundle)),
+            member: None,
+            submitted: Arc::new(bundle_of(&job.submitted, bundle, |spec| {
+                let queue = self.find_queue(spec.queue.as_deref()).ok();
+                queue.map_or(1, |queue| self.least_nodes(&spec.request, queue))
+            })),
+            own: job.own,
+            has_row: job.has_row,
+            held: job.held,
+            needs_user: job.needs_user,
+            attempt: job.attempt,
+            eligible: job.eligible,
+            not_before: job.not_before,
+            phase: match &job.phase {
+                Phase::Waiting(reason) => {
+                    // The planner knows the whole job only.
+                    let reason = reason.clone();
+                    let reason = reason.unwrap_or_else(|| self.planner_reason(now, job));
+                    Phase::Waiting(Some(reason))
+                }
+                Phase::Run(run) => Phase::Run(Box::new(run_of(run, bundle))),
+            },
+        };
+        (0..=job.spec().bundles.len() as u16).map(part).collect()
+    }
+}
+
+/// The rows of an ended job, one for each part.
+pub(crate) fn rows_by_bundle(row: &JobRow, submitted: &Submitted) -> Vec<(JobRow, Submitted)> {
+    let part = |bundle: u16| {
+        let mut own = row.clone();
+        own.id = JobId(row.id.0 + u64::from(bundle));
+        if let Some(run) = &mut own.run {
+            run.parts.retain(|part| part.bundle == bundle);
+        }
+        let least = |spec: &JobSpec| spec.request.nodes.unwrap_or(1);
+        (own, bundle_of(submitted, bundle, least))
+    };
+    (0..=submitted.spec.bundles.len() as u16)
+        .map(part)
+        .collect()
+}
+
+/// A submission as that of one part of the job; `least` tells the fewest nodes of one.
+fn bundle_of(whole: &Submitted, bundle: u16, least: impl Fn(&JobSpec) -> u32) -> Submitted {
+    let mut spec = whole.spec.clone();
+    let mut queue = whole.queue.clone();
+    let further = usize::from(bundle).checked_sub(1);
+    if let Some(own) = further.and_then(|at| whole.spec.bundles.get(at)) {
+        spec.request = own.request.clone();
+        spec.queue.clone_from(&own.queue);
+        spec.name = own.name.clone().unwrap_or(spec.name);
+        queue = own.queue.clone().unwrap_or(queue);
+    }
+    let least_nodes = least(&spec);
+    let place = match &whole.place {
+        Place::Good {
+            queue,
+            level,
+            demand,
+            limit,
+            ..
+        } => Place::Good {
+            queue: *queue,
+            level: *level,
+            demand: Arc::new(Demand {
+                more: Vec::new(),
+                ..further
+                    .and_then(|at| demand.more.get(at))
+                    .unwrap_or(demand)
+                    .clone()
+            }),
+            limit: *limit,
+            least: least_nodes,
+        },
+        Place::Beyond { reason, limit, .. } => Place::Beyond {
+            reason: reason.clone(),
+            limit: *limit,
+            least: least_nodes,
+        },
+        Place::Lost => Place::Lost,
+    };
+    Submitted {
+        base: whole.base,
+        body: whole.body,
+        uid: whole.uid,
+        gid: whole.gid,
+        user: whole.user.clone(),
+        submit: whole.submit,
+        spec,
+        queue,
+        place,
+        flow: whole.flow,
+        only: Some(bundle),
+    }
+}
+
+/// An attempt with the nodes of one part.
+fn run_of(run: &Run, bundle: u16) -> Run {
+    let parts = run.parts.iter().filter(|part| part.bundle == bundle);
+    Run {
+        parts: parts.cloned().collect(),
+        ..run.clone()
+    }
+}

@@ -1,0 +1,313 @@
+//! Licences: counted over the whole cluster, held by a job from its start until its nodes
+//! are clean.
+//!
+//! The planner knows nothing of them: what it would start and what has no licence then
+//! leaves its queue and comes back when there are enough again. So a job that waits for a
+//! licence never holds back others. Those that wait stand in lines, one for each licence, in
+//! the planner's order; when licences come back, only so many are entered as could start with
+//! them, and when those cannot start for another reason a few more each second. How long a
+//! line is costs nobody anything. Always holds: what jobs hold is at most what there is,
+//! unless the configuration has become smaller under them.
+//! Source: sbatch(1), `--licenses`.
+
+use crate::controller::Controller;
+use crate::jobs::job::{Job, Phase};
+use cosy_model::{About, Counted, JobId, JobSpec, Refusal, RefusalCode, Time, WaitReason};
+use cosy_sched::OrderKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// So many jobs more than there are licences free may be in planners' queues for each
+/// licence: the first of them may have to wait for nodes while the next can start.
+const AHEAD: u64 = 64;
+/// Jobs in lines that are looked at in one turn.
+const LOOKS: usize = 256;
+
+/// Licences that jobs hold, and jobs that want some and do not run.
+#[derive(Debug)]
+pub(crate) struct Licenses {
+    /// What jobs hold.
+    used: Counted,
+    /// Who waits for a licence, the first in line first.
+    lines: BTreeMap<String, BTreeSet<OrderKey>>,
+    /// In which line a job stands, and where.
+    places: BTreeMap<JobId, (String, OrderKey)>,
+    /// Jobs in planners' queues, with what they want.
+    entered: BTreeMap<JobId, Counted>,
+    /// What all of those want.
+    wanted: BTreeMap<String, u64>,
+    /// Licences that have come back, and the last place in the line that was looked at since.
+    due: BTreeMap<String, Option<OrderKey>>,
+    /// How often a job was entered in all.
+    entries: u64,
+    /// So many jobs more than could start may be in planners' queues now for each licence.
+    ahead: u64,
+}
+
+impl Default for Licenses {
+    fn default() -> Self {
+        Self {
+            used: Counted::default(),
+            lines: BTreeMap::new(),
+            places: BTreeMap::new(),
+            entered: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            due: BTreeMap::new(),
+            entries: 0,
+            ahead: AHEAD,
+        }
+    }
+}
+
+impl Licenses {
+    /// How many of that licence jobs hold.
+    pub fn used(&self, name: &str) -> u32 {
+        self.used.get(name)
+    }
+
+    /// All that jobs hold.
+    pub fn all_used(&self) -> &Counted {
+        &self.used
+    }
+
+    fn wait(&mut self, name: &str, key: OrderKey) {
+        self.leave_line(key.job);
+        self.lines.entry(name.to_owned()).or_default().insert(key);
+        self.places.insert(key.job, (name.to_owned(), key));
+    }
+
+    /// The job waits for no licence.
+    pub fn leave_line(&mut self, id: JobId) {
+        let Some((name, key)) = self.places.remove(&id) else {
+            return;
+        };
+        if let Some(line) = self.lines.get_mut(&name) {
+            line.remove(&key);
+            if line.is_empty() {
+                self.lines.remove(&name);
+                self.due.remove(&name);
+            }
+        }
+    }
+
+    /// The job has entered a planner's queue.
+    pub fn enter(&mut self, id: JobId, wants: &Counted) {
+        if wants.is_empty() {
+            return;
+        }
+        self.leave(id);
+        for (name, count) in wants.iter() {
+            *self.wanted.entry(name.to_owned()).or_default() += u64::from(count);
+        }
+        self.entered.insert(id, wants.clone());
+        self.entries += 1;
+    }
+
+    /// The job is in no planner's queue.
+    pub fn leave(&mut self, id: JobId) {
+        let Some(wants) = self.entered.remove(&id) else {
+            return;
+        };
+        for (name, count) in wants.iter() {
+            if let Some(sum) = self.wanted.get_mut(name) {
+                *sum = sum.saturating_sub(u64::from(count));
+                if *sum == 0 {
+                    self.wanted.remove(name);
+                }
+            }
+        }
+    }
+
+    fn wanted(&self, name: &str) -> u64 {
+        self.wanted.get(name).copied().unwrap_or(0)
+    }
+
+    /// The next in a line after that place.
+    fn next(&self, name: &str, after: Option<OrderKey>) -> Option<OrderKey> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self.lines.get(name)?.range((from, Bound::Unbounded));
+        rest.next().copied()
+    }
+}
+
+impl Controller {
+    /// Refuses what there never is.
+    pub(crate) fn check_licenses(&self, wanted: &Counted) -> Result<(), Refusal> {
+        for (name, count) in wanted.iter() {
+            let have = self.config.licenses.get(name);
+            if count <= have {
+                continue;
+            }
+            let why = match have {
+                0 => format!("there is no licence '{name}'"),
+                _ => format!("{count} licences '{name}' are more than the {have} there are"),
+            };
+            return Err(Refusal::new(RefusalCode::NeverFits, why).about(About::License));
+        }
+        Ok(())
+    }
+
+    /// True when licences that it wants are in use.
+    pub(crate) fn lacks_licenses(&self, spec: &JobSpec) -> bool {
+        self.missing_license(spec, None).is_some()
+    }
+
+    /// The first licence for which a job cannot be in a planner's queue: it is in use, or
+    /// `ahead` jobs more than could start are there for it.
+    fn missing_license<'a>(&self, spec: &'a JobSpec, ahead: Option<u64>) -> Option<&'a str> {
+        let short = |(name, count): &(&str, u32)| {
+            let used = u64::from(self.licenses.used(name));
+            let most = u64::from(self.config.licenses.get(name));
+            let wants = used + u64::from(*count);
+            let queued = |ahead| wants + self.licenses.wanted(name) > most + ahead;
+            wants > most || ahead.is_some_and(queued)
+        };
+        spec.licenses.iter().find(short).map(|(name, _)| name)
+    }
+
+    /// Whether a job that is in no planner's queue has to wait for a licence.
+    pub(crate) fn awaits_licenses(&self, job: &Job) -> bool {
+        let spec = job.spec();
+        !spec.licenses.is_empty()
+            && !self.is_queued(job.id)
+            && self
+                .missing_license(spec, Some(self.licenses.ahead))
+                .is_some()
+    }
+
+    /// A job has been looked at and waits for that, or for nothing but its turn.
+    pub(crate) fn stand_in_line(&mut self, id: JobId, reason: Option<&WaitReason>) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        if job.spec().licenses.is_empty() {
+            return self.licenses.leave_line(id);
+        }
+        let missing = match reason {
+            Some(WaitReason::Licenses) => {
+                self.missing_license(job.spec(), Some(self.licenses.ahead))
+            }
+            Some(_) | None => None,
+        };
+        match missing.zip(self.planner_job(job)) {
+            Some((name, waiting)) => {
+                let name = name.to_owned();
+                self.licenses.wait(&name, waiting.key);
+            }
+            None => self.licenses.leave_line(id),
+        }
+    }
+
+    /// The job holds its licences from now on.
+    pub(crate) fn take_licenses(&mut self, id: JobId) {
+        self.change_licenses(id, u32::saturating_add);
+    }
+
+    /// The job has given its licences back: others may have them, at the end of the turn.
+    pub(crate) fn give_licenses(&mut self, id: JobId) {
+        if !self.change_licenses(id, u32::saturating_sub) {
+            return;
+        }
+        let names = self.jobs[&id].spec().licenses.iter();
+        let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            self.licenses.due.entry(name).or_default();
+        }
+    }
+
+    /// Enters those who could start with the licences that have come back.
+    pub(crate) fn licenses_due(&mut self, now: Time) {
+        let mut looks = LOOKS;
+        for name in self.licenses.due.keys().cloned().collect::<Vec<_>>() {
+            self.look_along(now, &name, 0, &mut looks);
+        }
+    }
+
+    /// Once a second: where licences are free although some wait for them, a few more are
+    /// entered than could start, because those who were entered wait for something else.
+    pub(crate) fn licenses_left(&mut self, now: Time) {
+        let entered = self.licenses.entered.keys().copied();
+        let gone: Vec<JobId> = entered.filter(|id| !self.is_queued(*id)).collect();
+        gone.into_iter().for_each(|id| self.licenses.leave(id));
+        let mut looks = LOOKS;
+        for name in self.licenses.lines.keys().cloned().collect::<Vec<_>>() {
+            if self.licenses.due.contains_key(&name) {
+                continue; // first those who could start
+            }
+            let ahead = self.licenses.wanted(&name) + AHEAD;
+            self.licenses.ahead = ahead;
+            self.licenses.due.insert(name.clone(), None);
+            self.look_along(now, &name, ahead, &mut looks);
+            self.licenses.due.remove(&name);
+            self.licenses.ahead = AHEAD;
+        }
+    }
+
+    /// Looks along a line as long as there are licences for it.
+    fn look_along(&mut self, now: Time, name: &str, ahead: u64, looks: &mut usize) {
+        let Some(after) = self.licenses.due.get(name) else {
+            return;
+        };
+        let mut after = *after;
+        while let Some(next) = self.licenses.next(name, after) {
+            let free = u64::from(self.config.licenses.get(name));
+            let used = u64::from(self.licenses.used(name));
+            if used >= free || used + self.licenses.wanted(name) >= free + ahead {
+                break; // nobody more could start
+            }
+            if *looks == 0 {
+                self.licenses.due.insert(name.to_owned(), after);
+                return;
+            }
+            *looks -= 1;
+            after = Some(next);
+            let job = self.jobs.get(&next.job);
+            if job.is_some_and(|job| self.missing_license(job.spec(), Some(ahead)).is_none()) {
+                self.review(now, next.job);
+            }
+        }
+        self.licenses.due.remove(name);
+    }
+
+    /// How often jobs that want licences have been entered into planners' queues since the
+    /// start: a measure of work.
+    pub fn entered_for_licenses(&self) -> u64 {
+        self.licenses.entries
+    }
+
+    fn change_licenses(&mut self, id: JobId, change: fn(u32, u32) -> u32) -> bool {
+        let Some(job) = self.jobs.get(&id) else {
+            return false;
+        };
+        let used = &mut self.licenses.used;
+        for (name, count) in job.spec().licenses.iter() {
+            used.set(name, change(used.get(name), count));
+        }
+        !job.spec().licenses.is_empty()
+    }
+
+    /// A job that the planner has started cannot have its licences now. Always false: it
+    /// has not started.
+    pub(crate) fn wait_for_licenses(&mut self, now: Time, id: JobId) -> bool {
+        self.planner_of(id).end(id);
+        self.inside.remove(&id);
+        self.licenses.leave(id);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.phase = Phase::Waiting(Some(WaitReason::Licenses));
+        }
+        self.review(now, id);
+        self.refill_interactive(now, id);
+        false
+    }
+
+    /// What jobs hold, counted anew.
+    pub(crate) fn count_licenses(&self) -> Counted {
+        let mut used = Counted::default();
+        for job in self.jobs.values().filter(|job| !Job::is_waiting(job)) {
+            for (name, count) in job.spec().licenses.iter() {
+                used.set(name, used.get(name).saturating_add(count));
+            }
+        }
+        used
+    }
+}

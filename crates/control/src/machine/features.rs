@@ -1,0 +1,210 @@
+//! Features that are alternatives: which nodes a job may have, given that each node must
+//! have one of several groups, or that all nodes must have the same one.
+//!
+//! The planner gets one set of nodes, and numbers of nodes by set. Of groups of which all
+//! nodes must have the same one, that group is chosen which has most idle nodes when the job
+//! is placed; a job that waits is placed anew about once a second.
+//! Source: sbatch(1), `--constraint`.
+
+use crate::controller::Controller;
+use crate::jobs::dependencies::Waiter;
+use crate::jobs::job::Submitted;
+use crate::jobs::reviews::AT_ONCE;
+use crate::machine::nodes::Node;
+use cosy_model::job::ResourceRequest;
+use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
+use cosy_sched::{AtLeast, NodeMask};
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// So many that ask for different things look for a better place in one turn.
+const CHOICES: usize = 200;
+
+/// Jobs with a choice between groups of nodes, those that ask for the same as one.
+#[derive(Debug, Default)]
+pub(crate) struct Choosers {
+    all: BTreeSet<Waiter>,
+    /// The last that have looked.
+    last: Option<Waiter>,
+}
+
+impl Choosers {
+    pub fn insert(&mut self, jobs: Waiter) {
+        self.all.insert(jobs);
+    }
+
+    pub fn remove(&mut self, jobs: Waiter) {
+        self.all.remove(&jobs);
+    }
+
+    /// Those whose turn it is.
+    fn next(&mut self) -> Vec<Waiter> {
+        let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let after = self.all.range((from, Bound::Unbounded));
+        let before = self.last.map(|last| self.all.range(..=last));
+        let all = after.chain(before.into_iter().flatten());
+        let next: Vec<Waiter> = all.take(CHOICES).copied().collect();
+        self.last = next.last().copied();
+        next
+    }
+}
+
+impl Controller {
+    /// Takes nodes out of `allowed` that lack features.
+    pub(crate) fn with_features(
+        &self,
+        request: &ResourceRequest,
+        allowed: NodeMask,
+    ) -> Result<NodeMask, Refusal> {
+        self.check_features(request)?;
+        let allowed = self.having(&allowed, std::slice::from_ref(&request.features));
+        let allowed = match request.any_features.is_empty() {
+            true => allowed,
+            false => self.having(&allowed, &request.any_features),
+        };
+        if request.same_features.is_empty() {
+            return Ok(allowed);
+        }
+        let sets = request.same_features.iter();
+        let sets = sets.map(|group| self.having(&allowed, std::slice::from_ref(group)));
+        let least = request.nodes.unwrap_or(1) as usize;
+        // Enough nodes at all, then most idle ones, then the first.
+        let rank = |set: &NodeMask| {
+            let idle = set.iter().filter(|n| self.nodes[n.index()].is_idle());
+            (set.count() as usize >= least, idle.count())
+        };
+        let mut best: Option<NodeMask> = None;
+        for set in sets {
+            if best.as_ref().is_none_or(|best| rank(&set) > rank(best)) {
+                best = Some(set);
+            }
+        }
+        Ok(best.unwrap_or(allowed))
+    }
+
+    /// The numbers of nodes by feature, out of `allowed`. A node that has not told its features
+    /// yet may have them; it runs nothing before.
+    pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
+        let each = request.counted_features.iter().map(|counted| {
+            let mut nodes = self.having(allowed, &counted.any);
+            let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
+            untold.for_each(|n| nodes.insert(n));
+            AtLeast {
+                nodes,
+                count: counted.nodes,
+            }
+        });
+        each.collect()
+    }
+
+    /// Those to take first because of their features.
+    pub(crate) fn preferred(
+        &self,
+        request: &ResourceRequest,
+        allowed: &NodeMask,
+    ) -> Option<NodeMask> {
+        let groups = Some(&request.prefer_features).filter(|groups| !groups.is_empty());
+        groups.map(|groups| self.having(allowed, groups))
+    }
+
+    /// Refuses features that no node has, as far as all nodes have told.
+    fn check_features(&self, request: &ResourceRequest) -> Result<(), Refusal> {
+        let counted = request.counted_features.iter().flat_map(|c| &c.any);
+        let groups = request.any_features.iter().chain(&request.same_features);
+        let all = request.features.iter();
+        let all = all.chain(groups.chain(counted).flatten());
+        let all = all.map(|name| (name, About::Feature));
+        let preferred = request.prefer_features.iter().flatten();
+        let mut all = all.chain(preferred.map(|name| (name, About::Preference)));
+        let nowhere =
+            |(name, _): &(&String, About)| !self.nodes.iter().any(|n| n.features.contains(*name));
+        let untold = self.nodes.iter().any(Node::is_untold);
+        match all.find(nowhere) {
+            Some((name, about)) if !untold => {
+                let why = format!("no node has the feature '{name}'");
+                Err(Refusal::new(RefusalCode::NeverFits, why).about(about))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Nodes that have all features of one of the groups.
+    fn having(&self, among: &NodeMask, groups: &[Vec<String>]) -> NodeMask {
+        let has =
+            |group: &Vec<String>, n: cosy_model::NodeId| self.nodes[n.index()].has_features(group);
+        let fits = among
+            .iter()
+            .filter(|n| groups.iter().any(|group| has(group, *n)));
+        let mut nodes = NodeMask::new(self.nodes.len());
+        fits.for_each(|n| nodes.insert(n));
+        nodes
+    }
+
+    /// Waiting jobs with a choice between groups of nodes look where they stand best now. What
+    /// asks for the same stands in the same place.
+    pub(crate) fn choose_again(&mut self, now: Time) {
+        for jobs in self.choosers.next() {
+            match self.groups.get(&jobs.base) {
+                Some(group) if !group.bodies.contains_key(&jobs.body) => {
+                    self.choosers.remove(jobs);
+                }
+                None => self.choosers.remove(jobs),
+                Some(group) if group.queued > 0 => self.choose_for(now, jobs),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn choose_for(&mut self, now: Time, jobs: Waiter) {
+        let group = self.groups.get(&jobs.base);
+        let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
+            return;
+        };
+        let new = self.placed_again(&body.submitted);
+        if crate::jobs::job::same_nodes(&body.submitted.place, &new.place) {
+            return;
+        }
+        if body.jobs as usize > AT_ONCE {
+            let names = new.spec.request.same_features.into_iter().flatten();
+            return self.changes.concern_features(names);
+        }
+        for id in self.place_body(jobs, &Arc::new(new)) {
+            if self.planner_of(id).dequeue(id) {
+                self.inside.remove(&id);
+                self.count_queued(jobs.base, false);
+                self.review(now, id);
+            }
+        }
+    }
+
+    /// Jobs that ask for the same stand elsewhere. Tells which wait.
+    pub(crate) fn place_body(&mut self, jobs: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
+        self.lay_body(new);
+        let Some(group) = self.groups.get(&jobs.base) else {
+            return Vec::new();
+        };
+        let mut waiting = Vec::new();
+        for id in group.ids() {
+            let job = self.jobs.get_mut(&id);
+            if let Some(job) = job.filter(|job| job.submitted.body == jobs.body) {
+                job.submitted = new.clone();
+                waiting.extend(job.is_waiting().then_some(id));
+            }
+        }
+        waiting
+    }
+
+    /// That is what jobs with its number ask for, and where they stand.
+    pub(crate) fn lay_body(&mut self, new: &Arc<Submitted>) {
+        let Some(group) = self.groups.get_mut(&new.base) else {
+            return;
+        };
+        if let Some(body) = group.bodies.get_mut(&new.body) {
+            body.submitted = new.clone();
+        }
+        if group.submitted.body == new.body {
+            group.submitted = new.clone();
+        }
+    }
+}

@@ -1,0 +1,805 @@
+//! Nodes as they are now: connected or not, open or drained, what they have.
+
+use crate::clock::{NodeClock, told_skew};
+use crate::controller::{Controller, TICK};
+use crate::conversations::listing::List;
+use crate::event::{Caller, ClientId, Effect, LinkAnswer, LinkHello, LinkId};
+use crate::jobs::job::Run;
+use crate::machine::SHORT;
+use crate::machine::devices::NodeDevices;
+use crate::record::{NodeRow, Record};
+use crate::triggers::Condition;
+use cosy_model::api::{NodeAction, NodeInfo, Reply};
+use cosy_model::node::{AttemptKey, Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
+use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Span, Time, Uid, limits};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// The most that a lost node has for ending what may run again.
+const FENCING: Span = Span::from_secs(10);
+
+/// Work for nodes that one piece of a list tells: so much for each, and 1 for each queue, which
+/// may have it.
+const PIECE_WORK: usize = 50_000;
+/// See [`PIECE_WORK`].
+const WORK_FOR_NODE: usize = 100;
+
+/// A list of nodes under way: there may be 100,000. Nodes keep their places.
+#[derive(Debug)]
+pub(crate) struct NodeList {
+    pub client: ClientId,
+    told: Vec<NodeInfo>,
+}
+
+impl NodeList {
+    pub fn answer(self) -> Reply {
+        Reply::Nodes(self.told)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub spec: NodeSpec,
+    /// Configured or found there; nothing while unknown.
+    pub amounts: Amounts,
+    /// `amounts` can be relied on.
+    pub known: bool,
+    /// Features from the configuration and from the node.
+    pub features: BTreeSet<String>,
+    /// Those that its daemon told.
+    pub told_features: Vec<String>,
+    /// An administrator has set its features at run time.
+    pub features_set: bool,
+    pub state: NodeState,
+    pub link: Option<LinkId>,
+    pub last_seen: Option<Time>,
+    /// How long the controller had listened when it was heard of last.
+    pub heard: Span,
+    /// Silent for too long.
+    pub lost: bool,
+    /// Its attempts are superseded.
+    pub given_up: bool,
+    /// It ends what may run again when it is alone: it is not given up before it has.
+    pub fences: bool,
+    /// History says that it is lost.
+    pub told_lost: bool,
+    /// How right its clock is.
+    pub clock: NodeClock,
+    /// What the node's own health check says.
+    pub problem: Option<String>,
+    pub version: String,
+    pub boot_id: String,
+    pub only_uid: Option<Uid>,
+    /// Where other nodes reach it; empty: not at all.
+    pub address: String,
+    /// It was reached elsewhere before: allocations may say so.
+    pub moved: bool,
+    /// Its socket for steps; empty without.
+    pub step_socket: String,
+    /// The machine under it as it tells.
+    pub machine: Machine,
+    pub cores: Numbers,
+    pub devices: NodeDevices,
+    pub jobs: BTreeSet<JobId>,
+    /// Attempts of jobs that are set aside and go on there.
+    pub strays: BTreeSet<AttemptKey>,
+    /// How it was when triggers were told last.
+    pub condition: Condition,
+    /// It has had nothing to do since then, if it has nothing to do.
+    pub idle_since: Time,
+}
+
+impl Node {
+    /// Whether one more attempt may go on there that the store does not have. No node has as many
+    /// jobs; whoever tells of more has made them up.
+    pub fn has_room_for(&self, stray: AttemptKey) -> bool {
+        self.strays.len() < limits::STRAYS_OF_NODE || self.strays.contains(&stray)
+    }
+
+    pub fn new(spec: NodeSpec, state: NodeState) -> Self {
+        let devices = NodeDevices::default();
+        let amounts = devices.counted(spec.amounts.clone().unwrap_or_default());
+        Self {
+            known: spec.amounts.is_some(),
+            features: spec.features.iter().cloned().collect(),
+            told_features: Vec::new(),
+            features_set: false,
+            amounts,
+            spec,
+            state,
+            link: None,
+            last_seen: None,
+            heard: Span::ZERO,
+            lost: false,
+            given_up: false,
+            fences: false,
+            told_lost: false,
+            clock: NodeClock::default(),
+            problem: None,
+            version: String::new(),
+            boot_id: String::new(),
+            only_uid: None,
+            address: String::new(),
+            moved: false,
+            step_socket: String::new(),
+            machine: Machine::default(),
+            cores: Numbers::default(),
+            devices,
+            jobs: BTreeSet::new(),
+            strays: BTreeSet::new(),
+            condition: Condition::default(),
+            idle_since: Time::EPOCH,
+        }
+    }
+
+    /// Its features are those of the configuration and those that its daemon tells, unless
+    /// an administrator has set others.
+    pub fn find_features(&mut self) {
+        if !self.features_set {
+            let all = self.spec.features.iter().chain(&self.told_features);
+            self.features = all.cloned().collect();
+        }
+    }
+
+    /// Until its daemon tells them again, those that it told before count.
+    pub fn load_features(&mut self, row: &NodeRow) {
+        self.features_set = row.features_set;
+        if row.features_set {
+            self.features = row.features.iter().cloned().collect();
+        } else {
+            self.told_features = row.features.clone();
+            self.find_features();
+        }
+    }
+
+    /// True when something new may start there now.
+    pub fn takes_jobs(&self) -> bool {
+        let sound = self.problem.is_none() && self.strays.is_empty() && !self.clock.wrong;
+        self.link.is_some() && self.state == NodeState::Open && sound
+    }
+
+    /// It has never told what it has.
+    pub fn is_untold(&self) -> bool {
+        self.link.is_none() && self.last_seen.is_none()
+    }
+
+    /// True when it could be given as a whole now.
+    pub fn is_idle(&self) -> bool {
+        self.takes_jobs() && self.jobs.is_empty()
+    }
+
+    pub fn has_features(&self, wanted: &[String]) -> bool {
+        wanted.iter().all(|f| self.features.contains(f))
+    }
+}
+
+/// Which numbered things (cores, GPUs, devices) are held.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Numbers(Vec<bool>);
+
+impl Numbers {
+    /// The `count` lowest free numbers.
+    pub fn take(&mut self, count: u32) -> Vec<u32> {
+        let mut taken = Vec::with_capacity(count as usize);
+        let mut at = 0;
+        while taken.len() < count as usize {
+            if at == self.0.len() {
+                self.0.push(false);
+            }
+            if !self.0[at] {
+                self.0[at] = true;
+                taken.push(at as u32);
+            }
+            at += 1;
+        }
+        taken
+    }
+
+    /// The `count` lowest of `numbers` that are free; fewer when there are not so many.
+    pub fn take_of(&mut self, numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
+        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
+        let free = numbers.filter(|n| !held(n)).take(count as usize);
+        let taken: Vec<u32> = free.collect();
+        self.mark(&taken);
+        taken
+    }
+
+    pub fn mark(&mut self, numbers: &[u32]) {
+        for n in numbers.iter().filter(|n| **n < limits::NODE_CORES) {
+            let at = *n as usize;
+            if at >= self.0.len() {
+                self.0.resize(at + 1, false);
+            }
+            self.0[at] = true;
+        }
+    }
+
+    pub fn give(&mut self, numbers: &[u32]) {
+        for n in numbers {
+            if let Some(held) = self.0.get_mut(*n as usize) {
+                *held = false;
+            }
+        }
+    }
+
+    /// Those that are held.
+    pub fn numbers(&self) -> Vec<u32> {
+        let held = self.0.iter().zip(0..).filter(|(held, _)| **held);
+        held.map(|(_, number)| number).collect()
+    }
+
+    /// True when one of `numbers` is held.
+    pub fn holds_any(&self, numbers: &[u32]) -> bool {
+        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
+        numbers.iter().any(held)
+    }
+
+    pub fn held(&self) -> usize {
+        self.0.iter().filter(|h| **h).count()
+    }
+}
+
+/// What a daemon tells of its machine, within limits, with where its link comes from.
+fn machine(mut told: Machine, at: Option<IpAddr>, listen: &str) -> Machine {
+    for text in [&mut told.host, &mut told.arch, &mut told.os] {
+        let plain = text.chars().filter(|c| !c.is_control());
+        *text = plain.take(limits::NAME_BYTES).collect();
+    }
+    told.address = at.map(|at| at.to_string()).unwrap_or_default();
+    let port = listen
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    told.port = port.unwrap_or(0);
+    told
+}
+
+/// A node daemon's connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub peer: String,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+    pub nodes: Vec<NodeId>,
+    /// Names of orders that its daemon does not know.
+    pub lacks: Vec<&'static str>,
+}
+
+/// Why a node is drained that the configuration has no longer.
+pub(crate) const NOT_CONFIGURED: &str = "it is no longer in the configuration";
+
+impl Controller {
+    /// The first node of a running job whose daemon does not know that order.
+    pub(crate) fn lacking(&self, run: &Run, order: &str) -> Option<NodeId> {
+        let mut nodes = run.parts.iter().map(|part| part.node);
+        nodes.find(|id| {
+            let link = self.nodes[id.index()].link;
+            let link = link.and_then(|link| self.links.get(&link));
+            link.is_some_and(|link| link.lacks.contains(&order))
+        })
+    }
+
+    /// The nodes of a link have told how busy they are.
+    pub(crate) fn note_figures(&mut self, now: Time, link: LinkId, figures: Figures) {
+        if let Some(clock) = figures.clock {
+            self.note_clock(now, link, clock);
+        }
+        let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+        for id in nodes.unwrap_or_default() {
+            let machine = &mut self.nodes[id.index()].machine;
+            machine.load_hundredths = figures.load_hundredths;
+            machine.free_memory = figures.free_memory;
+        }
+    }
+
+    /// The node knows then until when it was heard, and how far the store was.
+    pub(crate) fn say_heard(&mut self, link: LinkId, number: u64) {
+        if number > 0 {
+            let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+            for id in nodes.unwrap_or_default() {
+                self.nodes[id.index()].fences = true;
+            }
+            let mark = self.mark();
+            self.effect(Effect::Heard { link, number, mark });
+        }
+    }
+
+    pub(crate) fn link_opened(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        peer: String,
+        address: Option<IpAddr>,
+        hello: LinkHello,
+    ) {
+        let mut lacks = Vec::new();
+        let answer = match hello {
+            LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
+            LinkHello::Node { .. } if self.keys.revoked_of(&peer).is_some() => {
+                LinkAnswer::Refused(self.told_revoked(&peer))
+            }
+            LinkHello::Node { lacks: not_known } if self.names_of_key(&peer).next().is_some() => {
+                lacks = not_known;
+                LinkAnswer::Welcome
+            }
+            LinkHello::Node { .. } => LinkAnswer::Refused(format!(
+                "no node of cluster {} has the key {peer}: let it join with 'noded join' or put its key into the configuration",
+                self.config.name
+            )),
+        };
+        if answer == LinkAnswer::Welcome {
+            let nodes = Vec::new();
+            let opened = Link {
+                peer,
+                address,
+                nodes,
+                lacks,
+            };
+            self.links.insert(link, opened);
+        }
+        self.effect(Effect::LinkReply { link, answer });
+    }
+
+    /// Names that a key stands for.
+    pub(crate) fn names_of_key<'a>(&'a self, peer: &'a str) -> impl Iterator<Item = &'a str> {
+        let configured = self
+            .nodes
+            .iter()
+            .filter(move |n| n.spec.key.as_deref() == Some(peer))
+            .map(|n| n.spec.name.as_str());
+        configured.chain(self.keys.nodes_of(peer))
+    }
+
+    fn key_fits(&self, name: &str, peer: &str) -> bool {
+        self.keys.revoked_of(peer).is_none()
+            && self.node_ids.contains_key(name)
+            && self.key_of(name).is_some_and(|key| key == peer)
+    }
+
+    /// The key that a node's name stands for: the configuration's unless that was revoked,
+    /// else the one that it joined with.
+    pub(crate) fn key_of(&self, name: &str) -> Option<&String> {
+        let id = self.node_ids.get(name);
+        let configured = id.and_then(|id| self.nodes[id.index()].spec.key.as_ref());
+        let configured = configured.filter(|key| self.keys.revoked_of(key).is_none());
+        configured.or_else(|| self.keys.of_node(name))
+    }
+
+    fn join(&mut self, now: Time, node: &str, hash: &str, peer: &str) -> LinkAnswer {
+        if self.keys.revoked_of(peer).is_some() {
+            return LinkAnswer::Refused(self.told_revoked(peer));
+        }
+        if let Err(why) = self.keys.join(&mut self.turn, now, node, hash, peer) {
+            return LinkAnswer::Refused(why.to_owned());
+        }
+        let object = format!("node {node}");
+        self.happened(now, "joined", &object.clone(), object, String::new());
+        LinkAnswer::Joined
+    }
+
+    pub(crate) fn link_closed(&mut self, link: LinkId) {
+        let Some(gone) = self.links.remove(&link) else {
+            return;
+        };
+        for id in gone.nodes {
+            if self.nodes[id.index()].link == Some(link) {
+                self.nodes[id.index()].link = None;
+                self.update_available(id);
+            }
+        }
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        (nodes, clock): (Vec<NodeSelf>, Option<Time>),
+        inventory: &[InventoryItem],
+    ) {
+        let mut unknown = Vec::new();
+        let mut ids = Vec::new();
+        for node in nodes {
+            let peer = self.links.get(&link).map(|l| l.peer.clone());
+            if peer.is_some_and(|peer| self.key_fits(&node.name, &peer)) {
+                ids.push(self.register_one(now, link, node));
+            } else {
+                unknown.push(node.name);
+            }
+        }
+        let revoked = self.keys.revoked().cloned().collect();
+        let order = self.welcome(unknown, revoked);
+        self.effect(Effect::Order { link, order });
+        for id in &ids {
+            if let Some(told) = clock {
+                self.note_clock_of(now, *id, told);
+            }
+            self.reconcile(now, *id, inventory);
+            self.tell_where(*id);
+        }
+        if let Some(link) = self.links.get_mut(&link) {
+            link.nodes.extend(ids);
+        }
+    }
+
+    fn register_one(&mut self, now: Time, link: LinkId, from: NodeSelf) -> NodeId {
+        let id = self.node_ids[&from.name];
+        let at = self.links.get(&link).and_then(|l| l.address);
+        let node = &mut self.nodes[id.index()];
+        let old_link = node.link.replace(link).filter(|old| *old != link);
+        node.last_seen = Some(now);
+        node.heard = self.clocks.listened;
+        node.idle_since = now;
+        node.lost = false;
+        node.given_up = false;
+        node.fences = false;
+        let back = std::mem::take(&mut node.told_lost);
+        node.problem = None;
+        node.clock.forget();
+        node.strays.clear();
+        node.version.clone_from(&from.version);
+        node.boot_id.clone_from(&from.boot_id);
+        node.only_uid = from.only_uid;
+        let address = crate::machine::passages::address(&from.listen, at);
+        let moves = !node.address.is_empty() && node.address != address;
+        node.moved |= moves;
+        node.address = address;
+        node.step_socket.clone_from(&from.step_socket);
+        node.machine = machine(from.machine.clone(), at, &from.listen);
+        let old = node.features.clone();
+        node.told_features.clone_from(&from.features);
+        node.find_features();
+        let renamed = node.features != old;
+        self.changes.features(&old, &node.features);
+        let first = self.told_amounts(id, Some(from));
+        if let Some(old) = old_link {
+            self.effect(Effect::CloseLink(old));
+        }
+        if renamed || first {
+            self.save_node(id);
+        }
+        if back {
+            let object = format!("node {}", self.nodes[id.index()].spec.name);
+            self.happened(now, "back", "controller", object, String::new());
+        }
+        self.update_available(id);
+        id
+    }
+
+    pub(crate) fn save_node(&mut self, id: NodeId) {
+        let node = &self.nodes[id.index()];
+        let record = Record::Node {
+            name: node.spec.name.clone(),
+            row: NodeRow {
+                state: node.state.clone(),
+                amounts: node.known.then(|| node.amounts.clone()),
+                features: node.features.iter().cloned().collect(),
+                features_set: node.features_set,
+                lost: node.condition.down,
+            },
+        };
+        self.record(record);
+    }
+
+    pub(crate) fn update_available(&mut self, id: NodeId) {
+        let available = self.nodes[id.index()].takes_jobs() && !self.changes.concern(id);
+        self.sched.set_available(id, available);
+        self.update_available_inside(id, available);
+        self.watch_node(id);
+    }
+
+    /// Takes back what the controller said of a node while the configuration did not have it.
+    pub(crate) fn configured_again(&mut self, now: Time, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        let NodeState::Drained { reason, by, .. } = &node.state else {
+            return;
+        };
+        if reason != NOT_CONFIGURED || by != "controller" {
+            return;
+        }
+        node.state = NodeState::Open;
+        node.idle_since = now;
+        let object = format!("node {}", node.spec.name);
+        self.save_node(id);
+        let why = "it is in the configuration again".to_owned();
+        self.happened(now, "resumed", "controller", object, why);
+        self.update_available(id);
+    }
+
+    /// Takes a node out of service with a reason, as its own checks demand.
+    pub(crate) fn drain_by_itself(&mut self, now: Time, id: NodeId, reason: &str) {
+        let node = &mut self.nodes[id.index()];
+        if node.state == NodeState::Open {
+            node.state = NodeState::Drained {
+                reason: reason.to_owned(),
+                by: "controller".to_owned(),
+                since: Some(now),
+            };
+            let name = node.spec.name.clone();
+            let object = format!("node {name}");
+            self.save_node(id);
+            self.happened(now, "drained", &object.clone(), object, reason.to_owned());
+            self.update_available(id);
+        }
+    }
+
+    pub(crate) fn node_control(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        names: &[String],
+        action: &NodeAction,
+    ) -> Result<Reply, Refusal> {
+        self.require_admin(caller, "change nodes")?;
+        if names.is_empty() {
+            return Err(Refusal::invalid("no node is named"));
+        }
+        let ids: Vec<NodeId> = self.mask(names)?.iter().collect();
+        match action {
+            NodeAction::Features { names } => self.set_features(now, caller, &ids, names)?,
+            NodeAction::Revoke { reason } => self.revoke(now, caller, &ids, reason)?,
+            NodeAction::Drain { .. } | NodeAction::Resume | NodeAction::Down { .. } => {
+                for id in &ids {
+                    self.node_control_one(now, caller, *id, action);
+                }
+            }
+        }
+        self.watch_configuration();
+        Ok(Reply::Done {
+            changed: ids.len() as u64,
+            refused: Vec::new(),
+        })
+    }
+
+    /// The features of nodes until the configuration is read anew.
+    fn set_features(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        ids: &[NodeId],
+        names: &[String],
+    ) -> Result<(), Refusal> {
+        let fine = |name: &String| {
+            let odd = |c: char| c.is_whitespace() || c.is_control() || "&|[]()*,".contains(c);
+            (1..=limits::NAME_BYTES).contains(&name.len()) && !name.contains(odd)
+        };
+        if names.len() > limits::DEPENDENCIES || !names.iter().all(fine) {
+            return Err(Refusal::invalid(format!(
+                "features are at most {} plain words",
+                limits::DEPENDENCIES
+            )));
+        }
+        for id in ids {
+            let node = &mut self.nodes[id.index()];
+            let new = names.iter().cloned().collect();
+            let old = std::mem::replace(&mut node.features, new);
+            node.features_set = true;
+            self.changes.features(&old, &node.features);
+            let object = format!("node {}", node.spec.name);
+            self.save_node(*id);
+            let who = caller.user.name.clone();
+            self.happened(now, "changed", &who, object, names.join(","));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn node_control_one(
+        &mut self,
+        now: Time,
+        caller: &Caller,
+        id: NodeId,
+        action: &NodeAction,
+    ) {
+        let by = caller.user.name.clone();
+        let since = Some(now);
+        let (state, word, detail) = match action {
+            NodeAction::Features { .. } | NodeAction::Revoke { .. } => return,
+            NodeAction::Resume => (NodeState::Open, "resumed", String::new()),
+            NodeAction::Drain { reason } => (
+                NodeState::Drained {
+                    reason: reason.clone(),
+                    by,
+                    since,
+                },
+                "drained",
+                reason.clone(),
+            ),
+            NodeAction::Down { reason } => (
+                NodeState::Down {
+                    reason: reason.clone(),
+                    by,
+                    since,
+                },
+                "down",
+                reason.clone(),
+            ),
+        };
+        let node = &mut self.nodes[id.index()];
+        node.state = state;
+        if *action == NodeAction::Resume {
+            node.problem = None;
+            node.idle_since = now;
+        }
+        let object = format!("node {}", node.spec.name);
+        self.save_node(id);
+        let who = caller.user.name.clone();
+        self.happened(now, word, &who, object, detail);
+        self.update_available(id);
+        if matches!(action, NodeAction::Down { .. }) {
+            self.end_unknown_on(id);
+            self.give_up_node(now, id, "set down by an administrator");
+        }
+    }
+
+    /// Looks for nodes that were silent too long.
+    pub(crate) fn check_nodes(&mut self, now: Time) {
+        let (timeout, listened) = (self.config.policy.node_timeout, self.clocks.listened);
+        let silent: Vec<NodeId> = (0..self.nodes.len())
+            .map(|n| NodeId(n as u32))
+            .filter(|id| {
+                let node = &self.nodes[id.index()];
+                !node.lost && Span(listened.0 - node.heard.0) > timeout
+            })
+            .collect();
+        for id in silent {
+            self.lose_node(now, id);
+        }
+        for at in 0..self.nodes.len() {
+            let node = &self.nodes[at];
+            let silent = Span(listened.0 - node.heard.0);
+            let wait = self.fencing(node).unwrap_or(Span::ZERO);
+            if node.lost && !node.given_up && silent > timeout + wait {
+                self.nodes[at].given_up = true;
+                self.give_up_node(now, NodeId(at as u32), "the node was lost");
+            }
+        }
+    }
+
+    /// Tells all nodes anew what they are told at registration.
+    pub(crate) fn tell_policy(&mut self) {
+        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        for link in links {
+            let order = self.welcome(Vec::new(), Vec::new());
+            self.effect(Effect::Order { link, order });
+        }
+    }
+
+    /// What a node is told at registration, and anew when that changes.
+    pub(crate) fn welcome(&self, unknown: Vec<String>, revoked: Vec<String>) -> NodeOrder {
+        NodeOrder::Welcome {
+            cluster: self.config.name.clone(),
+            heartbeat: self.config.policy.heartbeat,
+            unknown,
+            revoked,
+            alone: self.alone(),
+            now: Some(self.clocks.wall),
+        }
+    }
+
+    /// How long nodes may be alone before they end what may run again.
+    pub(crate) fn alone(&self) -> Option<Span> {
+        let policy = &self.config.policy;
+        policy.self_fencing.then_some(policy.node_timeout)
+    }
+
+    /// How long a lost node has for that, if it does it. Of one that has not been heard since
+    /// this controller began nobody knows.
+    fn fencing(&self, node: &Node) -> Option<Span> {
+        let does = node.fences || node.last_seen.is_none();
+        let longest = Span(self.alone()?.0 / 4).clamp(TICK, FENCING);
+        does.then_some(longest)
+    }
+
+    fn lose_node(&mut self, now: Time, id: NodeId) {
+        let node = &mut self.nodes[id.index()];
+        node.lost = true;
+        let seen = node.last_seen.is_some();
+        let object = format!("node {}", node.spec.name);
+        if let Some(link) = node.link.take() {
+            self.effect(Effect::CloseLink(link));
+        }
+        self.update_available(id);
+        if seen || !self.nodes[id.index()].jobs.is_empty() {
+            self.nodes[id.index()].told_lost = true;
+            self.happened(now, "lost", "controller", object, String::new());
+        }
+    }
+
+    pub(crate) fn list_nodes(&mut self, now: Time, client: ClientId) -> Option<Reply> {
+        let list = NodeList {
+            client,
+            told: Vec::new(),
+        };
+        self.begin_list(now, List::Nodes(Box::new(list)))
+    }
+
+    /// Some nodes more; true when those were the last.
+    pub(crate) fn list_nodes_piece(&mut self, list: &mut NodeList) -> bool {
+        let each = WORK_FOR_NODE + self.queues.len();
+        let piece = (PIECE_WORK / each).max(1);
+        let next = list.told.len();
+        let all = self.nodes.len();
+        let to = all.min(next.saturating_add(piece));
+        self.looks += ((to - next) * each / WORK_FOR_NODE) as u64;
+        list.told.extend((next..to).map(|at| self.node_info(at)));
+        to == all
+    }
+
+    fn node_info(&self, at: usize) -> NodeInfo {
+        let id = NodeId(at as u32);
+        let node = &self.nodes[at];
+        let mut used = self.sched.used(id);
+        // A job that waits for the cores that it lent is counted with them.
+        used.cores = used.cores.min(node.amounts.cores);
+        let idle = node.jobs.iter().all(|job| self.lending.contains(job));
+        let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
+        NodeInfo {
+            name: node.spec.name.clone(),
+            state: node_state(node, &used, idle),
+            reason: match (&node.state, &node.problem) {
+                (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
+                    reason.clone()
+                }
+                (NodeState::Open, Some(problem)) => problem.clone(),
+                (NodeState::Open, None) if node.clock.wrong => {
+                    node.clock.ahead().map(told_skew).unwrap_or_default()
+                }
+                (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
+                    "it does not answer".to_owned()
+                }
+                (NodeState::Open, None) if self.changes.is_short(id) => SHORT.to_owned(),
+                (NodeState::Open, None) => self.unknown_words(id),
+            },
+            reason_by: said_by(&node.state).0,
+            reason_since: said_by(&node.state).1,
+            amounts: node.amounts.clone(),
+            used,
+            features: node.features.iter().cloned().collect(),
+            queues: queues.map(|q| q.spec.name.clone()).collect(),
+            jobs: node.jobs.len() as u32,
+            version: node.version.clone(),
+            last_seen: node.last_seen,
+            skew_ms: node.clock.ahead().map(Span::ms),
+            machine: node.machine.clone(),
+            gpu_types: node.devices.types().to_vec(),
+            cores_held: node.cores.numbers(),
+            gpus_held: node.devices.gpus_held(),
+        }
+    }
+}
+
+/// Who said what the state says, and when.
+fn said_by(state: &NodeState) -> (String, Option<Time>) {
+    match state {
+        NodeState::Drained { by, since, .. } | NodeState::Down { by, since, .. } => {
+            (by.clone(), *since)
+        }
+        NodeState::Open => (String::new(), None),
+    }
+}
+
+fn node_state(node: &Node, used: &Amounts, idle: bool) -> String {
+    let busy = if idle {
+        "idle"
+    } else if used.cores < node.amounts.cores {
+        "mixed"
+    } else {
+        "busy"
+    };
+    match (&node.state, node.link) {
+        (NodeState::Down { .. }, _) => "down".to_owned(),
+        (NodeState::Drained { .. }, _) if node.jobs.is_empty() => "drained".to_owned(),
+        (NodeState::Drained { .. }, _) => "draining".to_owned(),
+        (NodeState::Open, Some(_)) if node.clock.wrong => "unhealthy".to_owned(),
+        (NodeState::Open, _) if node.problem.is_some() => "unhealthy".to_owned(),
+        (NodeState::Open, Some(_)) => busy.to_owned(),
+        (NodeState::Open, None) if node.lost && node.last_seen.is_some() => "lost".to_owned(),
+        (NodeState::Open, None) => "unknown".to_owned(),
+    }
+}
+
+impl Controller {
+    /// Whether a name may be reported about on that link.
+    pub(crate) fn node_on_link(&self, link: LinkId, name: &str) -> Option<NodeId> {
+        let id = *self.node_ids.get(name)?;
+        (self.nodes[id.index()].link == Some(link)).then_some(id)
+    }
+}

@@ -1,0 +1,165 @@
+//! Jobs that take between a least and a most number of nodes (`-N 2-4`).
+//!
+//! The planner knows such a job by the least. When it starts, the planner is asked for more
+//! nodes as if they were a job of their own behind everybody else: so they are nodes that no
+//! waiting job could start on now and that no guaranteed place needs. What is found becomes
+//! part of the job before anything else happens; what is not leaves no trace.
+//!
+//! Always holds: the nodes by which the job was started stay, whatever comes to them.
+//! Source: sbatch(1), `--nodes`.
+
+use crate::controller::Controller;
+use crate::jobs::job::Job;
+use crate::queues::order;
+use cosy_model::device::ANY_GPU;
+use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
+use cosy_sched::{Demand, WaitingJob};
+use std::sync::Arc;
+
+/// What the planner knows further nodes by; no job is ever called that.
+const MORE: JobId = JobId(u64::MAX - 1);
+
+impl Controller {
+    /// Gives a job that the planner has just started as many nodes as it may have. Gives back
+    /// which other jobs were started on the way.
+    pub(crate) fn widen(&mut self, now: Time, id: JobId) -> Vec<JobId> {
+        let mut others = Vec::new();
+        let Some((job, most)) = self.further(id) else {
+            return others;
+        };
+        let mut left = self.at_most(id, &job.demand, most);
+        let mut step = left;
+        while step > 0 {
+            if self.add_nodes(now, id, &job, step, &mut others) {
+                left -= step;
+            } else {
+                left = step - 1;
+            }
+            step = left.div_ceil(2);
+        }
+        others
+    }
+
+    /// The job as it waited, and how many nodes more it may have.
+    fn further(&self, id: JobId) -> Option<(WaitingJob, u32)> {
+        let job: &Job = self
+            .jobs
+            .get(&id)
+            .filter(|job| job.spec().bundles.is_empty())?;
+        let request = &job.spec().request;
+        let most = request.max_nodes.filter(|_| request.tasks.is_none())?;
+        let waiting = self.planner_job(job)?;
+        let least = waiting.demand.nodes?;
+        let most = waiting.demand.max_nodes.map_or(most, |n| n.min(most));
+        let more = most.checked_sub(least).filter(|more| *more > 0)?;
+        Some((waiting, more))
+    }
+
+    /// How many of them there can be at all.
+    fn at_most(&self, id: JobId, demand: &Demand, most: u32) -> u32 {
+        let planner = self.planner_for(id);
+        let held = planner.held_by(id);
+        let mut need: Amounts = demand.per_node.clone();
+        need.give(&demand.per_task);
+        let fits = |node: NodeId| {
+            planner.is_available(node)
+                && need.fits(&planner.free(node))
+                && !held.iter().any(|share| share.node == node)
+        };
+        let free = demand.allowed.iter().filter(|n| fits(*n));
+        free.take(most as usize).count() as u32
+    }
+
+    /// True when the job has so many nodes more than before.
+    fn add_nodes(
+        &mut self,
+        now: Time,
+        id: JobId,
+        job: &WaitingJob,
+        nodes: u32,
+        others: &mut Vec<JobId>,
+    ) -> bool {
+        let planner = self.planner_of(id);
+        let held = planner.held_by(id);
+        planner.enqueue(more(job, &held, nodes));
+        let started = planner.schedule(now);
+        let found = started.contains(&MORE);
+        if found {
+            let mut shares = held;
+            shares.extend(planner.held_by(MORE));
+            shares.sort_by_key(|share| share.node);
+            planner.end(MORE);
+            planner.end(id);
+            let end = now + job.limit.max(Span(1));
+            planner.start_running(id, shares, end, job.demand.exclusive);
+        } else {
+            planner.dequeue(MORE);
+        }
+        others.extend(started.into_iter().filter(|other| *other != MORE));
+        found
+    }
+}
+
+impl Controller {
+    /// A job that has just started gives back GPUs beyond what it asked for in all: those of its
+    /// last nodes, where one at least is left. It was planned with as many on each node.
+    pub(crate) fn leave_spare_gpus(&mut self, now: Time, id: JobId) {
+        let Some((waiting, all)) = self.gpus_in_all(id) else {
+            return;
+        };
+        let planner = self.planner_of(id);
+        let mut shares = planner.held_by(id);
+        let held = shares
+            .iter()
+            .map(|s| u64::from(s.amounts.gpus))
+            .sum::<u64>();
+        let mut spare = u32::try_from(held.saturating_sub(all.into())).unwrap_or(u32::MAX);
+        if spare == 0 {
+            return;
+        }
+        for share in shares.iter_mut().rev() {
+            let given = spare.min(share.amounts.gpus.saturating_sub(1));
+            share.amounts.gpus -= given;
+            if share.amounts.other.get(ANY_GPU) > 0 {
+                share.amounts.other.set(ANY_GPU, share.amounts.gpus);
+            }
+            spare -= given;
+        }
+        planner.end(id);
+        let end = now + waiting.limit.max(Span(1));
+        planner.start_running(id, shares, end, waiting.demand.exclusive);
+    }
+
+    /// The job as it waited, and its GPUs in all where these are told.
+    fn gpus_in_all(&self, id: JobId) -> Option<(WaitingJob, u32)> {
+        let job: &Job = self
+            .jobs
+            .get(&id)
+            .filter(|job| job.spec().bundles.is_empty())?;
+        let all = job.spec().request.gpus_in_all?;
+        let waiting = self.planner_job(job)?;
+        (!waiting.demand.exclusive).then_some((waiting, all))
+    }
+}
+
+/// Further nodes as a job of their own, behind everybody else.
+fn more(job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
+    let demand = &job.demand;
+    let each = demand.tasks / demand.nodes.unwrap_or(1).max(1);
+    let mut allowed = demand.allowed.clone();
+    for share in held {
+        allowed.remove(share.node);
+    }
+    WaitingJob {
+        key: order::behind_all(MORE),
+        demand: Arc::new(Demand {
+            nodes: Some(nodes),
+            tasks: nodes.saturating_mul(each.max(1)),
+            required: demand.required.and(&allowed),
+            counted: Vec::new(),
+            allowed,
+            ..Demand::clone(demand)
+        }),
+        ..job.clone()
+    }
+}

@@ -1,0 +1,365 @@
+//! Advance reservations: asked for, appraised, admitted, held, confirmed, begun, ended.
+//!
+//! A live reservation is a hard block in the cluster's planner from its start to its end,
+//! also while it is active: the jobs inside it are planned by a small planner of the
+//! reservation's own, on its share of the machine. Whatever has to be planned ahead before
+//! a request can be answered is appraised on a snapshot elsewhere and comes back as an
+//! event; what is decided then is checked against the present state once more.
+//!
+//! What always holds: every live reservation has its block; one that is active has its own
+//! planner; jobs run inside a reservation only while it is active.
+//!
+//! Sources: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
+
+mod account;
+mod appraisal;
+mod ask;
+mod book;
+mod booked;
+mod cancel;
+mod chart;
+mod confirm;
+mod course;
+mod extend;
+mod facts;
+mod inside;
+mod load;
+mod moves;
+mod planned;
+mod quote;
+mod repair;
+mod share;
+mod shorten;
+mod show;
+
+pub(crate) use ask::Wish;
+pub(crate) use inside::asked_core_ms;
+pub(crate) use load::LoadedReservations;
+pub(crate) use show::ReservationList;
+
+use crate::admission::figures::Figures;
+use crate::admission::hours::HourPrices;
+use crate::books::Books;
+use crate::controller::Controller;
+use crate::event::{Caller, ClientId};
+use crate::record::{Record, ReservationRow};
+use crate::reservations::appraisal::Appraisals;
+use cosy_model::api::{Reply, Request};
+use cosy_model::reservation::ReservationState;
+use cosy_model::{
+    ClockStep, JobId, NodeId, NodeShare, Refusal, RefusalCode, ReservationId, Span, Time,
+};
+use cosy_sched::{Block, Scheduler};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Ended reservations are remembered for so long.
+const REMEMBER: Span = Span::from_secs(86_400);
+
+/// A reservation in memory.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    /// As it is kept; the shares there are by name.
+    pub row: ReservationRow,
+    /// What it holds, by number.
+    pub shares: Vec<NodeShare>,
+    /// Some of its nodes were taken out of the configuration.
+    pub short: bool,
+    /// While it is active: who plans the jobs inside.
+    pub planner: Option<Box<Scheduler>>,
+}
+
+impl Reservation {
+    pub fn is_live(&self) -> bool {
+        self.row.state.is_live()
+    }
+
+    pub fn block(&self) -> Block {
+        Block {
+            reservation: self.row.id,
+            shares: self.shares.clone(),
+            start: self.row.start,
+            end: self.row.end,
+        }
+    }
+
+    pub fn length(&self) -> Span {
+        self.row.end.since(self.row.start)
+    }
+
+    pub fn cores(&self) -> u64 {
+        self.shares.iter().map(|s| u64::from(s.amounts.cores)).sum()
+    }
+
+    /// Core-milliseconds of the whole slot.
+    pub fn core_ms(&self) -> i128 {
+        i128::from(self.cores()) * i128::from(self.length().ms())
+    }
+
+    pub fn has_node(&self, node: NodeId) -> bool {
+        self.shares.iter().any(|s| s.node == node)
+    }
+
+    /// True when both have some time in common.
+    pub fn overlaps(&self, start: Time, end: Time) -> bool {
+        self.row.start < end && start < self.row.end
+    }
+
+    /// The id that stands for the whole series.
+    pub fn series(&self) -> ReservationId {
+        self.row.series.unwrap_or(self.row.id)
+    }
+}
+
+/// All that the controller knows of reservations.
+#[derive(Debug)]
+pub(crate) struct Reservations {
+    /// Live ones, and those that ended within the last day.
+    pub all: BTreeMap<ReservationId, Reservation>,
+    pub next: u64,
+    /// Those that have a planner of their own.
+    pub active: BTreeSet<ReservationId>,
+    /// Those that are over and in whose planner jobs wait that were not looked at since.
+    pub closed: BTreeSet<ReservationId>,
+    /// When the course of each live one has to be looked at.
+    due: BTreeMap<ReservationId, Time>,
+    by_time: BTreeSet<(Time, ReservationId)>,
+    dirty: BTreeSet<ReservationId>,
+    /// By how much live reservations push back each waiting job.
+    pub pushed: Arc<BTreeMap<JobId, Span>>,
+    pub appraisals: Appraisals,
+    pub figures: Figures,
+    pub hours: HourPrices,
+    pub books: Books,
+    /// When movable reservations were looked at.
+    moved_at: Time,
+    /// The last that was looked at.
+    last_moved: Option<ReservationId>,
+}
+
+impl Reservations {
+    pub fn new(now: Time) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            next: 1,
+            active: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            due: BTreeMap::new(),
+            by_time: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            pushed: Arc::default(),
+            appraisals: Appraisals::new(now),
+            figures: Figures::restore(Vec::new()),
+            hours: HourPrices::restore(Vec::new()),
+            books: Books::restore(Vec::new(), 0),
+            moved_at: now,
+            last_moved: None,
+        }
+    }
+
+    pub fn get(&self, id: ReservationId) -> Option<&Reservation> {
+        self.all.get(&id)
+    }
+
+    pub fn live(&self) -> impl Iterator<Item = &Reservation> {
+        self.all.values().filter(|r| r.is_live())
+    }
+
+    /// When the next thing happens to a reservation.
+    pub fn next_due(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    pub fn set_due(&mut self, id: ReservationId, at: Option<Time>) {
+        if let Some(old) = self.due.remove(&id) {
+            self.by_time.remove(&(old, id));
+        }
+        if let Some(at) = at {
+            self.due.insert(id, at);
+            self.by_time.insert((at, id));
+        }
+    }
+
+    /// The clock on the wall was set.
+    pub fn clock_set(&mut self, step: ClockStep) {
+        self.moved_at = self.moved_at.set_by(step);
+    }
+
+    /// Adds what a reservation pushes back.
+    pub fn add_delays(&mut self, delays: &[(JobId, Span)]) {
+        let pushed = Arc::make_mut(&mut self.pushed);
+        for (job, span) in delays {
+            let sum = pushed.entry(*job).or_default();
+            *sum = *sum + *span;
+        }
+    }
+
+    /// Takes away what a reservation has pushed back.
+    pub(crate) fn drop_delays(&mut self, id: ReservationId) {
+        let Some(reservation) = self.all.get(&id) else {
+            return;
+        };
+        let pushed = Arc::make_mut(&mut self.pushed);
+        for (job, span) in &reservation.row.delays {
+            let left = pushed.get(job).map_or(0, |sum| sum.ms() - span.ms());
+            if left > 0 {
+                pushed.insert(*job, Span(left));
+            } else {
+                pushed.remove(job);
+            }
+        }
+    }
+}
+
+impl Controller {
+    pub(crate) fn reservation_request(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        caller: &Caller,
+        key: Option<[u8; 16]>,
+        request: Request,
+    ) -> Result<Option<Reply>, Refusal> {
+        match request {
+            Request::Quote { ask, most } => self.quote(now, client, caller, *ask, most),
+            Request::Reserve { ask, hold, job } => {
+                self.reserve(now, client, caller, key, *ask, hold, job)
+            }
+            Request::Confirm { id } => self.confirm(now, caller, id).map(Some),
+            Request::CancelReservation { ids, series } => self
+                .cancel_reservations(now, caller, &ids, series)
+                .map(Some),
+            Request::ExtendReservation { id, by, max_price } => {
+                self.extend(now, client, caller, key, id, by, max_price)
+            }
+            Request::ShortenReservation { id, end } => self.shorten(now, caller, id, end).map(Some),
+            Request::ShareReservation { id, change } => {
+                self.share_with(now, caller, id, &change).map(Some)
+            }
+            Request::Reservations { filter } => {
+                Ok(self.list_reservations(now, client, caller, filter))
+            }
+            Request::PlanChart { until, most } => {
+                Ok(self.plan_chart(now, client, caller, until, most))
+            }
+            Request::Accounts { names } => self.list_accounts(caller, &names).map(Some),
+            Request::AccountControl { name, action } => {
+                self.account_control(now, caller, &name, &action).map(Some)
+            }
+            _ => Err(Refusal::invalid("this is no request about reservations")),
+        }
+    }
+
+    pub(crate) fn reservation(&self, id: ReservationId) -> Result<&Reservation, Refusal> {
+        self.reservations.get(id).ok_or_else(|| no_reservation(id))
+    }
+
+    /// One that the caller owns, or an administrator.
+    pub(crate) fn own_reservation(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        what: &str,
+    ) -> Result<&Reservation, Refusal> {
+        let found = self.reservation(id)?;
+        if found.row.uid == caller.user.uid || self.is_admin(caller) {
+            return Ok(found);
+        }
+        Err(Refusal::new(
+            RefusalCode::Forbidden,
+            format!(
+                "reservation {id} belongs to user {}: only they and administrators may {what} it",
+                found.row.user
+            ),
+        ))
+    }
+
+    /// The same of one whose time is promised or has begun; `done` is what becomes of it.
+    pub(crate) fn own_promised(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        what: &str,
+        done: &str,
+    ) -> Result<&Reservation, Refusal> {
+        let found = self.own_reservation(caller, id, what)?;
+        match found.row.state {
+            ReservationState::Confirmed | ReservationState::Active => Ok(found),
+            state => Err(Refusal::new(
+                RefusalCode::WrongState,
+                format!(
+                    "reservation {id} is {state}: only confirmed and active ones can be {done}"
+                ),
+            )),
+        }
+    }
+
+    /// Its row is written at the end of the turn, and its next date is set.
+    pub(crate) fn touch_reservation(&mut self, id: ReservationId) {
+        let due = self.reservations.get(id).and_then(|r| self.due_of(r));
+        self.reservations.set_due(id, due);
+        self.reservations.dirty.insert(id);
+    }
+
+    pub(crate) fn save_reservations(&mut self) {
+        for id in std::mem::take(&mut self.reservations.dirty) {
+            if let Some(reservation) = self.reservations.get(id) {
+                let mut row = reservation.row.clone();
+                // As loaded while some are missing, so that this is known after a restart too.
+                if !reservation.short {
+                    row.shares = self.share_rows(&reservation.shares);
+                }
+                self.flows.follow(&row);
+                self.record(Record::Reservation(Box::new(row)));
+            }
+        }
+        for row in self.reservations.figures.changed() {
+            self.record(Record::Figures(row));
+        }
+        for row in self.reservations.hours.changed() {
+            self.record(Record::HourPrice(row));
+        }
+    }
+
+    /// Tells its owner by mail, and everyone in the history.
+    pub(crate) fn tell_holder(&mut self, now: Time, id: ReservationId, what: &str, note: &str) {
+        let Some(reservation) = self.reservations.all.get_mut(&id) else {
+            return;
+        };
+        reservation.row.note = note.to_owned();
+        let to = reservation.row.user.clone();
+        let subject = format!("{} reservation {id}: {note}", self.config.name);
+        self.effect(crate::event::Effect::Mail { to, subject });
+        self.happened(
+            now,
+            what,
+            "controller",
+            format!("reservation {id}"),
+            note.to_owned(),
+        );
+        self.touch_reservation(id);
+    }
+}
+
+pub(crate) fn no_reservation(id: ReservationId) -> Refusal {
+    Refusal::new(
+        RefusalCode::NotFound,
+        format!("there is no reservation {id}, or it ended more than a day ago"),
+    )
+}
+
+impl Reservations {
+    /// The next reservation whose date has come; its date is taken away.
+    fn take_due(&mut self, now: Time) -> Option<ReservationId> {
+        let (at, id) = *self.by_time.first()?;
+        if at > now {
+            return None;
+        }
+        self.set_due(id, None);
+        Some(id)
+    }
+
+    fn forget(&mut self, id: ReservationId) {
+        self.all.remove(&id);
+    }
+}
