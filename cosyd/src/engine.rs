@@ -31,7 +31,8 @@ use crate::journal;
 use crate::lanes::{Lanes, is_large};
 use crate::meter::{Meter, Watch};
 use crate::outside::Outside;
-use crate::store::{Payload, Store, StoreError};
+use crate::payloads::Payloads;
+use crate::store::{Store, StoreError};
 use crate::take_up::{self, TakenUp, caught};
 use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
 use cosy_model::api::{Reply, WHOLE_TURN};
@@ -39,7 +40,6 @@ use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::{JobId, Moment, OsText, Refusal, RefusalCode, Time, Uid};
 use cosy_proto::keys::KeyPair;
 use cosy_proto::ticket::{self, Claims};
-use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -58,8 +58,6 @@ const IN_LANES: usize = 16_384;
 const BATCHES: usize = 64;
 /// Records in one transaction.
 const TRANSACTION: usize = 20_000;
-/// Scripts and variables kept in memory, in bytes.
-const PAYLOAD_CACHE: usize = 8 << 20;
 /// How often an unwritable store is tried.
 const PROBE: Duration = Duration::from_millis(500);
 
@@ -777,60 +775,6 @@ fn short(e: &StoreError) -> String {
         StoreError::Sql { source, .. } => source.to_string(),
         StoreError::Row { .. } | StoreError::TooNew { .. } => e.to_string(),
     }
-}
-
-/// Scripts and variables of submissions that are likely to be started soon.
-#[derive(Default)]
-struct Payloads {
-    bytes: usize,
-    order: VecDeque<JobId>,
-    by_base: BTreeMap<JobId, Arc<Payload>>,
-}
-
-impl Payloads {
-    fn learn(&mut self, records: &[Record]) {
-        for record in records {
-            if let Record::Submitted {
-                row,
-                script,
-                environment,
-            } = record
-                && row.flow.is_none()
-            {
-                let payload = Payload {
-                    script: script.clone(),
-                    environment: environment.clone(),
-                };
-                self.put(row.base, Arc::new(payload));
-            }
-        }
-    }
-
-    fn put(&mut self, base: JobId, payload: Arc<Payload>) {
-        self.bytes += size(&payload);
-        self.order.push_back(base);
-        self.by_base.insert(base, payload);
-        while self.bytes > PAYLOAD_CACHE
-            && let Some(oldest) = self.order.pop_front()
-        {
-            if let Some(old) = self.by_base.remove(&oldest) {
-                self.bytes -= size(&old);
-            }
-        }
-    }
-
-    fn get(&mut self, store: &Store, base: JobId) -> Result<Arc<Payload>, StoreError> {
-        if let Some(payload) = self.by_base.get(&base) {
-            return Ok(payload.clone());
-        }
-        let payload = Arc::new(store.payload(base)?);
-        self.put(base, payload.clone());
-        Ok(payload)
-    }
-}
-
-fn size(payload: &Payload) -> usize {
-    payload.script.0.len() + payload.environment.0.len() + 64
 }
 
 #[cfg(test)]

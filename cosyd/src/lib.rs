@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod links;
 pub mod meter;
 pub mod outside;
+mod payloads;
 pub mod pool;
 pub mod reads;
 pub mod store;
