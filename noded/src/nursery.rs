@@ -3,7 +3,7 @@
 
 use crate::cgroup::jobs_unit;
 use crate::daemon::Event;
-use crate::shepherd::nursery::{ANSWER, Birth, Told};
+use crate::shepherd::nursery::{ANSWER, Birth, NurseryNews};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 /// What came from a nursery.
 #[derive(Debug)]
 pub enum NurseryEvent {
-    /// Told, in order.
-    Told(Vec<Told>),
+    /// What the nursery told, in order.
+    Told(Vec<NurseryNews>),
     /// The nursery with that process number has ended.
     Lost(i32),
 }
@@ -134,9 +134,9 @@ async fn read(mut socket: OwnedReadHalf, pid: i32, events: mpsc::Sender<Event>) 
     {
         bytes.extend_from_slice(&chunk[..n]);
         let whole = bytes.len() / ANSWER * ANSWER;
-        let told: Vec<Told> = bytes[..whole]
+        let told: Vec<NurseryNews> = bytes[..whole]
             .chunks(ANSWER)
-            .filter_map(Told::decode)
+            .filter_map(NurseryNews::decode)
             .collect();
         bytes.drain(..whole);
         let event = Event::Nursery(NurseryEvent::Told(told));

@@ -119,7 +119,7 @@ pub enum Processes {
 
 /// What an attempt is to be held to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct AttemptLimits<'a> {
     /// Name of its groups.
     pub name: &'a str,
     /// Memory in bytes.
@@ -135,7 +135,7 @@ pub struct Wanted<'a> {
 
 /// What a step is to be held to, inside its job.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StepWanted<'a> {
+pub struct StepLimits<'a> {
     /// Number of the step in its job.
     pub step: StepId,
     /// Memory in bytes, if less than the job's.
@@ -172,7 +172,7 @@ impl Cgroups {
     }
 
     /// The groups of an attempt's batch program, in the order in which they are made.
-    pub fn groups_for(&self, wanted: Wanted<'_>) -> Vec<Group> {
+    pub fn groups_for(&self, wanted: AttemptLimits<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         if let Some(parent) = &self.unified {
             groups.push(self.unified_batch(parent, wanted));
@@ -206,7 +206,7 @@ impl Cgroups {
     /// The groups that the supervisor of a step joins itself before it makes anything else: its
     /// own memory is the job's, and the tasks count among the job's processes from their first
     /// instruction. In version 2 it is born in [`Self::keep_of`].
-    pub fn groups_for_supervisor(&self, job: Wanted<'_>) -> Vec<Group> {
+    pub fn groups_for_supervisor(&self, job: AttemptLimits<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         if let (Some(parent), Some(bytes)) = (&self.memory, job.memory_bytes) {
             groups.push(Group {
@@ -227,7 +227,7 @@ impl Cgroups {
 
     /// Version 2: the group in a job's in which the supervisors of its steps are born, beside
     /// those of their tasks. Nothing where nothing is limited.
-    pub fn keep_of(&self, job: Wanted<'_>) -> Option<Group> {
+    pub fn keep_of(&self, job: AttemptLimits<'_>) -> Option<Group> {
         let parent = self.unified.as_ref().filter(|_| self.controllers.any())?;
         let directory = parent.join(job.name);
         Some(Group {
@@ -240,7 +240,7 @@ impl Cgroups {
 
     /// Version 1: the group that counts the processes of a job. It stays until the job is
     /// over.
-    fn counted(&self, job: Wanted<'_>) -> Option<Group> {
+    fn counted(&self, job: AttemptLimits<'_>) -> Option<Group> {
         let parent = self.pids.as_ref()?;
         Some(Group {
             directory: text_of(&parent.join(job.name)),
@@ -251,7 +251,7 @@ impl Cgroups {
         })
     }
 
-    fn most_processes(&self, job: Wanted<'_>) -> Option<u64> {
+    fn most_processes(&self, job: AttemptLimits<'_>) -> Option<u64> {
         let own = match self.processes {
             Processes::ByCores => {
                 let (any, each) = limits::JOB_PROCESSES;
@@ -267,7 +267,7 @@ impl Cgroups {
     }
 
     /// The groups of a step inside its job's, in the order in which they are made.
-    pub fn groups_for_step(&self, job: Wanted<'_>, step: StepWanted<'_>) -> Vec<Group> {
+    pub fn groups_for_step(&self, job: AttemptLimits<'_>, step: StepLimits<'_>) -> Vec<Group> {
         let mut groups = Vec::new();
         if let Some(parent) = &self.unified {
             groups.push(self.unified_step(parent, job, step));
@@ -335,7 +335,7 @@ impl Cgroups {
         }
     }
 
-    fn unified_batch(&self, parent: &Path, wanted: Wanted<'_>) -> Group {
+    fn unified_batch(&self, parent: &Path, wanted: AttemptLimits<'_>) -> Group {
         let directory = parent.join(wanted.name);
         if !self.controllers.any() {
             return Group {
@@ -357,7 +357,7 @@ impl Cgroups {
         }
     }
 
-    fn unified_step(&self, parent: &Path, job: Wanted<'_>, step: StepWanted<'_>) -> Group {
+    fn unified_step(&self, parent: &Path, job: AttemptLimits<'_>, step: StepLimits<'_>) -> Group {
         let directory = parent.join(job.name);
         let least = least(job.memory_bytes, step.memory_bytes);
         let memory = self.controllers.memory && least.is_some();
@@ -376,7 +376,7 @@ impl Cgroups {
     }
 
     /// The group of the whole job, around its program and its steps.
-    fn unified_job(&self, directory: &Path, job: Wanted<'_>, own: bool) -> Outer {
+    fn unified_job(&self, directory: &Path, job: AttemptLimits<'_>, own: bool) -> Outer {
         let mut settings = self.unified_settings(job.memory_bytes, job.cores);
         if self.controllers.cpu && job.trigger {
             settings.push(("cpu.max".into(), format!("{PERIOD_US} {PERIOD_US}")));

@@ -52,7 +52,7 @@ fn set<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
     found.map(|(_, v)| v.as_str())
 }
 
-const JOB: Wanted<'_> = Wanted {
+const JOB: AttemptLimits<'_> = AttemptLimits {
     name: "7.1",
     memory_bytes: Some(1 << 20),
     cores: &[0, 1],
@@ -81,13 +81,13 @@ fn version_2_limits_are_settings_of_the_jobs_group() {
 
 #[test]
 fn processes_are_limited_by_cores_or_as_configured() {
-    let limit = |groups: Cgroups, job: Wanted<'_>| {
+    let limit = |groups: Cgroups, job: AttemptLimits<'_>| {
         let got = groups.groups_for(job);
         let outer = got[0].within.clone().unwrap();
         set(&outer.settings, "pids.max").map(str::to_owned)
     };
     let check = |processes, trigger, want: Option<&str>| {
-        let job = Wanted { trigger, ..JOB };
+        let job = AttemptLimits { trigger, ..JOB };
         let got = limit(version_2(true).with_processes(processes), job);
         assert_eq!(got.as_deref(), want, "{processes:?}");
     };
@@ -101,7 +101,7 @@ fn processes_are_limited_by_cores_or_as_configured() {
 
 #[test]
 fn the_program_of_a_trigger_has_a_share_worth_one_core() {
-    let job = Wanted {
+    let job = AttemptLimits {
         cores: &[],
         trigger: true,
         ..JOB
@@ -138,7 +138,7 @@ fn supervisors_of_steps_are_in_their_job() {
     let paths: Vec<String> = got.iter().map(directory).collect();
     assert_eq!(paths, ["/m/7.1/keep", "/p/7.1"]);
     assert!(got.iter().all(|g| g.strict) && got[1].shared);
-    let unlimited = Wanted {
+    let unlimited = AttemptLimits {
         memory_bytes: None,
         ..JOB
     };
@@ -149,7 +149,7 @@ fn supervisors_of_steps_are_in_their_job() {
 fn version_2_steps_lie_in_the_jobs_group() {
     let groups = version_2(true);
     let check = |memory, cores: &[u32], want: &[(&str, &str)]| {
-        let step = StepWanted {
+        let step = StepLimits {
             step: STEP,
             memory_bytes: memory,
             cores,
@@ -188,7 +188,7 @@ fn devices_by_either_version() {
             minor: 0,
         },
     ];
-    let job = Wanted {
+    let job = AttemptLimits {
         denied: &denied,
         ..JOB
     };
@@ -270,16 +270,16 @@ fn a_step_is_kept_to_its_memory_inside_its_jobs() {
         return;
     };
     const MIB: u64 = 1 << 20;
-    let job = Wanted {
+    let job = AttemptLimits {
         name: "1.1",
         memory_bytes: Some(64 * MIB),
-        ..Wanted::default()
+        ..AttemptLimits::default()
     };
     let check = |step: u32, memory: Option<u64>, use_mib: u64, killed: bool| {
-        let step = StepWanted {
+        let step = StepLimits {
             step: StepId(step),
             memory_bytes: memory,
-            ..StepWanted::default()
+            ..StepLimits::default()
         };
         let groups = here.0.groups_for_step(job, step);
         let script = format!(
@@ -318,9 +318,9 @@ fn a_job_has_no_more_processes_than_it_may() {
     };
     let mut here = here;
     here.0.processes = Processes::Most(9);
-    let job = Wanted {
+    let job = AttemptLimits {
         name: "4.1",
-        ..Wanted::default()
+        ..AttemptLimits::default()
     };
     let groups = here.0.groups_for(job);
     let script =
@@ -337,15 +337,15 @@ fn the_batch_program_and_steps_go_apart() {
     let Some(here) = Here::new("apart", |c| c.unified.is_some()) else {
         return;
     };
-    let batch = here.0.groups_for(Wanted {
+    let batch = here.0.groups_for(AttemptLimits {
         name: "2.1",
-        ..Wanted::default()
+        ..AttemptLimits::default()
     });
-    let job = Wanted {
+    let job = AttemptLimits {
         name: "2.1",
-        ..Wanted::default()
+        ..AttemptLimits::default()
     };
-    let step = here.0.groups_for_step(job, StepWanted::default());
+    let step = here.0.groups_for_step(job, StepLimits::default());
     let sleep = |groups: &[Group]| {
         groups.iter().for_each(|g| g.create().unwrap());
         let join = format!("echo $$ > {}/cgroup.procs", directory(&groups[0]));
@@ -373,13 +373,13 @@ fn the_batch_program_and_steps_go_apart() {
 /// A task that is kept from /dev/full opens /dev/zero only.
 fn check_devices(groups: &Cgroups) {
     let denied = crate::devices::number_of(Path::new("/dev/full")).unwrap();
-    let job = Wanted {
+    let job = AttemptLimits {
         name: "3.1",
-        ..Wanted::default()
+        ..AttemptLimits::default()
     };
-    let step = StepWanted {
+    let step = StepLimits {
         step: STEP,
-        ..StepWanted::default()
+        ..StepLimits::default()
     };
     let mut all = groups.groups_for_step(job, step);
     all.extend(groups.groups_for_task("3.1", STEP, 0, &[denied]));

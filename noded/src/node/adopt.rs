@@ -2,7 +2,7 @@
 //! attempts that it does not keep.
 
 use super::{Next, Node, Reach, Stage, began, ended_now};
-use crate::cgroup::Wanted;
+use crate::cgroup::AttemptLimits;
 use crate::daemon::Event;
 use crate::spool::{Kept, Phase, Work};
 use crate::{spool, sweep, sys};
@@ -92,7 +92,7 @@ impl Node {
     fn end_unkept(&mut self, key: AttemptKey) {
         self.insert(key, None, Stage::Prepared);
         let name = spool::name_of(key);
-        let groups = self.fixed.cgroups.groups_for(Wanted {
+        let groups = self.fixed.cgroups.groups_for(AttemptLimits {
             name: &name,
             memory_bytes: Some(0),
             cores: &[],

@@ -5,7 +5,7 @@ use super::{Node, Reach, Stage, ended_now, tell_child};
 use crate::cgroup::Group;
 use crate::daemon::Event;
 use crate::nursery::{Nursery, NurseryEvent};
-use crate::shepherd::nursery::{Birth, Told};
+use crate::shepherd::nursery::{Birth, NurseryNews};
 use crate::shepherd::signals::Order;
 use crate::spool::{Kept, Outcome, Phase, Work};
 use crate::{clock, spool, sweep, sys};
@@ -54,21 +54,21 @@ impl Node {
         }
     }
 
-    fn nursery_told(&mut self, told: Told) {
+    fn nursery_told(&mut self, told: NurseryNews) {
         match told {
-            Told::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
-            Told::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
-            Told::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
-            Told::Ended(pid) => {
+            NurseryNews::Born(birth, pid) if birth.step.is_some() => self.steps.born(birth, pid),
+            NurseryNews::Born(birth, pid) => self.born(birth.attempt, Pid::from_raw(pid)),
+            NurseryNews::Ended(pid) if self.steps.child_ended(pid) => self.look_at_quiet(),
+            NurseryNews::Ended(pid) => {
                 if let Some(key) = self.children.remove(&pid) {
                     self.shepherd_gone(key);
                 }
             }
-            Told::Failed(birth, errno) if birth.step.is_some() => {
+            NurseryNews::Failed(birth, errno) if birth.step.is_some() => {
                 self.steps.not_born(birth, errno);
                 self.look_at_quiet();
             }
-            Told::Failed(birth, errno) => {
+            NurseryNews::Failed(birth, errno) => {
                 let why = sys::errno_text(errno);
                 self.failed(birth.attempt, format!("cannot make a shepherd: {why}"));
             }

@@ -1,7 +1,7 @@
 //! What a shepherd needs to know of its job.
 
 use super::Node;
-use crate::cgroup::Wanted;
+use crate::cgroup::AttemptLimits;
 use crate::devices::{DeviceNumber, Held};
 use crate::spool::{Task, Work};
 use crate::{spool, sweep};
@@ -17,7 +17,7 @@ impl Node {
         };
         let allocation = &launch.allocation;
         let name = spool::name_of(allocation.key);
-        let groups = self.fixed.cgroups.groups_for(Wanted {
+        let groups = self.fixed.cgroups.groups_for(AttemptLimits {
             name: &name,
             memory_bytes: allocation.memory.map(cosy_model::MiB::bytes),
             cores: &allocation.cores,

@@ -74,7 +74,7 @@ impl Birth {
 
 /// What the nursery tells the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum NurseryNews {
     /// A shepherd was born for that.
     Born(Birth, i32),
     /// A shepherd has ended.
@@ -83,7 +83,7 @@ pub enum Told {
     Failed(Birth, i32),
 }
 
-impl Told {
+impl NurseryNews {
     /// As bytes.
     pub fn encode(self) -> [u8; ANSWER] {
         let (kind, number, birth) = match self {
@@ -163,7 +163,7 @@ impl Asked {
 fn tell_ended(socket: &mut UnixStream) -> std::io::Result<()> {
     let mut told = Vec::new();
     while let Reap::One(reaped) = sys::reap() {
-        told.extend(Told::Ended(reaped.pid.as_raw()).encode());
+        told.extend(NurseryNews::Ended(reaped.pid.as_raw()).encode());
     }
     socket.write_all(&told)
 }
@@ -180,7 +180,7 @@ fn bear_all(
             None => None,
         };
         let told = if birth.step.is_some() && up.is_none() {
-            Told::Failed(birth, libc::EBADF)
+            NurseryNews::Failed(birth, libc::EBADF)
         } else {
             bear(birth, up, directory, lifeline)
         };
@@ -189,7 +189,7 @@ fn bear_all(
     Ok(())
 }
 
-fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> Told {
+fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> NurseryNews {
     let group = group_of(birth, directory);
     // SAFETY: the nursery has one thread.
     let forked = match unsafe { sys::fork_into(group.as_ref().map(AsRawFd::as_raw_fd)) } {
@@ -200,8 +200,8 @@ fn bear(birth: Birth, up: Option<OwnedFd>, directory: &Path, lifeline: bool) -> 
     };
     match forked {
         Ok(Fork::Child) => grow_up(birth, up, directory, lifeline),
-        Ok(Fork::Parent(pid)) => Told::Born(birth, pid.as_raw()),
-        Err(e) => Told::Failed(birth, e.raw_os_error().unwrap_or(0)),
+        Ok(Fork::Parent(pid)) => NurseryNews::Born(birth, pid.as_raw()),
+        Err(e) => NurseryNews::Failed(birth, e.raw_os_error().unwrap_or(0)),
     }
 }
 
@@ -265,14 +265,14 @@ mod tests {
             let birth = Birth { attempt, step };
             assert_eq!(Birth::decode(&birth.encode()), Some(birth));
             for told in [
-                Told::Born(birth, 77),
-                Told::Failed(birth, 11),
-                Told::Ended(5),
+                NurseryNews::Born(birth, 77),
+                NurseryNews::Failed(birth, 11),
+                NurseryNews::Ended(5),
             ] {
-                let back = Told::decode(&told.encode());
+                let back = NurseryNews::decode(&told.encode());
                 assert_eq!(back, Some(told));
             }
         }
-        assert_eq!(Told::decode(&[9; ANSWER]), None);
+        assert_eq!(NurseryNews::decode(&[9; ANSWER]), None);
     }
 }

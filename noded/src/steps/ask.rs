@@ -5,7 +5,7 @@ use super::serve::{Connection, StepAsked};
 use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
 use super::{Dock, check};
-use crate::cgroup::Wanted;
+use crate::cgroup::AttemptLimits;
 use crate::clock;
 use crate::peer::hop::dock;
 use crate::shepherd::signals::Order;
@@ -283,10 +283,10 @@ impl Steps {
             return connection.finish(StepAnswer::Usage(JobUse::default()));
         };
         let name = crate::spool::name_of(attempt);
-        let whole = Wanted {
+        let whole = AttemptLimits {
             name: &name,
             memory_bytes: job.allocation.memory.map(MiB::bytes),
-            ..Wanted::default()
+            ..AttemptLimits::default()
         };
         let uid = job.allocation.uid;
         let script = Subject {

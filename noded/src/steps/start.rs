@@ -6,7 +6,7 @@ use super::serve::{Connection, encode, say_now};
 use super::table::{Job, Reach, Running, Steps};
 use super::tree::split;
 use super::{StepShare, StepTask, UpKind, directory_name};
-use crate::cgroup::{Group, StepWanted, Wanted};
+use crate::cgroup::{AttemptLimits, Group, StepLimits};
 use crate::devices::DeviceNumber;
 use crate::peer::hop::Hop;
 use crate::shepherd::nursery::Birth;
@@ -152,13 +152,13 @@ impl Steps {
         share: &StepShare,
         denied: &[DeviceNumber],
     ) -> Vec<Group> {
-        let whole = Wanted {
+        let whole = AttemptLimits {
             name: &name_of(order.key.attempt),
             memory_bytes: job.allocation.memory.map(MiB::bytes),
             cores: &job.allocation.cores,
-            ..Wanted::default()
+            ..AttemptLimits::default()
         };
-        let own = StepWanted {
+        let own = StepLimits {
             step: order.key.step,
             memory_bytes: order.spec.memory.map(MiB::bytes),
             cores: &share.cores,
@@ -171,11 +171,11 @@ impl Steps {
     /// nursery finds it by its name in the spool.
     fn keep(&self, job: &Job, attempt: AttemptKey) -> Vec<Group> {
         let name = name_of(attempt);
-        let whole = Wanted {
+        let whole = AttemptLimits {
             name: &name,
             memory_bytes: job.allocation.memory.map(MiB::bytes),
             cores: &job.allocation.cores,
-            ..Wanted::default()
+            ..AttemptLimits::default()
         };
         if let Some(group) = self.setup.cgroups.keep_of(whole) {
             let place = self.path(attempt).join(KEEP);

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// A stream of a task that goes to a file with labels.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct LabelledFile {
     /// The task.
     pub rank: u32,
     /// Which of its streams.
@@ -30,11 +30,11 @@ const fn key(rank: u32, stream: Stream) -> Key {
 }
 
 /// What a process is to open for these streams, beside the files that it is to cut.
-pub fn orders(wanted: &[Wanted], flags: OFlag, cut: Vec<CString>) -> Orders {
+pub fn orders(wanted: &[LabelledFile], flags: OFlag, cut: Vec<CString>) -> Orders {
     let mut files: Vec<CString> = wanted.iter().map(|w| w.path.clone()).collect();
     files.sort_unstable();
     files.dedup();
-    let place = |w: &Wanted| files.binary_search(&w.path).unwrap_or(0);
+    let place = |w: &LabelledFile| files.binary_search(&w.path).unwrap_or(0);
     let streams = wanted.iter().map(place).collect();
     Orders {
         cut,
@@ -75,7 +75,7 @@ pub enum Event {
 
 impl Labels {
     /// For these streams, in the order of the writer's orders; `width` is that of the labels.
-    pub fn new(wanted: &[Wanted], width: usize, writer: Writer) -> Self {
+    pub fn new(wanted: &[LabelledFile], width: usize, writer: Writer) -> Self {
         let labelled = |place| Labelled {
             lines: Lines::new(Style::Label(width)),
             place,

@@ -3,7 +3,7 @@
 
 use super::bound::Bound;
 use super::failure::Names;
-use super::label::Wanted;
+use super::label::LabelledFile;
 use super::pattern;
 use super::plan::{Sink, Source, TaskPlan, What};
 use super::receive::Receive;
@@ -35,7 +35,7 @@ pub struct Prepared {
     /// Files that several tasks share and that are cut before the first is forked.
     pub cut: Vec<CString>,
     /// Files that the supervisor writes.
-    pub labelled: Vec<Wanted>,
+    pub labelled: Vec<LabelledFile>,
     /// How these are opened.
     pub flags: OFlag,
 }
@@ -224,12 +224,12 @@ impl Preparing<'_> {
     }
 
     /// The streams of a task that the supervisor writes to files, with labels.
-    fn labelled(&self, rank: u32) -> Result<Vec<Wanted>, String> {
+    fn labelled(&self, rank: u32) -> Result<Vec<LabelledFile>, String> {
         let spec = &self.task.order.spec;
         let to = |stream, to: &OutputTo| match to {
-            OutputTo::File(pattern) if spec.label && spec.pty.is_none() => {
-                Some(child::c(&self.file(pattern, rank)).map(|path| Wanted { rank, stream, path }))
-            }
+            OutputTo::File(pattern) if spec.label && spec.pty.is_none() => Some(
+                child::c(&self.file(pattern, rank)).map(|path| LabelledFile { rank, stream, path }),
+            ),
             _ => None,
         };
         let of_errors = match &spec.stderr {
