@@ -636,3 +636,24 @@ fn mail_command() {
         "it did not fail"
     );
 }
+
+/// They are written one at a time; commands that submit them side by side are all answered.
+#[test]
+fn large_scripts_are_all_taken() {
+    let c = cluster(1);
+    let comment = format!("exit 3\n#{}\n", "x".repeat(600 << 10));
+    let large = script(&c.work(), &comment);
+    let submit = || {
+        let mut client = c.client();
+        let mut one = || client.submit(&large).unwrap().unwrap();
+        [one(), one(), one()]
+    };
+    let jobs: Vec<JobId> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(submit)).collect();
+        all.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(jobs.iter().collect::<BTreeSet<_>>().len(), 12);
+    for job in jobs {
+        assert_eq!(c.until_end(job).outcome(), (JobState::Failed, 3));
+    }
+}
