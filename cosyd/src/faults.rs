@@ -50,7 +50,7 @@ impl Unanswered {
 }
 
 /// Whose request of which kind.
-type Asked = (Uid, Discriminant<Request>);
+type RequestKind = (Uid, Discriminant<Request>);
 
 /// Faults of late.
 #[derive(Debug, Default)]
@@ -62,9 +62,9 @@ pub struct Faults {
     /// No node is taken on before that.
     nodes_until: Option<Instant>,
     /// The request that is being decided.
-    asked: Option<Asked>,
+    asked: Option<RequestKind>,
     /// Requests that have failed: how often, and the last time.
-    failed: Vec<(Asked, u32, Instant)>,
+    failed: Vec<(RequestKind, u32, Instant)>,
 }
 
 impl Faults {

@@ -18,7 +18,7 @@ use cosy_proto::frame::{self, Decoder, FrameError};
 use cosy_proto::keys::{PublicKey, sha256_hex};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, Said};
+use cosy_proto::words::{self, ToldNames};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -307,7 +307,7 @@ impl Switchboard {
     ) {
         let who = reporter(key);
         let mut chunk = vec![0u8; 16 << 10];
-        let mut said = Said::default();
+        let mut said = ToldNames::default();
         let mut unfinished: Option<Share> = None;
         let mut whole_by: Option<Instant> = None;
         loop {

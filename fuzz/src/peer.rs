@@ -8,7 +8,7 @@ use cosy_proto::client::Answer;
 use cosy_proto::keys::{JoinToken, PublicKey};
 use cosy_proto::lines::{Lines, Style};
 use cosy_proto::link::HelloReply;
-use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerRequest};
 use cosy_proto::step::{self, StepFrame};
 use cosy_proto::ticket;
 use noded::steps::{check, layout};
@@ -75,7 +75,7 @@ fn key() -> PublicKey {
 fn asked(ask: PeerAsk) {
     let _ = ticket::verify(&ask.ticket, &key(), Time(0));
     match ask.what {
-        PeerWish::Start(order) => {
+        PeerRequest::Start(order) => {
             start(order.key.attempt.job, &order.spec);
             if noded::steps::check::order(&order).is_ok() {
                 for node in 0..order.layout.nodes.len().min(8) as u32 {
@@ -84,8 +84,8 @@ fn asked(ask: PeerAsk) {
                 }
             }
         }
-        PeerWish::Resume { .. } | PeerWish::Limit { .. } => {}
-        PeerWish::Command { ask, .. } => {
+        PeerRequest::Resume { .. } | PeerRequest::Limit { .. } => {}
+        PeerRequest::Command { ask, .. } => {
             if let StepAsk::Start { job, spec } = ask {
                 start(job, &spec);
             }

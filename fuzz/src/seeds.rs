@@ -21,7 +21,7 @@ use cosy_model::{
 use cosy_proto::client::{Answer, Ask, RequestKey};
 use cosy_proto::frame;
 use cosy_proto::link::{Hello, HelloReply};
-use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerRequest};
 use cosy_proto::step::{self, Link, StepFrame};
 use noded::pmix::words::{FromHelper, Setup, ToHelper};
 use serde::Serialize;
@@ -468,10 +468,10 @@ fn peer() -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     let mut add = |kind: u8, bytes: Vec<u8>| pieces.push([vec![kind], bytes].concat());
     for what in [
-        PeerWish::Start(Box::new(order)),
-        PeerWish::Resume { key: step },
-        PeerWish::Limit { key: step, limit: Span::from_secs(60) },
-        PeerWish::Command { uid: Uid(1000), gid: Gid(100), ask: asks[0].clone() },
+        PeerRequest::Start(Box::new(order)),
+        PeerRequest::Resume { key: step },
+        PeerRequest::Limit { key: step, limit: Span::from_secs(60) },
+        PeerRequest::Command { uid: Uid(1000), gid: Gid(100), ask: asks[0].clone() },
     ] {
         let ask = PeerAsk {
             version: 1,

@@ -10,7 +10,7 @@ use cosy_proto::frame::{self, Decoder};
 use cosy_proto::keys::{KeyPair, PublicKey};
 use cosy_proto::link::{Hello, HelloReply};
 use cosy_proto::tls;
-use cosy_proto::words::{self, Said};
+use cosy_proto::words::{self, ToldNames};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,7 +215,7 @@ async fn read_orders<E: From<LinkEvent>>(
     events: &mpsc::Sender<E>,
 ) -> LinkError {
     let mut decoder = Decoder::new(limits::FRAME_BYTES);
-    let mut said = Said::default();
+    let mut said = ToldNames::default();
     let mut chunk = vec![0; CHUNK];
     loop {
         match stream.read(&mut chunk).await {
@@ -238,7 +238,7 @@ async fn read_orders<E: From<LinkEvent>>(
 /// What has come whole.
 fn whole_orders(
     decoder: &mut Decoder,
-    said: &mut Said,
+    said: &mut ToldNames,
 ) -> Result<Vec<NodeOrder>, frame::FrameError> {
     let passed_over = |name: &str, why: &str| {
         tracing::warn!(

@@ -12,7 +12,7 @@ use cosy_model::step::*;
 use cosy_model::{EndCause, Gid, JobId, Refusal, RefusalCode, Span, Uid, limits};
 use cosy_proto::frame;
 use cosy_proto::keys::KeyPair;
-use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAnswer, PeerAsk, PeerRequest};
 use cosy_proto::tls;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -184,7 +184,7 @@ impl TlsClient {
     }
 }
 
-fn peer_ask(node: &str, allocation: &Allocation, what: PeerWish) -> PeerAsk {
+fn peer_ask(node: &str, allocation: &Allocation, what: PeerRequest) -> PeerAsk {
     PeerAsk {
         version: cosy_proto::PROTOCOL,
         node: node.to_owned(),
@@ -201,7 +201,7 @@ fn other_nodes_need_a_good_ticket() {
     let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
     let step = StepId(0);
     let attempt = allocation.key;
-    let resume = PeerWish::Resume {
+    let resume = PeerRequest::Resume {
         key: StepKey { attempt, step },
     };
     // Whoever has no good ticket is told so and sent away.
@@ -225,7 +225,7 @@ fn other_nodes_need_a_good_ticket() {
         stranger(&wanted),
         "the allocation's ticket is for another job"
     );
-    if let PeerWish::Resume { key } = &mut wanted.what {
+    if let PeerRequest::Resume { key } = &mut wanted.what {
         key.attempt = foreign.key;
     }
     assert_eq!(
@@ -249,7 +249,7 @@ fn other_nodes_need_a_good_ticket() {
         client.refused(&good),
         "step 1.0 does not run there (any more)"
     );
-    let command = PeerWish::Command {
+    let command = PeerRequest::Command {
         uid: Uid(allocation.uid.0 + 1),
         gid: Gid(1),
         ask: StepAsk::List { job: JobId(1) },
@@ -297,7 +297,7 @@ fn orders_that_are_none_are_refused() {
     let mut check = |change: &dyn Fn(&mut StepOrder), expected: &str| {
         let mut order = good.clone();
         change(&mut order);
-        let ask = peer_ask(&name, &allocation, PeerWish::Start(Box::new(order)));
+        let ask = peer_ask(&name, &allocation, PeerRequest::Start(Box::new(order)));
         let text = client.refused(&ask);
         assert!(text.contains(expected), "{text}");
     };
@@ -368,7 +368,7 @@ fn silent_connections_keep_no_peer_out() {
         attempt,
         step: StepId(0),
     };
-    let good = peer_ask(&name, &allocation, PeerWish::Resume { key });
+    let good = peer_ask(&name, &allocation, PeerRequest::Resume { key });
     let answered = |client: &mut TlsClient| {
         let text = client.refused(&good);
         assert_eq!(text, "step 1.0 does not run there (any more)");
@@ -410,7 +410,7 @@ fn a_revoked_key_is_cut_off() {
         attempt: allocation.key,
         step: StepId(0),
     };
-    let good = peer_ask(&name, &allocation, PeerWish::Resume { key });
+    let good = peer_ask(&name, &allocation, PeerRequest::Resume { key });
     let thief = KeyPair::generate().unwrap();
     let mut open = TlsClient::connect_as(&thief, &peer);
     open.refused(&good);
@@ -993,16 +993,16 @@ fn a_limit_may_come_before_its_part_of_the_step() {
         attempt: allocation.key,
         step: StepId(0),
     };
-    let say = |what: PeerWish| peer_ask(&name, &allocation, what);
+    let say = |what: PeerRequest| peer_ask(&name, &allocation, what);
     let mut early = TlsClient::connect(&peer);
     let span = Span(1);
     assert_eq!(
-        early.ask(&say(PeerWish::Limit { key, limit: span })),
+        early.ask(&say(PeerRequest::Limit { key, limit: span })),
         PeerAnswer::Accepted
     );
     let order = one_task(key, shell("sleep 1000"), &peer);
     let mut part = TlsClient::connect(&peer);
-    let start = say(PeerWish::Start(Box::new(order)));
+    let start = say(PeerRequest::Start(Box::new(order)));
     assert_eq!(part.ask(&start), PeerAnswer::Accepted);
     let records = nodes.benches[0].records(1, 1);
     assert_eq!(records[0].end.cause, EndCause::TimeLimit);

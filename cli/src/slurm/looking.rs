@@ -10,7 +10,7 @@ use cosy_model::api::{JobField, Reply, Request, Table};
 use cosy_slurm::getopt::Mistake;
 use cosy_slurm::job::Surroundings;
 use cosy_slurm::show::reservation;
-use cosy_slurm::squeue::cells::{BITS, Look};
+use cosy_slurm::squeue::cells::{BITS, ValueStyle};
 use cosy_slurm::stamp::{StampForm, Stamps};
 use cosy_slurm::table::{self, Row};
 use jiff::Zoned;
@@ -129,8 +129,8 @@ pub fn cluster(context: &Context) -> String {
 }
 
 /// How values look here and now.
-pub fn look(now: &Zoned, raw_sizes: bool) -> Look {
-    Look {
+pub fn look(now: &Zoned, raw_sizes: bool) -> ValueStyle {
+    ValueStyle {
         now: times::time_of(now),
         stamps: stamps(now),
         raw_sizes,

@@ -9,10 +9,10 @@ use crate::{Context, exit, output, refs, times, users};
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::{Span, hostlist};
 use cosy_slurm::data;
-use cosy_slurm::sacct::cells::{Look, cell};
+use cosy_slurm::sacct::cells::{ValueStyle, cell};
 use cosy_slurm::sacct::fields::{self, Field};
 use cosy_slurm::sacct::form::{heading, line};
-use cosy_slurm::sacct::options::{self, Asked, OPTIONS, Query};
+use cosy_slurm::sacct::options::{self, Invocation, OPTIONS, Query};
 use cosy_slurm::sacct::rows::Row;
 use cosy_slurm::sacct::{tree, window};
 use jiff::Zoned;
@@ -21,27 +21,27 @@ use jiff::Zoned;
 pub fn run(context: &Context) -> u8 {
     let now = times::now();
     match options::read(context.args(), &now, looking::variable) {
-        Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => looking::usage(context, OPTIONS),
-        Asked::Version => looking::version(),
-        Asked::Fields => {
+        Invocation::Help => looking::help(context, OPTIONS),
+        Invocation::Usage => looking::usage(context, OPTIONS),
+        Invocation::Version => looking::version(),
+        Invocation::Fields => {
             output::print(&fields::help(Field::ALL));
             exit::OK
         }
-        Asked::Mistake(mistake) => {
+        Invocation::Mistake(mistake) => {
             say(&mistake.text(&super::messages::called()));
             exit::FAILED
         }
-        Asked::Bad(text) => {
+        Invocation::Bad(text) => {
             error(context, &text);
             exit::FAILED
         }
-        Asked::Fatal(text) => fatal(context, &text),
-        Asked::Line(text) => {
+        Invocation::Fatal(text) => fatal(context, &text),
+        Invocation::Line(text) => {
             say(&text);
             exit::FAILED
         }
-        Asked::Report(query) => report(context, &query, &now).unwrap_or_else(|code| code),
+        Invocation::Report(query) => report(context, &query, &now).unwrap_or_else(|code| code),
     }
 }
 
@@ -79,7 +79,7 @@ fn report(context: &Context, query: &Query, now: &Zoned) -> Result<u8, Failed> {
 }
 
 fn print(query: &Query, jobs: &[Vec<Row<'_>>], now: &Zoned) {
-    let look = Look {
+    let look = ValueStyle {
         stamps: looking::stamps(now),
         raw_sizes: query.raw_sizes,
         unit: query.unit,

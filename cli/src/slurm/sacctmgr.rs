@@ -13,7 +13,7 @@ use cosy_model::reservation::{AccountAction, AccountInfo};
 use cosy_model::{RefusalCode, Settings};
 use cosy_slurm::control::pairs::Pair;
 use cosy_slurm::getopt::{self, Order};
-use cosy_slurm::manage::{self, List, Look};
+use cosy_slurm::manage::{self, List, TableStyle};
 use cosy_slurm::show::config;
 use cosy_slurm::table::{self, Row};
 use jiff::tz::TimeZone;
@@ -43,7 +43,7 @@ pub fn run(context: &Context) -> u8 {
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, context.args());
     let mut it = Manager {
         context,
-        look: Look::default(),
+        look: TableStyle::default(),
         with_associations: false,
         read_only: false,
         quiet: false,
@@ -72,7 +72,7 @@ pub fn run(context: &Context) -> u8 {
 
 struct Manager<'a> {
     context: &'a Context,
-    look: Look,
+    look: TableStyle,
     with_associations: bool,
     read_only: bool,
     quiet: bool,

@@ -16,7 +16,7 @@ use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::parts::passed_on;
-use cosy_slurm::submit::wishes::{Wishes, check_together};
+use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -72,7 +72,7 @@ pub fn run(context: &Context) -> u8 {
         Err(mistake) => return submit::mistaken(SALLOC, &mistake),
     };
     let environment = submit::environment(SALLOC);
-    let read = |line: Vec<Found>| -> Result<(Vec<Found>, Wishes, Own), Fault> {
+    let read = |line: Vec<Found>| -> Result<(Vec<Found>, SubmitOptions, Own), Fault> {
         let options: Vec<Found> = [&environment[..], &line].concat();
         check_together(&environment, &line)?;
         let (wishes, own) = submit::wishes(SALLOC, &options)?;
@@ -91,13 +91,13 @@ pub fn run(context: &Context) -> u8 {
         submit::details(SALLOC, &wishes);
     }
     submit::remarks(SALLOC, &wishes);
-    let further: Vec<Wishes> = parts.map(|(_, wishes, _)| wishes).collect();
+    let further: Vec<SubmitOptions> = parts.map(|(_, wishes, _)| wishes).collect();
     allocate(context, (&wishes, &further), &own, words)
 }
 
 fn allocate(
     context: &Context,
-    (wishes, further): (&Wishes, &[Wishes]),
+    (wishes, further): (&SubmitOptions, &[SubmitOptions]),
     own: &Own,
     command: Vec<OsString>,
 ) -> u8 {

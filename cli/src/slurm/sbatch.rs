@@ -7,7 +7,7 @@ use cosy_model::api::{EndedJob, JobRef, Reply, Request, Submission};
 use cosy_model::{JobId, OsText, Program as Runs};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::parts::passed_on;
-use cosy_slurm::submit::wishes::{Wishes, check_together};
+use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program, array, directives};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -60,7 +60,7 @@ fn sbatch(context: &Context, line: &[Found], words: &[OsString]) -> Result<u8, S
     let Some((all, wishes)) = parts.next() else {
         return Err(Stop::Code(exit::FAILED));
     };
-    let further: Vec<Wishes> = parts.map(|(_, wishes)| wishes).collect();
+    let further: Vec<SubmitOptions> = parts.map(|(_, wishes)| wishes).collect();
     if wishes.verbose > 0 {
         submit::describe(SBATCH, &all);
         submit::details(SBATCH, &wishes);
@@ -90,7 +90,7 @@ fn asked(
     environment: &[Found],
     scripts: Vec<Vec<Found>>,
     lines: Vec<Vec<Found>>,
-) -> Result<Vec<(Vec<Found>, Wishes)>, Fault> {
+) -> Result<Vec<(Vec<Found>, SubmitOptions)>, Fault> {
     let count = lines.len().max(scripts.len());
     let padded = |mut parts: Vec<Vec<Found>>| {
         parts.resize(count, Vec::new());
@@ -176,7 +176,7 @@ impl Batch {
     }
 }
 
-fn send(context: &Context, wishes: &Wishes, submission: Submission) -> Result<u8, Stop> {
+fn send(context: &Context, wishes: &SubmitOptions, submission: Submission) -> Result<u8, Stop> {
     let (spec, array) = (submission.spec.clone(), submission.array.clone());
     let reply = context.ask(Request::Submit(Box::new(submission)));
     let (job, note) = match reply {
@@ -194,7 +194,7 @@ fn send(context: &Context, wishes: &Wishes, submission: Submission) -> Result<u8
     Ok(exit::OK)
 }
 
-fn announce(wishes: &Wishes, job: JobId) {
+fn announce(wishes: &SubmitOptions, job: JobId) {
     let cluster = wishes.clusters.as_deref().filter(|c| *c != "all");
     if wishes.parsable {
         let cluster = cluster.map(|c| format!(";{c}")).unwrap_or_default();

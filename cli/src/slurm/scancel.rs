@@ -11,7 +11,7 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::limits::REFUSALS;
 use cosy_model::{About, JobState, Refusal, RefusalCode, signal};
-use cosy_slurm::cancel::{OPTIONS, PAUSE, Tries, VARIABLES, Wanted};
+use cosy_slurm::cancel::{CancelRequest, OPTIONS, PAUSE, Tries, VARIABLES};
 use cosy_slurm::getopt::Found;
 use cosy_slurm::says;
 use cosy_slurm::targets::{Step, Target};
@@ -38,7 +38,7 @@ pub fn run(context: &Context) -> u8 {
         .map(|w| w.to_string_lossy().into_owned())
         .collect();
     let options: Vec<Found> = variables().chain(parsed.found).collect();
-    match Wanted::read(&options, &words) {
+    match CancelRequest::read(&options, &words) {
         Ok(wanted) => cancel(context, &wanted),
         Err(mistake) => {
             mistake.0.iter().for_each(|line| say(line));
@@ -58,7 +58,7 @@ fn variables() -> impl Iterator<Item = Found> {
     VARIABLES.iter().filter_map(set)
 }
 
-fn cancel(context: &Context, wanted: &Wanted) -> u8 {
+fn cancel(context: &Context, wanted: &CancelRequest) -> u8 {
     let filter = match filter(context, wanted) {
         Ok(Some(filter)) => filter,
         Ok(None) => {
@@ -95,7 +95,7 @@ fn cancel(context: &Context, wanted: &Wanted) -> u8 {
 }
 
 /// Said only on request: no job has all that was asked for.
-fn none_matches(context: &Context, wanted: &Wanted) {
+fn none_matches(context: &Context, wanted: &CancelRequest) {
     if wanted.verbose {
         let conditions = wanted.conditions();
         let text = format!("No active jobs match ALL job filters, including: {conditions}");
@@ -104,7 +104,7 @@ fn none_matches(context: &Context, wanted: &Wanted) {
 }
 
 /// The conditions beside ids. `None`: nothing can pass.
-fn filter(context: &Context, wanted: &Wanted) -> Result<Option<JobFilter>, u8> {
+fn filter(context: &Context, wanted: &CancelRequest) -> Result<Option<JobFilter>, u8> {
     let list = |given: &Option<String>| given.clone().into_iter().collect::<Vec<_>>();
     let mut filter = JobFilter {
         users: list(&wanted.user),
@@ -138,7 +138,7 @@ fn filter(context: &Context, wanted: &Wanted) -> Result<Option<JobFilter>, u8> {
 }
 
 /// Looks up which jobs pass the conditions that the controller does not filter by.
-fn narrowed(context: &Context, wanted: &Wanted, filter: JobFilter) -> Option<JobFilter> {
+fn narrowed(context: &Context, wanted: &CancelRequest, filter: JobFilter) -> Option<JobFilter> {
     let fields = vec![
         JobField::Ref,
         JobField::Qos,
@@ -181,7 +181,7 @@ fn list(context: &Context, filter: JobFilter, fields: Vec<JobField>) -> Option<T
 /// Whole jobs.
 struct Jobs<'a> {
     context: &'a Context,
-    wanted: &'a Wanted,
+    wanted: &'a CancelRequest,
     filter: JobFilter,
 }
 
@@ -446,7 +446,7 @@ struct Retries {
 }
 
 impl Retries {
-    fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &CancelRequest) -> Self {
         Self {
             tries: Tries::default(),
             verbose: wanted.verbose,
@@ -502,7 +502,7 @@ fn waits(context: &Context, job: JobRef) -> bool {
     table.is_some_and(|t| t.rows > 0 && (0..t.rows).all(|row| is_waiting(&t, row)))
 }
 
-fn cancel_step(context: &Context, wanted: &Wanted, target: &Target) -> u8 {
+fn cancel_step(context: &Context, wanted: &CancelRequest, target: &Target) -> u8 {
     let signal = wanted.signal.unwrap_or(signal::KILL);
     if wanted.verbose {
         say(&match wanted.signal {

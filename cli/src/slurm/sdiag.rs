@@ -8,7 +8,7 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, Reply, Request};
 use cosy_model::{JobState, Time};
 use cosy_slurm::diagnosis::{Counts, report};
-use cosy_slurm::plain::{Asked, SDIAG, read};
+use cosy_slurm::plain::{Invocation, SDIAG, read};
 use cosy_slurm::says;
 use jiff::Zoned;
 
@@ -18,12 +18,14 @@ const DENIED: u8 = 255;
 /// Runs `sdiag`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match read(SDIAG, context.args()) {
-        Asked::Help => looking::help(context, SDIAG),
-        Asked::Usage => looking::usage(context, SDIAG),
-        Asked::Version => looking::version(),
-        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
-        Asked::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => reset(context),
-        Asked::Report(_) => {
+        Invocation::Help => looking::help(context, SDIAG),
+        Invocation::Usage => looking::usage(context, SDIAG),
+        Invocation::Version => looking::version(),
+        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Report(parsed) if parsed.found.iter().any(|f| f.name == "reset") => {
+            reset(context)
+        }
+        Invocation::Report(_) => {
             let now = times::now();
             let since = now.start_of_day().unwrap_or_else(|_| now.clone());
             match counts(context, &since) {

@@ -8,8 +8,8 @@ use cosy_model::hostlist;
 use cosy_model::reservation::{BarKind, PlanBar, ReservationState};
 use cosy_slurm::data;
 use cosy_slurm::show::reservation;
-use cosy_slurm::sinfo::cells::Look;
-use cosy_slurm::sinfo::options::{self, Asked, OPTIONS, Query, SYNOPSIS};
+use cosy_slurm::sinfo::cells::ValueStyle;
+use cosy_slurm::sinfo::options::{self, Invocation, OPTIONS, Query, SYNOPSIS};
 use cosy_slurm::sinfo::report::{self, Reserved};
 use cosy_slurm::sinfo::states::{Kept, WORDS};
 use cosy_slurm::sinfo::tree;
@@ -21,20 +21,20 @@ use std::time::Duration;
 /// Runs `sinfo`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
-        Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => looking::told(SYNOPSIS),
-        Asked::Version => looking::version(),
-        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
-        Asked::BadState(word) => {
+        Invocation::Help => looking::help(context, OPTIONS),
+        Invocation::Usage => looking::told(SYNOPSIS),
+        Invocation::Version => looking::version(),
+        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::BadState(word) => {
             error(context, &format!("Bad state string: \"{word}\""));
             error(context, &format!("valid states: {WORDS}"));
             exit::FAILED
         }
-        Asked::Bad(text) => {
+        Invocation::Bad(text) => {
             error(context, &text);
             exit::FAILED
         }
-        Asked::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
+        Invocation::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
     }
 }
 
@@ -89,7 +89,7 @@ fn list(
     nodes: &[(NodeInfo, Kept)],
     now: &Zoned,
 ) -> Result<(), Failed> {
-    let look = Look {
+    let look = ValueStyle {
         stamps: looking::stamps(now),
         release: looking::release().to_owned(),
         cluster: String::new(),

@@ -5,16 +5,16 @@
 use super::looking;
 use super::messages::say;
 use crate::{Context, exit};
-use cosy_slurm::plain::{Asked, SPRIO, read};
+use cosy_slurm::plain::{Invocation, SPRIO, read};
 
 /// Runs `sprio`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match read(SPRIO, context.args()) {
-        Asked::Help => looking::help(context, SPRIO),
-        Asked::Usage => looking::usage(context, SPRIO),
-        Asked::Version => looking::version(),
-        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
-        Asked::Report(_) => {
+        Invocation::Help => looking::help(context, SPRIO),
+        Invocation::Usage => looking::usage(context, SPRIO),
+        Invocation::Version => looking::version(),
+        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Report(_) => {
             say("You are not running a supported priority plugin");
             say("(priority/basic).");
             say("Only 'priority/multifactor' is supported.");

@@ -12,9 +12,9 @@ use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::{JobId, JobState, hostlist};
 use cosy_slurm::job::{Het, JobView, Surroundings};
-use cosy_slurm::squeue::cells::{self, Look};
+use cosy_slurm::squeue::cells::{self, ValueStyle};
 use cosy_slurm::squeue::fields::Field;
-use cosy_slurm::squeue::options::{self, Asked, OPTIONS, Query, States};
+use cosy_slurm::squeue::options::{self, Invocation, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
 use cosy_slurm::{SlurmState, data, targets};
@@ -23,20 +23,20 @@ use std::time::Duration;
 /// Runs `squeue`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match options::read(context.args(), looking::variable) {
-        Asked::Help => looking::help(context, OPTIONS),
-        Asked::Usage => looking::told(SYNOPSIS),
-        Asked::Version => looking::version(),
-        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
-        Asked::Extra(word) => {
+        Invocation::Help => looking::help(context, OPTIONS),
+        Invocation::Usage => looking::told(SYNOPSIS),
+        Invocation::Version => looking::version(),
+        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Extra(word) => {
             error(context, &format!("Unrecognized option: {word}"));
             looking::told(SYNOPSIS);
             exit::FAILED
         }
-        Asked::Bad(text) => {
+        Invocation::Bad(text) => {
             error(context, &text);
             exit::FAILED
         }
-        Asked::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
+        Invocation::Report(query) => again_and_again(context, &query).unwrap_or_else(|code| code),
     }
 }
 
@@ -90,7 +90,7 @@ fn listed_jobs(
     context: &Context,
     query: &Query,
     chosen: &Chosen,
-    look: &Look,
+    look: &ValueStyle,
 ) -> Result<u8, Failed> {
     let layout = report::layout(query);
     let sort = order::read(query.sort.as_deref().unwrap_or(order::USUAL));
@@ -369,7 +369,7 @@ fn listed_steps(
     query: &Query,
     chosen: &Chosen,
     which: &[String],
-    look: &Look,
+    look: &ValueStyle,
 ) -> Result<u8, Failed> {
     if let Some(word) = which.iter().find(|word| !step_report::is_step(word)) {
         error(context, &format!("Invalid job_step id: {word}.??"));

@@ -5,16 +5,16 @@ use super::looking;
 use super::messages::error;
 use crate::{Context, exit, output};
 use cosy_slurm::getopt::Parsed;
-use cosy_slurm::plain::{Asked, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};
+use cosy_slurm::plain::{Invocation, MORE_SHARES, SHARES, SSHARE, read, share_heading, shares};
 
 /// Runs `sshare`; gives its exit code.
 pub fn run(context: &Context) -> u8 {
     match read(SSHARE, context.args()) {
-        Asked::Help => looking::help(context, SSHARE),
-        Asked::Usage => looking::usage(context, SSHARE),
-        Asked::Version => looking::version(),
-        Asked::Mistake(mistake) => looking::mistake(context, &mistake),
-        Asked::Report(parsed) => report(context, &parsed),
+        Invocation::Help => looking::help(context, SSHARE),
+        Invocation::Usage => looking::usage(context, SSHARE),
+        Invocation::Version => looking::version(),
+        Invocation::Mistake(mistake) => looking::mistake(context, &mistake),
+        Invocation::Report(parsed) => report(context, &parsed),
     }
 }
 

@@ -9,9 +9,9 @@ use cosy_model::api::JobFilter;
 use cosy_model::step::JobUse;
 use cosy_model::{JobId, JobState};
 use cosy_slurm::getopt::hint;
-use cosy_slurm::sacct::cells::{Look, cell};
+use cosy_slurm::sacct::cells::{ValueStyle, cell};
 use cosy_slurm::sacct::form::{heading, line};
-use cosy_slurm::sacct::options::Asked;
+use cosy_slurm::sacct::options::Invocation;
 use cosy_slurm::sacct::rows::{Part, Row, Usage};
 use cosy_slurm::sacct::sstat::{self, Query};
 use std::collections::BTreeMap;
@@ -20,20 +20,20 @@ use std::collections::BTreeMap;
 pub fn run(context: &Context) -> u8 {
     match sstat::read(context.args()) {
         Ok(query) => report(context, &query),
-        Err(Asked::Help) => looking::told(&sstat::help()),
-        Err(Asked::Usage) => looking::told(sstat::USAGE),
-        Err(Asked::Version) => looking::version(),
-        Err(Asked::Fields) => looking::told(&sstat::names()),
-        Err(Asked::Mistake(mistake)) => {
+        Err(Invocation::Help) => looking::told(&sstat::help()),
+        Err(Invocation::Usage) => looking::told(sstat::USAGE),
+        Err(Invocation::Version) => looking::version(),
+        Err(Invocation::Fields) => looking::told(&sstat::names()),
+        Err(Invocation::Mistake(mistake)) => {
             say(&mistake.text(&called()));
             say(&hint(context.program()));
             exit::FAILED
         }
-        Err(Asked::Bad(text)) => {
+        Err(Invocation::Bad(text)) => {
             error(context, &text);
             exit::FAILED
         }
-        Err(Asked::Report(_) | Asked::Fatal(_) | Asked::Line(_)) => exit::FAILED,
+        Err(Invocation::Report(_) | Invocation::Fatal(_) | Invocation::Line(_)) => exit::FAILED,
     }
 }
 
@@ -70,7 +70,7 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
         Ok(records) => records,
         Err(e) => return looking::failed("slurm_job_step_stat", &e),
     };
-    let look = Look {
+    let look = ValueStyle {
         stamps: looking::stamps(&now),
         raw_sizes: false,
         unit: None,

@@ -10,7 +10,7 @@ use cosy_client::cluster::SOCKET_VARIABLE;
 use cosy_model::api::{Reply, Request};
 use cosy_model::{About, OsText, Refusal, RefusalCode, TriggerSpec, Uid};
 use cosy_slurm::says;
-use cosy_slurm::trigger::{Action, Asked, Filter, OPTIONS, asked, list};
+use cosy_slurm::trigger::{Action, Filter, Invocation, OPTIONS, asked, list};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -44,7 +44,7 @@ pub fn run(context: &Context) -> u8 {
     }
 }
 
-fn perform(context: &Context, asked: &Asked) -> Result<(), Failure> {
+fn perform(context: &Context, asked: &Invocation) -> Result<(), Failure> {
     let tell = |text: &str| {
         if asked.verbose {
             say(&format!("{}: {text}", context.program()));

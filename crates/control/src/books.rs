@@ -25,7 +25,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use self::lines::{Cause, Way};
+use self::lines::{Cause, Transfer};
 use crate::config::AccountConfig;
 use crate::record::{AccountRow, Record};
 use cosy_model::reservation::AccountInfo;
@@ -180,7 +180,7 @@ impl Books {
             return Err(too_much(account, "held and charged", used));
         }
         let cause = Cause::of(now, reservation, "hold", who);
-        Ok(self.carry(account, Way::Hold, sum, cause))
+        Ok(self.carry(account, Transfer::Hold, sum, cause))
     }
 
     /// Charges what is held: `why` is `charge` for the time itself or `extra` for the delay
@@ -195,7 +195,7 @@ impl Books {
         who: &str,
     ) -> Vec<Record> {
         let cause = Cause::of(now, reservation, why, who);
-        self.carry(account, Way::Charge, sum, cause)
+        self.carry(account, Transfer::Charge, sum, cause)
     }
 
     /// Gives back what is held.
@@ -208,7 +208,7 @@ impl Books {
         who: &str,
     ) -> Vec<Record> {
         let cause = Cause::of(now, reservation, "return", who);
-        self.carry(account, Way::Release, sum, cause)
+        self.carry(account, Transfer::Release, sum, cause)
     }
 
     /// Gives back what was charged.
@@ -221,7 +221,7 @@ impl Books {
         who: &str,
     ) -> Vec<Record> {
         let cause = Cause::of(now, reservation, "return", who);
-        self.carry(account, Way::GiveBack, sum, cause)
+        self.carry(account, Transfer::GiveBack, sum, cause)
     }
 
     /// The accounts of these names (all when empty) that may be seen, by name.

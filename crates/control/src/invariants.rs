@@ -1,7 +1,7 @@
 //! What always holds between two events. Checked in tests and simulation.
 
 use crate::controller::Controller;
-use crate::jobs::job::{Fate, Job, Part, PartStep};
+use crate::jobs::job::{Job, Part, PartStep, TaskOutcome};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{Amounts, JobId, NodeId, Su, Uid, Watched, limits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -303,8 +303,8 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
         *queued += usize::from(it.is_queued(job.id));
     }
     for (base, group) in &it.groups {
-        let count = |fate: Fate| group.fates.iter().filter(|f| **f == fate).count();
-        let live = count(Fate::Live);
+        let count = |fate: TaskOutcome| group.fates.iter().filter(|f| **f == fate).count();
+        let live = count(TaskOutcome::Live);
         let (jobs, running, queued) = jobs.get(base).copied().unwrap_or_default();
         let counted = (live, group.running as usize, group.queued as usize);
         if counted != (jobs, running, queued) || group.live as usize != live {
@@ -312,7 +312,7 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
                 "submission {base} counts {counted:?} live, running, queued; there are {jobs}, {running}, {queued}"
             ));
         }
-        if group.failed as usize != count(Fate::NotOk) {
+        if group.failed as usize != count(TaskOutcome::NotOk) {
             return Err(format!("submission {base} counts {} failed", group.failed));
         }
         if group.at_once.is_some_and(|most| {

@@ -2,7 +2,7 @@
 
 use crate::columns::{asked_cell, held_cell, held_of_row, held_of_run};
 use crate::controller::Controller;
-use crate::conversations::listing::{Answering, Asked};
+use crate::conversations::listing::{Answering, ListRequest};
 use crate::conversations::plans::{PendingPlan, Starts};
 use crate::conversations::requests::no_job;
 use crate::event::{Caller, ClientId};
@@ -39,12 +39,12 @@ pub(crate) fn list_of(
     fields: Vec<JobField>,
     fold: bool,
     starts: Option<Starts>,
-) -> Asked {
+) -> ListRequest {
     let answering = Answering::List {
         pages: filter.pages,
         after: filter.after,
     };
-    Asked {
+    ListRequest {
         client,
         caller,
         filter,
@@ -444,7 +444,7 @@ impl Controller {
             ids: vec![target],
             ..JobFilter::default()
         };
-        let asked = Asked {
+        let asked = ListRequest {
             client,
             caller,
             filter,

@@ -29,13 +29,13 @@ pub struct PeerAsk {
     /// The allocation's ticket.
     pub ticket: OsText,
     /// What is wanted.
-    pub what: PeerWish,
+    pub what: PeerRequest,
 }
 
 /// What is wanted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PeerWish {
+pub enum PeerRequest {
     /// Start this part of a step. Chunks carry frames of [`crate::step`].
     Start(Box<StepOrder>),
     /// Go on with a hop that broke.

@@ -47,7 +47,7 @@ pub fn name_of(body: &[u8]) -> Option<&str> {
 
 /// What a frame said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Heard<T> {
+pub enum Received<T> {
     /// A message.
     Message(T),
     /// One that is not understood here, of another release.
@@ -64,13 +64,13 @@ pub enum Heard<T> {
 ///
 /// # Errors
 /// [`FrameError::Malformed`] for the latter.
-pub fn hear<T: DeserializeOwned>(body: &[u8]) -> Result<Heard<T>, FrameError> {
+pub fn hear<T: DeserializeOwned>(body: &[u8]) -> Result<Received<T>, FrameError> {
     let error = match frame::decode(body) {
-        Ok(message) => return Ok(Heard::Message(message)),
+        Ok(message) => return Ok(Received::Message(message)),
         Err(e) => e,
     };
     match name_of(body) {
-        Some(name) if frame::is_whole(body) => Ok(Heard::Foreign {
+        Some(name) if frame::is_whole(body) => Ok(Received::Foreign {
             name: name.to_owned(),
             why: error.to_string(),
         }),
@@ -100,9 +100,9 @@ pub fn lacking(lacks: &[&'static str], body: &[u8]) -> Option<&'static str> {
 
 /// Names that came up on a link already: each is said once in the log.
 #[derive(Debug, Default)]
-pub struct Said(BTreeSet<String>);
+pub struct ToldNames(BTreeSet<String>);
 
-impl Said {
+impl ToldNames {
     /// The next message among the whole frames of `decoder`. One that is not known here is
     /// passed over, and told with its name and the reason when it is the first of that name.
     ///
@@ -130,9 +130,9 @@ impl Said {
         while let Some(body) = decoder.next_frame()? {
             let measured = measure(body)?;
             match hear(body)? {
-                Heard::Message(message) => return Ok(Some((message, measured))),
-                Heard::Foreign { name, why } if self.is_new(&name)? => tell(&name, &why),
-                Heard::Foreign { .. } => {}
+                Received::Message(message) => return Ok(Some((message, measured))),
+                Received::Foreign { name, why } if self.is_new(&name)? => tell(&name, &why),
+                Received::Foreign { .. } => {}
             }
         }
         Ok(None)
@@ -218,8 +218,8 @@ mod tests {
 
     fn foreign(body: &[u8]) -> Option<String> {
         match hear::<NodeOrder>(body) {
-            Ok(Heard::Foreign { name, .. }) => Some(name),
-            Ok(Heard::Message(_)) | Err(_) => None,
+            Ok(Received::Foreign { name, .. }) => Some(name),
+            Ok(Received::Message(_)) | Err(_) => None,
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
         }
         assert_eq!(
             hear::<NodeReport>(&body(&NodeReport::Heartbeat)).unwrap(),
-            Heard::Message(NodeReport::Heartbeat)
+            Received::Message(NodeReport::Heartbeat)
         );
     }
 
@@ -263,7 +263,7 @@ mod tests {
         decoder.push(&frame(&Later::Rest));
         let told = std::cell::RefCell::new(Vec::new());
         let tell = |name: &str, _: &str| told.borrow_mut().push(name.to_owned());
-        let mut said = Said::default();
+        let mut said = ToldNames::default();
         let mut next = || said.next::<NodeOrder>(&mut decoder, tell).unwrap();
         assert_eq!(next(), Some(NodeOrder::Leaving));
         assert_eq!(next(), None);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_known_are_bounded() {
-        let mut said = Said::default();
+        let mut said = ToldNames::default();
         for n in 0..NAMES {
             assert!(said.is_new(&n.to_string()).unwrap());
             assert!(!said.is_new(&n.to_string()).unwrap());

@@ -12,8 +12,8 @@ use cosy_model::node::*;
 use cosy_model::step::{Passage, Peer, StepAsk, StepRecord};
 use cosy_model::*;
 use cosy_proto::frame::{self, Decoder};
-use cosy_proto::peer::{PeerAnswer, PeerWish};
-use cosy_proto::words::{self, Heard};
+use cosy_proto::peer::{PeerAnswer, PeerRequest};
+use cosy_proto::words::{self, Received};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn vocabulary() -> String {
         ("request", words::names::<Request>()),
         ("reply", words::names::<Reply>()),
         ("step", words::names::<StepAsk>()),
-        ("wish", words::names::<PeerWish>()),
+        ("wish", words::names::<PeerRequest>()),
         ("answer", words::names::<PeerAnswer>()),
     ];
     let lines = kinds.iter().flat_map(|(kind, names)| {
@@ -347,8 +347,8 @@ fn read<T: DeserializeOwned + Debug>(kind: &str, version: u32) -> Vec<T> {
     while let Some(body) = decoder.next_frame().unwrap() {
         names.insert(words::name_of(body).unwrap().to_owned());
         match words::hear::<T>(body).unwrap() {
-            Heard::Message(message) => all.push(message),
-            Heard::Foreign { name, why } => panic!("version {version}, {kind} {name}: {why}"),
+            Received::Message(message) => all.push(message),
+            Received::Foreign { name, why } => panic!("version {version}, {kind} {name}: {why}"),
         }
     }
     assert!(decoder.is_empty());

@@ -2,7 +2,7 @@
 //! served in one order and have one set of heads. Components never hold each other back.
 
 use crate::ends::Ends;
-use crate::line::{Brief, Line};
+use crate::line::{Line, QueueKey};
 use crate::shelf::Shelf;
 use crate::timeline::Timeline;
 use crate::{NodeMask, OrderKey};
@@ -34,10 +34,10 @@ pub(crate) struct Component {
     /// Something has changed since the last pass.
     pub dirty: bool,
     /// The jobs that have come since then, and whether nothing else has happened.
-    pub fresh: Vec<(OrderKey, Brief)>,
+    pub fresh: Vec<(OrderKey, QueueKey)>,
     pub only_fresh: bool,
     /// The job whose place was the only one in the last pass, and was told by counting.
-    pub head: Option<(OrderKey, Brief)>,
+    pub head: Option<(OrderKey, QueueKey)>,
     /// From then on the passing of time may change a decision.
     pub due: Time,
     /// The jobs that the last pass has given a guaranteed place, or that stopped it.
@@ -53,7 +53,7 @@ impl Component {
     }
 
     /// A job has come.
-    pub fn add(&mut self, key: OrderKey, brief: Brief) {
+    pub fn add(&mut self, key: OrderKey, brief: QueueKey) {
         self.line.insert(key, brief);
         self.dirty = true;
         if self.only_fresh && self.fresh.len() < MOST_FRESH {

@@ -11,7 +11,7 @@
 //! Schedules" (2006), section 4.
 
 use crate::Block;
-use crate::plan::{Plan, Play};
+use crate::plan::{Plan, Replay};
 use crate::scheduler::Scheduler;
 use cosy_model::Time;
 
@@ -24,8 +24,8 @@ const STAGES: usize = 32;
 pub struct Forecast {
     plan: Plan,
     /// As the first instant has not been decided yet.
-    origin: Play,
-    stages: Vec<Play>,
+    origin: Replay,
+    stages: Vec<Replay>,
 }
 
 impl Scheduler {
@@ -41,7 +41,7 @@ impl Scheduler {
         most: Option<usize>,
         questions: usize,
     ) -> Forecast {
-        let mut play = Play::new(self, now, self.first_jobs(most));
+        let mut play = Replay::new(self, now, self.first_jobs(most));
         let origin = play.clone();
         let step = play.missing.div_ceil(questions.clamp(1, STAGES)).max(1);
         let mut next = play.missing.saturating_sub(step);
@@ -71,7 +71,7 @@ impl Forecast {
     /// The plan with these reservations accepted.
     pub fn with(&self, placed: &[Block]) -> Plan {
         let first = placed.iter().map(|block| block.start).min();
-        let untouched = |play: &&Play| first.is_none_or(|first| play.reach() <= first);
+        let untouched = |play: &&Replay| first.is_none_or(|first| play.reach() <= first);
         // Stages reach farther and farther.
         let known = self.stages.iter().take_while(untouched).last();
         let mut play = match known {

@@ -4,7 +4,7 @@
 //! jobs are dropped in bulk once there are many.
 
 use crate::bundles;
-use crate::line::{Brief, GroupId};
+use crate::line::{GroupId, QueueKey};
 use crate::machine::Machine;
 use crate::select::{Candidate, count_alike, select};
 use crate::shape::Shape;
@@ -60,11 +60,11 @@ pub(crate) struct Group {
 
 impl Group {
     /// What a search needs to know of a job of the group.
-    pub fn brief(&self, id: GroupId, limit: Span) -> Brief {
+    pub fn brief(&self, id: GroupId, limit: Span) -> QueueKey {
         let demand = &self.demand;
         let nodes = demand.nodes.unwrap_or(1).max(demand.fewest_nodes());
         let whole = demand.holds_whole_nodes();
-        Brief {
+        QueueKey {
             group: id,
             limit,
             whole: if whole { nodes } else { 0 },

@@ -33,7 +33,7 @@ impl GroupId {
 
 /// What a search needs to know of a job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Brief {
+pub(crate) struct QueueKey {
     pub group: GroupId,
     pub limit: Span,
     /// Least number of whole nodes; 0 for a job that shares nodes.
@@ -45,14 +45,14 @@ pub(crate) struct Brief {
 #[derive(Clone, Debug)]
 struct Run {
     keys: Vec<OrderKey>,
-    briefs: Vec<Brief>,
+    briefs: Vec<QueueKey>,
     kept: Kept,
     /// The longest limit, once it has been asked for.
     longest: Option<Span>,
 }
 
 impl Run {
-    fn new(keys: Vec<OrderKey>, briefs: Vec<Brief>) -> Self {
+    fn new(keys: Vec<OrderKey>, briefs: Vec<QueueKey>) -> Self {
         Self {
             keys,
             briefs,
@@ -100,12 +100,12 @@ impl Block {
         cursor: &mut Cursor,
         room: Option<&Room>,
         hopeless: impl Fn(GroupId, Span) -> bool,
-    ) -> Option<(OrderKey, Brief)> {
+    ) -> Option<(OrderKey, QueueKey)> {
         while let Some(run) = self.runs.get_mut(cursor.run) {
             let all = cursor.at == 0;
             let skip = room.filter(|_| all && run.keys.len() > FEW);
             if skip.is_none_or(|room| run.summary().might_hold(room)) {
-                let fits = |brief: &Brief| {
+                let fits = |brief: &QueueKey| {
                     room.is_none_or(|r| r.holds(brief) && !hopeless(brief.group, brief.limit))
                 };
                 if let Some(found) = run.briefs[cursor.at..].iter().position(fits) {
@@ -168,7 +168,7 @@ impl Line {
     }
 
     /// What is known of the jobs, in the order of service.
-    pub fn briefs(&self) -> impl Iterator<Item = &Brief> {
+    pub fn briefs(&self) -> impl Iterator<Item = &QueueKey> {
         let runs = self.blocks.iter().flat_map(|block| &block.runs);
         runs.flat_map(|run| &run.briefs)
     }
@@ -179,7 +179,7 @@ impl Line {
         after.saturating_sub(1)
     }
 
-    pub fn insert(&mut self, key: OrderKey, brief: Brief) {
+    pub fn insert(&mut self, key: OrderKey, brief: QueueKey) {
         self.len += 1;
         if self.blocks.is_empty() {
             let mut block = self.spare.take().unwrap_or_else(|| Block {
@@ -260,7 +260,7 @@ impl Line {
         cursor: &mut Cursor,
         room: Option<&Room>,
         hopeless: impl Fn(GroupId, Span) -> bool,
-    ) -> Option<(OrderKey, Brief)> {
+    ) -> Option<(OrderKey, QueueKey)> {
         while let Some(block) = self.blocks.get_mut(cursor.block) {
             let all = (cursor.run, cursor.at) == (0, 0);
             let skip = room.filter(|_| all && block.runs.len() > 1);
@@ -298,9 +298,9 @@ mod tests {
         }
     }
 
-    fn brief(dice: u64) -> Brief {
+    fn brief(dice: u64) -> QueueKey {
         let shares = dice.is_multiple_of(3);
-        Brief {
+        QueueKey {
             group: GroupId((dice / 400 % 5) as u32),
             limit: Span((dice / 7 % 50) as i64 + 1),
             whole: if shares {
@@ -348,7 +348,7 @@ mod tests {
                 cores: dice / 3 % 9,
                 groups: u64::MAX,
             };
-            let fits = |b: &Brief| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
+            let fits = |b: &QueueKey| room.holds(b) && !(b.group.0 == 2 && b.limit > Span(9));
             let wanted = all.iter().filter(|(_, b)| fits(b)).map(|(at, _)| *at);
             assert_eq!(found(&mut line, Some(&room), 2), wanted.collect::<Vec<_>>());
             assert_eq!(

@@ -11,7 +11,7 @@
 //! What always holds: after a pass no guaranteed place is left in the machine.
 
 use crate::group::{BITS, Feasible};
-use crate::line::{Brief, Cursor, GroupId};
+use crate::line::{Cursor, GroupId, QueueKey};
 use crate::machine::{Booking, Owner};
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
@@ -36,7 +36,7 @@ pub(crate) struct Pass {
     /// Guarantees given, found or still to find.
     given: usize,
     /// Those whose places are still to find.
-    pending: Vec<Brief>,
+    pending: Vec<QueueKey>,
     /// Places of whole-node jobs.
     pub places: Timeline,
     /// Their nodes.
@@ -52,7 +52,7 @@ pub(crate) struct Pass {
     /// What the head leaves to others, as long as its place is still to find.
     pub bound: Option<Leftover>,
     /// The job that the bound is for, and its key.
-    head: Option<(OrderKey, Brief)>,
+    head: Option<(OrderKey, QueueKey)>,
     heads: Vec<(JobId, WaitReason)>,
     started: Vec<OrderKey>,
     /// Bits of groups of which a job might start, and for each bit how many cannot.
@@ -203,7 +203,11 @@ impl Scheduler {
     }
 
     /// The next job that might start, or that is to be given a guarantee.
-    fn next_in_line(&mut self, pass: &mut Pass, cursor: &mut Cursor) -> Option<(OrderKey, Brief)> {
+    fn next_in_line(
+        &mut self,
+        pass: &mut Pass,
+        cursor: &mut Cursor,
+    ) -> Option<(OrderKey, QueueKey)> {
         let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
         let room = (!every).then(|| self.room(pass));
         if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
@@ -266,7 +270,7 @@ impl Scheduler {
         &mut self,
         pass: &mut Pass,
         key: OrderKey,
-        brief: &Brief,
+        brief: &QueueKey,
         starts: &mut Vec<JobId>,
     ) -> bool {
         if self.feasible(brief.group) != Feasible::Now {
@@ -325,7 +329,7 @@ impl Scheduler {
     }
 
     /// Starts a job if that moves no guaranteed place.
-    fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+    fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
         if self
             .groups
             .has_failed(brief.group, self.passes, brief.limit)
@@ -343,7 +347,7 @@ impl Scheduler {
     }
 
     /// True when what is free at this moment is too little, so that no shorter limit helps.
-    fn lacks_room(&mut self, pass: &Pass, brief: &Brief) -> bool {
+    fn lacks_room(&mut self, pass: &Pass, brief: &QueueKey) -> bool {
         if brief.whole == 0 {
             return self.lacks_amounts(brief);
         }
@@ -355,7 +359,7 @@ impl Scheduler {
         idle < brief.whole
     }
 
-    fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+    fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
         if let Some(bound) = pass.bound.filter(|_| self.groups.are_plain()) {
             return self.start_beside(pass, job, brief, bound);
         }
@@ -373,7 +377,7 @@ impl Scheduler {
         })
     }
 
-    fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &Brief) -> bool {
+    fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
         self.book_places(pass);
         let mut picks = self.picks_now(pass, brief);
         if picks.is_some() && !pass.pending.is_empty() {
@@ -408,7 +412,7 @@ impl Scheduler {
         pass.pending = pending;
     }
 
-    fn place_whole(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
+    fn place_whole(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
         let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
             scheduler.earliest_whole(pass, brief)
         });
@@ -430,7 +434,7 @@ impl Scheduler {
     fn looking_far_enough<T>(
         &mut self,
         pass: &mut Pass,
-        brief: &Brief,
+        brief: &QueueKey,
         find: impl Fn(&mut Self, &mut Pass) -> Option<(Time, T)>,
     ) -> Option<(Time, T)> {
         loop {
@@ -447,7 +451,7 @@ impl Scheduler {
         }
     }
 
-    fn place_shared(&mut self, pass: &mut Pass, brief: &Brief) -> Option<Time> {
+    fn place_shared(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
         self.book_places(pass);
         let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
             scheduler.earliest_shared(pass, brief)
@@ -479,7 +483,7 @@ impl Scheduler {
     }
 
     /// Why a job that cannot start waits, when nobody else is before it.
-    fn reason_of_head(&mut self, pass: &Pass, brief: &Brief) -> WaitReason {
+    fn reason_of_head(&mut self, pass: &Pass, brief: &QueueKey) -> WaitReason {
         let reserved = self.components[pass.component].reserved_from() < pass.far;
         if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
             return WaitReason::Reservation;

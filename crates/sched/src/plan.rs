@@ -54,7 +54,7 @@ impl Scheduler {
     /// What would happen if these reservations were accepted: the plan with them. For more
     /// than one such question there is [`Scheduler::forecast`].
     pub fn plan_with(&self, now: Time, most: Option<usize>, placed: &[Block]) -> Plan {
-        let mut play = Play::new(self, now, self.first_jobs(most));
+        let mut play = Replay::new(self, now, self.first_jobs(most));
         play.insert(placed);
         play.played()
     }
@@ -64,7 +64,7 @@ impl Scheduler {
         if !self.is_waiting(job) {
             return None;
         }
-        Play::new(self, now, vec![job]).played().predictions.pop()
+        Replay::new(self, now, vec![job]).played().predictions.pop()
     }
 
     /// The first `most` waiting jobs that may start, in the order of service. The others are not
@@ -163,7 +163,7 @@ impl Scheduler {
 
 /// A clone that is played forward.
 #[derive(Clone, Debug)]
-pub(crate) struct Play {
+pub(crate) struct Replay {
     clone: Scheduler,
     /// How far it has come.
     at: Time,
@@ -176,7 +176,7 @@ pub(crate) struct Play {
     pub missing: usize,
 }
 
-impl Play {
+impl Replay {
     pub fn new(origin: &Scheduler, now: Time, asked: Vec<JobId>) -> Self {
         let mut clone = origin.clone();
         let late = origin.running.iter().filter(|(_, r)| r.end <= now);

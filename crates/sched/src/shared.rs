@@ -3,7 +3,7 @@
 
 use crate::bundles;
 use crate::group::Group;
-use crate::line::Brief;
+use crate::line::QueueKey;
 use crate::machine::{Machine, Sight, left};
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
@@ -16,7 +16,7 @@ use cosy_model::{Amounts, NodeId, NodeShare, Time};
 
 impl Scheduler {
     /// True when the nodes have no room for all tasks at this moment.
-    pub(crate) fn lacks_amounts(&mut self, brief: &Brief) -> bool {
+    pub(crate) fn lacks_amounts(&mut self, brief: &QueueKey) -> bool {
         self.groups.refresh_shapes(brief.group, &self.machine);
         let group = self.groups.get(brief.group);
         let mut shapes = self.groups.known_shapes(brief.group);
@@ -30,7 +30,7 @@ impl Scheduler {
     }
 
     /// The nodes on which a job that shares nodes can start now, given the places booked.
-    pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &Brief) -> Option<Vec<Pick>> {
+    pub(crate) fn picks_now(&mut self, pass: &Pass, brief: &QueueKey) -> Option<Vec<Pick>> {
         self.groups.refresh_shapes(brief.group, &self.machine);
         let shape = self.groups.known_shape(brief.group);
         let group = self.groups.get(brief.group);
@@ -52,7 +52,7 @@ impl Scheduler {
     }
 
     /// Whether a job that does not lack room could start now if there were no reservations.
-    pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &Brief) -> bool {
+    pub(crate) fn fits_blindly(&self, pass: &Pass, brief: &QueueKey) -> bool {
         let group = self.groups.get(brief.group);
         if brief.whole > 0 && group.alike.is_some() {
             return true; // there are enough idle nodes, and any of them do
@@ -71,7 +71,7 @@ impl Scheduler {
     pub(crate) fn earliest_shared(
         &mut self,
         pass: &Pass,
-        brief: &Brief,
+        brief: &QueueKey,
     ) -> Option<(Time, Vec<Pick>)> {
         self.groups.refresh_shapes(brief.group, &self.machine);
         let component = &self.components[pass.component];
@@ -111,7 +111,7 @@ impl Scheduler {
     }
 
     /// What will be free for the further parts of a job.
-    fn further_outlooks<'a>(&'a self, group: &'a Group, brief: &Brief) -> Vec<Outlook<'a>> {
+    fn further_outlooks<'a>(&'a self, group: &'a Group, brief: &QueueKey) -> Vec<Outlook<'a>> {
         let shapes = self.groups.known_shapes(brief.group).skip(1);
         let parts = group.parts().skip(1).zip(shapes);
         let outlook = |((demand, eligible), shape)| Outlook::of(demand, eligible, shape);

@@ -3,7 +3,7 @@
 //!
 //! What always holds: a summary never promises less than one of its jobs needs.
 
-use crate::line::Brief;
+use crate::line::QueueKey;
 use cosy_model::Span;
 
 /// Size classes of whole-node jobs: up to 1, 2, ... 8, 10, 12, 14, 16, 20, 24, 28, 32, 40,
@@ -26,7 +26,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    pub fn holds(&self, brief: &Brief) -> bool {
+    pub fn holds(&self, brief: &QueueKey) -> bool {
         if brief.whole == 0 {
             return brief.cores <= self.cores;
         }
@@ -71,7 +71,7 @@ impl Summary {
         groups: 0,
     };
 
-    pub fn of(briefs: &[Brief]) -> Self {
+    pub fn of(briefs: &[QueueKey]) -> Self {
         let mut all = Self::NONE;
         for brief in briefs {
             all.groups |= 1 << brief.group.bit();
@@ -89,7 +89,7 @@ impl Summary {
         all
     }
 
-    pub fn add(&mut self, brief: &Brief) {
+    pub fn add(&mut self, brief: &QueueKey) {
         self.groups |= 1 << brief.group.bit();
         if brief.whole == 0 {
             self.cores = self.cores.min(brief.cores);
@@ -130,7 +130,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub fn add(&mut self, brief: &Brief) {
+    pub fn add(&mut self, brief: &QueueKey) {
         if let Some(summary) = &mut self.summary {
             summary.add(brief);
         }

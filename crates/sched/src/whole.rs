@@ -9,7 +9,7 @@ use crate::NodeMask;
 use crate::component::Component;
 use crate::ends::{End, Ends, Place};
 use crate::group::Group;
-use crate::line::Brief;
+use crate::line::QueueKey;
 use crate::nodeset::NodeSet;
 use crate::pass::{Leftover, Pass, at_least_one};
 use crate::scheduler::Scheduler;
@@ -40,7 +40,7 @@ struct Slot {
 
 impl Scheduler {
     /// The nodes on which a whole-node job can start now, given the places found so far.
-    pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &Brief) -> Option<NodeSet> {
+    pub(crate) fn nodes_now(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
         let free = self.components[pass.component].reserved_from() >= pass.far;
         if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
@@ -66,7 +66,7 @@ impl Scheduler {
     /// nodes are alike, every job holds nodes as a whole, nothing is booked ahead. The
     /// place takes what comes free latest, so of the nodes that are idle now only what is
     /// missing then.
-    pub(crate) fn leftover(&self, pass: &Pass, head: &Brief) -> Option<Leftover> {
+    pub(crate) fn leftover(&self, pass: &Pass, head: &QueueKey) -> Option<Leftover> {
         let component = &self.components[pass.component];
         let group = self.groups.get(head.group);
         if !self.is_counted(component, pass, group) {
@@ -91,7 +91,7 @@ impl Scheduler {
         &mut self,
         pass: &mut Pass,
         job: JobId,
-        brief: &Brief,
+        brief: &QueueKey,
         bound: Leftover,
     ) -> bool {
         let group = self.groups.get(brief.group);
@@ -135,7 +135,11 @@ impl Scheduler {
 
     /// The earliest time after now at which a whole-node job finds nodes for its whole
     /// limit, and the nodes: the end of something on nodes that may be chosen.
-    pub(crate) fn earliest_whole(&self, pass: &mut Pass, brief: &Brief) -> Option<(Time, NodeSet)> {
+    pub(crate) fn earliest_whole(
+        &self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+    ) -> Option<(Time, NodeSet)> {
         let group = self.groups.get(brief.group);
         let component = &self.components[pass.component];
         let soon = Time(pass.now.0.saturating_add(1));
@@ -261,7 +265,7 @@ impl Scheduler {
     }
 
     /// The nodes that a whole-node job gets, of `masks.idle`.
-    fn choose_whole(&self, pass: &mut Pass, brief: &Brief, slot: Slot) -> Option<NodeSet> {
+    fn choose_whole(&self, pass: &mut Pass, brief: &QueueKey, slot: Slot) -> Option<NodeSet> {
         let component = &self.components[pass.component];
         let (masks, places) = (&mut pass.masks, &pass.places);
         if masks.idle.count() < brief.whole {

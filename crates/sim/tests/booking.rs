@@ -5,7 +5,7 @@ use cosy_model::{Span, Time};
 use cosy_sched::Policy;
 use cosy_sched::notice::Share;
 use cosy_sim::booking::draw;
-use cosy_sim::booking::drive::{Drive, Fate, Request, Rule, Slot};
+use cosy_sim::booking::drive::{Drive, JobOutcome, Request, Rule, Slot};
 use cosy_sim::booking::inquiry::HALF_PPM;
 use cosy_sim::booking::pricing::buy::Buying;
 use cosy_sim::booking::pricing::report::Report as Prices;
@@ -99,7 +99,7 @@ fn without_reservations_it_is_the_replay() {
 
 /// One job holds the machine, one waits for half of it, and a reservation for the whole of
 /// it is asked for.
-fn placed(method: Method, (ahead, window): (i64, i64)) -> Fate {
+fn placed(method: Method, (ahead, window): (i64, i64)) -> JobOutcome {
     let jobs = [job(0, 100, 100, 8), job(1, 100, 100, 8), job(2, 50, 50, 8)];
     let mut rule = Placing::new(
         method,
@@ -264,7 +264,7 @@ fn check_run(jobs: &[Job], reserved: &[bool], method: Method, (ahead, window): (
     let mut granted = rule.asked.iter();
     let mut changes = Vec::new();
     for ((job, fate), reserved) in jobs.iter().zip(&fates).zip(reserved) {
-        if *reserved && *fate != Fate::TooLarge {
+        if *reserved && *fate != JobOutcome::TooLarge {
             let asked = granted.next().map(|asked| asked.granted);
             assert_eq!(asked, Some(fate.start()));
             let since = |start: Time| start.since(job.submit);
@@ -275,7 +275,7 @@ fn check_run(jobs: &[Job], reserved: &[bool], method: Method, (ahead, window): (
             changes.push((start, i64::from(job.processors)));
             changes.push((start + job.run, -i64::from(job.processors)));
         } else {
-            assert!(*reserved || *fate == Fate::TooLarge);
+            assert!(*reserved || *fate == JobOutcome::TooLarge);
         }
     }
     changes.sort_unstable();

@@ -9,7 +9,7 @@ use cosy_sim::cosy::case::{Case, Measure, Wait};
 use cosy_sim::cosy::controlled;
 use cosy_sim::cosy::seek::Found;
 use cosy_sim::cosy::study::{Lengths, Settings as Study, mean_relative_wait};
-use cosy_sim::cosy::trial::{Fate, Notice, Trial};
+use cosy_sim::cosy::trial::{JobOutcome, Notice, Trial};
 use cosy_sim::models::cirne::{Arrival, Settings, generate};
 use cosy_sim::replay::{Machine, Options, replay};
 use cosy_sim::workload::{Job, Workload};
@@ -38,7 +38,7 @@ fn workload(seed: u64, cancellations: bool) -> Workload {
     })
 }
 
-fn run(jobs: &[Job], reserved: &[bool], notice: Notice) -> Vec<Fate> {
+fn run(jobs: &[Job], reserved: &[bool], notice: Notice) -> Vec<JobOutcome> {
     let trial = Trial {
         machine: MACHINE,
         policy: Policy::EASY,
@@ -259,11 +259,11 @@ proptest! {
         let mut changes = Vec::new();
         for ((job, fate), reserved) in jobs.iter().zip(&fates).zip(&reserved) {
             let may = match fate {
-                Fate::Started(start) if *reserved => *start == job.submit + notice,
-                Fate::Started(start) => *start >= job.submit,
-                Fate::Rejected => *reserved,
-                Fate::TooLarge => job.processors > MACHINE.nodes,
-                Fate::Cancelled => false,
+                JobOutcome::Started(start) if *reserved => *start == job.submit + notice,
+                JobOutcome::Started(start) => *start >= job.submit,
+                JobOutcome::Rejected => *reserved,
+                JobOutcome::TooLarge => job.processors > MACHINE.nodes,
+                JobOutcome::Cancelled => false,
             };
             prop_assert!(may, "{job:?} {fate:?}");
             if let Some(start) = fate.start() {

@@ -11,7 +11,7 @@ use cosy_sim::models::lublin::{self, Kind};
 use cosy_sim::notice::figures::Figures;
 use cosy_sim::notice::run::{Month, Outcome, Setting};
 use cosy_sim::notice::schemes::Scheme;
-use cosy_sim::notice::users::{Fate, Refused};
+use cosy_sim::notice::users::{JobOutcome, Refused};
 use cosy_sim::replay::Machine;
 use cosy_sim::workload::Job;
 use std::process::Command;
@@ -68,18 +68,18 @@ fn check_rule(month: &Month, refused: Refused) -> (usize, usize) {
     for asked in &outcome.asked {
         let (submit, start) = (month.jobs[asked.at].submit, outcome.starts[asked.at]);
         match &outcome.fates[asked.at] {
-            Fate::Booked(promised) => {
+            JobOutcome::Booked(promised) => {
                 let least = asked.multiple.unwrap().of(asked.wait);
                 assert!(*promised >= submit + least, "{asked:?}");
                 assert_eq!(start, Some(*promised), "{asked:?}");
                 booked += 1;
             }
-            Fate::Refused(why) => {
+            JobOutcome::Refused(why) => {
                 assert!(asked.multiple.is_none() && why.contains("15 %"), "{why}");
                 assert_eq!(start.is_some(), refused == Refused::Queued, "{asked:?}");
                 denied += 1;
             }
-            Fate::Plain => panic!("{asked:?} was never answered"),
+            JobOutcome::Plain => panic!("{asked:?} was never answered"),
         }
     }
     (booked, denied)
@@ -118,7 +118,7 @@ fn waits_by_hand() {
         .map(|seed| month.run(&setting(seed)))
         .find(only_second);
     let outcome = outcome.unwrap();
-    assert_eq!(outcome.fates[1], Fate::Booked(Time::from_secs(100)));
+    assert_eq!(outcome.fates[1], JobOutcome::Booked(Time::from_secs(100)));
     let figures = Figures::of(&month, &outcome, &month.without());
     assert_eq!((figures.month.asked, figures.late), (1, 0));
     assert_eq!(figures.month.queue.with_s, 148.0);

@@ -89,7 +89,7 @@ impl Iterator for Tries {
 
 /// What is to be done, and to which jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
+pub struct CancelRequest {
     /// Ids, in their order.
     pub targets: Vec<Target>,
     /// Account.
@@ -136,7 +136,7 @@ fn error(text: String) -> Mistake {
     Mistake(vec![format!("scancel: error: {text}")])
 }
 
-impl Wanted {
+impl CancelRequest {
     /// Takes options and ids over; later options count more.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ mod tests {
     use crate::table;
     use std::ffi::OsString;
 
-    fn read(line: &str) -> Result<Wanted, Vec<String>> {
+    fn read(line: &str) -> Result<CancelRequest, Vec<String>> {
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let parsed = parse(&table::opts(OPTIONS), Order::Permute, &args);
         assert_eq!(parsed.mistake, None, "{line}");
@@ -274,7 +274,7 @@ mod tests {
             .iter()
             .map(|w| w.to_string_lossy().into_owned())
             .collect();
-        Wanted::read(&parsed.found, &words).map_err(|m| m.0)
+        CancelRequest::read(&parsed.found, &words).map_err(|m| m.0)
     }
 
     #[test]

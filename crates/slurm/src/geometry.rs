@@ -17,7 +17,7 @@ pub struct Job<'a> {
 
 /// What was asked for of the step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asked {
+pub struct StepShape {
     /// Nodes, on the command line.
     pub nodes: Option<u32>,
     /// Tasks, on the command line.
@@ -63,7 +63,7 @@ pub struct TooManyNodes {
 ///
 /// # Errors
 /// [`TooManyNodes`].
-pub fn layout(job: Job<'_>, asked: Asked) -> Result<Layout, TooManyNodes> {
+pub fn layout(job: Job<'_>, asked: StepShape) -> Result<Layout, TooManyNodes> {
     let has = u32::try_from(job.cores.len()).unwrap_or(u32::MAX).max(1);
     let mut warnings = Vec::new();
     let mut nodes = match (asked.nodes, asked.usual_nodes) {
@@ -105,7 +105,7 @@ pub fn cores_of_arranged(room: impl Iterator<Item = (u32, u32)>, usual: u32) -> 
 }
 
 /// As many on each node, where all have room for that.
-fn balanced(job: Job<'_>, nodes: u32, tasks: u32, asked: Asked) -> Option<u32> {
+fn balanced(job: Job<'_>, nodes: u32, tasks: u32, asked: StepShape) -> Option<u32> {
     let each = tasks.div_ceil(nodes.max(1));
     let cores = cores(job, nodes, tasks, asked);
     let first = job.cores.iter().take(nodes as usize);
@@ -115,7 +115,7 @@ fn balanced(job: Job<'_>, nodes: u32, tasks: u32, asked: Asked) -> Option<u32> {
 
 /// Cores of each task: as asked for, else the job's where so many tasks fit with them,
 /// else as many as all tasks can have.
-fn cores(job: Job<'_>, nodes: u32, tasks: u32, asked: Asked) -> u32 {
+fn cores(job: Job<'_>, nodes: u32, tasks: u32, asked: StepShape) -> u32 {
     if let Some(cores) = asked.cores_per_task {
         return cores.max(1);
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(cores: &[u32], each: u32, asked: Asked, want: (u32, u32, Option<u32>, u32)) {
+    fn check(cores: &[u32], each: u32, asked: StepShape, want: (u32, u32, Option<u32>, u32)) {
         let job = Job {
             cores,
             cores_per_task: each,
@@ -147,11 +147,11 @@ mod tests {
         assert_eq!(shape, want, "{cores:?} {asked:?}");
     }
 
-    fn usual(nodes: u32, tasks: u32) -> Asked {
-        Asked {
+    fn usual(nodes: u32, tasks: u32) -> StepShape {
+        StepShape {
             usual_nodes: Some(nodes),
             usual_tasks: Some(tasks),
-            ..Asked::default()
+            ..StepShape::default()
         }
     }
 
@@ -175,24 +175,24 @@ mod tests {
         // One task with the cores that the job asked for.
         check(&[8], 8, usual(1, 1), (1, 1, None, 8));
         // More tasks than the job has, each with fewer cores.
-        let eight = Asked {
+        let eight = StepShape {
             tasks: Some(8),
             ..usual(1, 1)
         };
         check(&[8], 8, eight, (1, 8, None, 1));
-        let one = Asked {
+        let one = StepShape {
             tasks: Some(1),
             nodes: Some(1),
             ..usual(2, 4)
         };
         check(&[4, 4], 2, one, (1, 1, None, 2));
-        let each = Asked {
+        let each = StepShape {
             tasks_per_node: Some(1),
             ..usual(2, 8)
         };
         check(&[4, 4], 1, each, (2, 2, Some(1), 1));
-        check(&[4, 4], 1, Asked::default(), (2, 2, Some(1), 1));
-        let cores = Asked {
+        check(&[4, 4], 1, StepShape::default(), (2, 2, Some(1), 1));
+        let cores = StepShape {
             cores_per_task: Some(3),
             ..usual(1, 1)
         };
@@ -205,7 +205,7 @@ mod tests {
             cores: &[3, 1],
             cores_per_task: 1,
         };
-        let asked = Asked {
+        let asked = StepShape {
             tasks: Some(1),
             ..usual(2, 4)
         };
@@ -214,7 +214,7 @@ mod tests {
             got.warnings,
             ["Warning: can't run 1 processes on 2 nodes, setting nnodes to 1"]
         );
-        let asked = Asked {
+        let asked = StepShape {
             nodes: Some(3),
             ..usual(2, 4)
         };
@@ -231,7 +231,7 @@ mod tests {
             numbers in proptest::collection::vec(proptest::option::of(any::<u32>()), 7),
         ) {
             let job = Job { cores: &cores, cores_per_task: each };
-            let asked = Asked {
+            let asked = StepShape {
                 nodes: numbers[0],
                 tasks: numbers[1],
                 tasks_per_node: numbers[2],

@@ -68,7 +68,7 @@ impl Het {
 
 /// Memory that a job asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum RequestedMemory {
     /// So much for each core.
     PerCore(u64),
     /// So much on each node.
@@ -289,18 +289,18 @@ impl<'t> JobView<'t> {
     }
 
     /// Memory that it asks for.
-    pub fn memory(&self) -> Asked {
+    pub fn memory(&self) -> RequestedMemory {
         let positive = |field| self.number(field).and_then(|n| u64::try_from(n).ok());
         if let Some(mib) = positive(JobField::MemoryPerCore) {
-            return Asked::PerCore(mib);
+            return RequestedMemory::PerCore(mib);
         }
         if let Some(mib) = positive(JobField::MinMemoryPerNode) {
-            return Asked::PerNode(mib);
+            return RequestedMemory::PerNode(mib);
         }
         let queue = self.text(JobField::Queue);
         match self.around.default_memory.get(queue) {
-            Some(mib) if mib.0 > 0 => Asked::PerCore(mib.0),
-            Some(_) | None => Asked::Nothing,
+            Some(mib) if mib.0 > 0 => RequestedMemory::PerCore(mib.0),
+            Some(_) | None => RequestedMemory::Nothing,
         }
     }
 
@@ -328,9 +328,9 @@ impl<'t> JobView<'t> {
     fn tres(&self, cores: i64, nodes: i64) -> String {
         let times = |mib: u64, n: i64| mib.saturating_mul(n.unsigned_abs());
         let memory = match self.memory() {
-            Asked::PerCore(mib) => times(mib, cores),
-            Asked::PerNode(mib) => times(mib, nodes),
-            Asked::Nothing => 0,
+            RequestedMemory::PerCore(mib) => times(mib, cores),
+            RequestedMemory::PerNode(mib) => times(mib, nodes),
+            RequestedMemory::Nothing => 0,
         };
         let memory = match memory {
             0 => String::new(),

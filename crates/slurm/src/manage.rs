@@ -373,7 +373,7 @@ fn find(name: &str) -> Option<Field> {
 
 /// How a list is printed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Look {
+pub struct TableStyle {
     /// Without titles.
     pub bare: bool,
     /// With `|` instead of columns.
@@ -386,7 +386,7 @@ pub struct Look {
 pub fn text<R>(
     columns: &[Column],
     rows: &[R],
-    look: &Look,
+    look: &TableStyle,
     cell: impl Fn(&R, &str) -> String,
 ) -> String {
     let mut text = String::new();
@@ -411,7 +411,7 @@ pub fn text<R>(
     text
 }
 
-fn line(text: &mut String, columns: &[Column], cells: &[String], look: &Look) {
+fn line(text: &mut String, columns: &[Column], cells: &[String], look: &TableStyle) {
     if look.parsable {
         text.push_str(&cells.join("|"));
         text.push_str(if look.trailing { "|\n" } else { "\n" });
@@ -459,26 +459,26 @@ mod tests {
             "DefaultAccount" => row.1.to_owned(),
             _ => "None".to_owned(),
         };
-        let check = |format: &str, look: Look, want: &str| {
+        let check = |format: &str, look: TableStyle, want: &str| {
             let columns = columns(format).unwrap();
             assert_eq!(text(&columns, &rows, &look, cell), want, "{format}");
         };
         let usual = List::Users.usual(false);
         check(
             usual,
-            Look::default(),
+            TableStyle::default(),
             "      User   Def Acct     Admin \n---------- ---------- --------- \n       \
              ann physics-l+      None \n",
         );
-        let bare = Look {
+        let bare = TableStyle {
             bare: true,
             parsable: true,
-            ..Look::default()
+            ..TableStyle::default()
         };
         check("user,defaulta", bare.clone(), "ann|physics-long-name\n");
         check(
             "user%-5",
-            Look {
+            TableStyle {
                 parsable: false,
                 ..bare
             },

@@ -77,7 +77,7 @@ pub const SDIAG: &[Row] = &[
 
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum Invocation {
     /// The report.
     Report(Parsed),
     /// `--help`.
@@ -91,19 +91,19 @@ pub enum Asked {
 }
 
 /// Reads a command line (without the program's name).
-pub fn read(table: &[Row], args: &[OsString]) -> Asked {
+pub fn read(table: &[Row], args: &[OsString]) -> Invocation {
     let parsed = getopt::parse(&table::opts(table), Order::Permute, args);
     for found in &parsed.found {
         match found.name {
-            "help" => return Asked::Help,
-            "usage" => return Asked::Usage,
-            "version" => return Asked::Version,
+            "help" => return Invocation::Help,
+            "usage" => return Invocation::Usage,
+            "version" => return Invocation::Version,
             _ => {}
         }
     }
     match parsed.mistake {
-        Some(mistake) => Asked::Mistake(mistake),
-        None => Asked::Report(parsed),
+        Some(mistake) => Invocation::Mistake(mistake),
+        None => Invocation::Report(parsed),
     }
 }
 
@@ -184,10 +184,16 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        assert!(matches!(read(SPRIO, &["-l".into()]), Asked::Report(_)));
-        assert!(matches!(read(SSHARE, &["-U".into()]), Asked::Report(_)));
-        assert!(matches!(read(SDIAG, &["-Y".into()]), Asked::Mistake(_)));
-        assert_eq!(read(SDIAG, &["-V".into()]), Asked::Version);
+        assert!(matches!(read(SPRIO, &["-l".into()]), Invocation::Report(_)));
+        assert!(matches!(
+            read(SSHARE, &["-U".into()]),
+            Invocation::Report(_)
+        ));
+        assert!(matches!(
+            read(SDIAG, &["-Y".into()]),
+            Invocation::Mistake(_)
+        ));
+        assert_eq!(read(SDIAG, &["-V".into()]), Invocation::Version);
     }
 
     #[test]

@@ -100,7 +100,7 @@ const EVENTS: [(&str, TriggerEvent); 8] = [
 
 /// What a command line wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct Invocation {
     /// To do.
     pub action: Action,
     /// To tell what was done.
@@ -161,7 +161,7 @@ impl Filter {
 ///
 /// # Errors
 /// What is wrong, in one line.
-pub fn asked(parsed: &Parsed) -> Result<Asked, String> {
+pub fn asked(parsed: &Parsed) -> Result<Invocation, String> {
     let line = Line(parsed);
     let action = match [line.has("set"), line.has("get"), line.has("clear")] {
         [true, false, false] => Action::Set(line.spec()?),
@@ -178,7 +178,7 @@ pub fn asked(parsed: &Parsed) -> Result<Asked, String> {
         }
         _ => return Err(MODE.to_owned()),
     };
-    Ok(Asked {
+    Ok(Invocation {
         action,
         verbose: line.has("verbose"),
         quiet: line.has("quiet"),
@@ -351,7 +351,7 @@ mod tests {
     use cosy_model::Uid;
     use std::ffi::OsString;
 
-    fn read(line: &str) -> Result<Asked, String> {
+    fn read(line: &str) -> Result<Invocation, String> {
         let words: Vec<OsString> = line.split('|').map(OsString::from).collect();
         asked(&parse(&opts(OPTIONS), Order::Permute, &words))
     }
@@ -359,7 +359,7 @@ mod tests {
     fn shown(line: &str) -> String {
         match read(line) {
             Err(why) => why,
-            Ok(Asked {
+            Ok(Invocation {
                 action: Action::Set(spec),
                 ..
             }) => {
@@ -448,7 +448,7 @@ mod tests {
         let of_job = info(Watched::Job(JobId(9)), TriggerEvent::Ended);
         let of_node = info(Watched::Nodes(vec!["n1".into()]), TriggerEvent::Down);
         let check = |line: &str, want: [bool; 2]| {
-            let Ok(Asked {
+            let Ok(Invocation {
                 action: Action::Get { filter, .. },
                 ..
             }) = read(&format!("--get|{line}"))

@@ -12,7 +12,7 @@ use crate::steps::{Dock, spool};
 use cosy_model::limits;
 use cosy_model::step::{Down, Peer, StepKey, StepOrder, Up};
 use cosy_proto::frame;
-use cosy_proto::peer::{PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAsk, PeerRequest};
 use cosy_proto::step::StepFrame;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -59,7 +59,7 @@ impl Hop {
     pub async fn keep_up(self, order: Option<Box<StepOrder>>) {
         let mut since = order.is_none().then(Instant::now);
         let mut ask = match order {
-            Some(order) => self.ask(PeerWish::Start(order)),
+            Some(order) => self.ask(PeerRequest::Start(order)),
             None => self.resume(),
         };
         let mut short = 0;
@@ -99,7 +99,7 @@ impl Hop {
         }
     }
 
-    fn ask(&self, what: PeerWish) -> PeerAsk {
+    fn ask(&self, what: PeerRequest) -> PeerAsk {
         PeerAsk {
             version: cosy_proto::PROTOCOL,
             node: self.peer.node.clone(),
@@ -109,7 +109,7 @@ impl Hop {
     }
 
     fn resume(&self) -> PeerAsk {
-        self.ask(PeerWish::Resume { key: self.key })
+        self.ask(PeerRequest::Resume { key: self.key })
     }
 
     fn is_over(&self) -> bool {

@@ -55,7 +55,7 @@ pub enum Verdict {
 
 /// Another node's daemon asks.
 #[derive(Debug)]
-pub struct PeerAsked {
+pub struct IncomingPeer {
     /// What the other daemon asks for, with its ticket.
     pub ask: PeerAsk,
     /// The key that its daemon has proved to hold.
@@ -138,7 +138,7 @@ pub fn serve<E>(
     events: mpsc::Sender<E>,
 ) -> anyhow::Result<()>
 where
-    E: From<PeerAsked> + Send + 'static,
+    E: From<IncomingPeer> + Send + 'static,
 {
     let listener = TcpListener::from_std(listener)?;
     let port = Arc::new(Port {
@@ -164,7 +164,7 @@ where
     Ok(())
 }
 
-impl<E: From<PeerAsked>> Port<E> {
+impl<E: From<IncomingPeer>> Port<E> {
     async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (Standing, SentAway)) {
         let (standing, mut away) = at_door;
         let _ = tcp.set_nodelay(true);
@@ -188,7 +188,7 @@ impl<E: From<PeerAsked>> Port<E> {
         &self,
         tcp: TcpStream,
         standing: &Standing,
-    ) -> Option<(TlsStream<TcpStream>, PublicKey, Asked)> {
+    ) -> Option<(TlsStream<TcpStream>, PublicKey, ReadAsk)> {
         let mut stream = self.acceptor.accept(tcp).await.ok()?;
         let key = tls::peer_key(stream.get_ref().1)?;
         if self.revoked.has(&key.to_string()) {
@@ -209,7 +209,7 @@ impl<E: From<PeerAsked>> Port<E> {
         &self,
         stream: &mut TlsStream<TcpStream>,
         key: PublicKey,
-        ask: Asked,
+        ask: ReadAsk,
         (standing, mut away): (Standing, SentAway),
     ) {
         let verdict = tokio::select! {
@@ -241,7 +241,7 @@ impl<E: From<PeerAsked>> Port<E> {
     }
 
     /// What the daemon says to an ask; `None` when it is ending.
-    async fn verdict(&self, ask: Asked, key: PublicKey) -> Option<Verdict> {
+    async fn verdict(&self, ask: ReadAsk, key: PublicKey) -> Option<Verdict> {
         let ask = match ask {
             Ok(ask) => ask,
             Err(why) => return Some(Verdict::Stranger(why)),
@@ -252,7 +252,7 @@ impl<E: From<PeerAsked>> Port<E> {
             return Some(Verdict::Stranger(why));
         }
         let (verdict, answer) = oneshot::channel();
-        let event = PeerAsked { ask, key, verdict }.into();
+        let event = IncomingPeer { ask, key, verdict }.into();
         self.events.send(event).await.ok()?;
         answer.await.ok()
     }
@@ -263,7 +263,7 @@ async fn next_ask(
     stream: &mut (impl AsyncRead + Unpin),
     place: &Place,
     all: &Semaphore,
-) -> Option<Asked> {
+) -> Option<ReadAsk> {
     let length = tokio::time::timeout(IDLE, read_length(stream));
     let length = length.await.ok()??;
     let reading = async {
@@ -277,9 +277,9 @@ async fn next_ask(
 }
 
 /// What the other end wants, or why that is not understood here.
-type Asked = Result<PeerAsk, String>;
+type ReadAsk = Result<PeerAsk, String>;
 
-fn asked(body: &[u8]) -> Asked {
+fn asked(body: &[u8]) -> ReadAsk {
     frame::decode(body).map_err(|e| format!("what the other node asks is not understood here: {e}"))
 }
 

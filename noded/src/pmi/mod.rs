@@ -34,7 +34,7 @@ use answers::Facts;
 use cosy_model::{OsText, limits};
 use space::Space;
 use std::collections::BTreeMap;
-use task::{Said, Stage, Task};
+use task::{Stage, Task, TaskWords};
 use words::{Ask, Message, Reply, Thread, Verb};
 
 /// Most attributes of a node that one task waits for at once: one for each thread.
@@ -231,10 +231,10 @@ impl Pmi {
         merged
     }
 
-    fn act_on(&mut self, rank: u32, said: Said, acts: &mut Vec<PmiAct>) {
+    fn act_on(&mut self, rank: u32, said: TaskWords, acts: &mut Vec<PmiAct>) {
         let Message { ask, thread } = match said {
-            Said::Greeting(version) => return self.greet(rank, version, acts),
-            Said::Message(message) => message,
+            TaskWords::Greeting(version) => return self.greet(rank, version, acts),
+            TaskWords::Message(message) => message,
         };
         match ask {
             Ask::Barrier => self.arrive(rank, thread, acts),

@@ -23,7 +23,7 @@ pub enum Stage {
 
 /// Something complete that a task said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum TaskWords {
     /// Its first word: it would like to speak this version.
     Greeting(u32),
     /// A message.
@@ -92,17 +92,17 @@ impl Task {
     ///
     /// # Errors
     /// No PMI, in one line.
-    pub fn next(&mut self) -> Result<Option<Said>, String> {
+    pub fn next(&mut self) -> Result<Option<TaskWords>, String> {
         match self.stage {
             Stage::Silent => {
                 let greeting = self.line()?.map(|line| one::greeting(&line));
-                Ok(greeting.transpose()?.map(Said::Greeting))
+                Ok(greeting.transpose()?.map(TaskWords::Greeting))
             }
             Stage::One => self.next_of_one(),
             Stage::Two => {
                 let body = self.packet()?;
                 let message = body.map(|body| two::read(&body)).transpose()?;
-                Ok(message.map(Said::Message))
+                Ok(message.map(TaskWords::Message))
             }
             Stage::Finalized if self.rest().is_empty() => Ok(None),
             Stage::Finalized => Err(format!("{} after its end of PMI", shown(self.rest()))),
@@ -118,11 +118,11 @@ impl Task {
         }
     }
 
-    fn next_of_one(&mut self) -> Result<Option<Said>, String> {
+    fn next_of_one(&mut self) -> Result<Option<TaskWords>, String> {
         while let Some(line) = self.line()? {
             let Some(spawn) = &mut self.spawn else {
                 if !SpawnLines::begins(&line) {
-                    return one::read(&line).map(|m| Some(Said::Message(m)));
+                    return one::read(&line).map(|m| Some(TaskWords::Message(m)));
                 }
                 self.spawn = Some(SpawnLines::default());
                 continue;
@@ -133,7 +133,7 @@ impl Task {
             }
             if answer_due == Some(true) {
                 let ask = Question::Spawn.into();
-                return Ok(Some(Said::Message(Message { ask, thread: None })));
+                return Ok(Some(TaskWords::Message(Message { ask, thread: None })));
             }
         }
         Ok(None)

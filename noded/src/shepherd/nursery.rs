@@ -124,7 +124,7 @@ fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
     sys::default_actions();
     let signals = Signals::open()?;
     let _ = nix::sys::prctl::set_name(c"cosy-nursery");
-    let mut asked_for = Asked::default();
+    let mut asked_for = Requests::default();
     loop {
         let wanted = [socket.as_fd(), signals.as_fd()];
         let mut wanted = wanted.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -147,12 +147,12 @@ fn serve(directory: &Path, lifeline: bool) -> std::io::Result<()> {
 
 /// What has come of requests.
 #[derive(Default)]
-struct Asked {
+struct Requests {
     bytes: Vec<u8>,
     ways_up: VecDeque<OwnedFd>,
 }
 
-impl Asked {
+impl Requests {
     fn next(&mut self) -> Option<Birth> {
         let birth = Birth::decode(self.bytes.get(..REQUEST)?)?;
         self.bytes.drain(..REQUEST);
@@ -169,7 +169,7 @@ fn tell_ended(socket: &mut UnixStream) -> std::io::Result<()> {
 }
 
 fn bear_all(
-    asked: &mut Asked,
+    asked: &mut Requests,
     socket: &mut UnixStream,
     directory: &Path,
     lifeline: bool,

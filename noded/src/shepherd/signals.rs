@@ -114,7 +114,7 @@ impl Order {
 
 /// What a signal meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum SignalMeaning {
     /// Some child ended.
     Child,
     /// The daemon orders.
@@ -141,18 +141,18 @@ impl Signals {
     }
 
     /// The next signal that came, without waiting.
-    pub fn next(&self) -> Option<Heard> {
+    pub fn next(&self) -> Option<SignalMeaning> {
         loop {
             let info = self.0.read_signal().ok()??;
             let signal = info.ssi_signo as i32;
             if signal == libc::SIGCHLD {
-                return Some(Heard::Child);
+                return Some(SignalMeaning::Child);
             }
             if signal != sys::order_signal() {
-                return Some(Heard::Stop);
+                return Some(SignalMeaning::Stop);
             }
             if let Some(order) = Order::decode(info.ssi_int) {
-                return Some(Heard::Order(order));
+                return Some(SignalMeaning::Order(order));
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::child::{self, Failure, Plan};
 use super::clock::Clock;
 use super::ending::Ending;
-use super::signals::{self, Heard, Order, Signals};
+use super::signals::{self, Order, SignalMeaning, Signals};
 use super::{end, failed_launch, shutdown, slurm, wall};
 use crate::cgroup::Group;
 use crate::spool::{self, Outcome, Task};
@@ -196,24 +196,26 @@ impl Watch<'_> {
     fn hear(&mut self) {
         while let Some(heard) = self.signals.next() {
             match heard {
-                Heard::Child => {}
-                Heard::Stop => {
+                SignalMeaning::Child => {}
+                SignalMeaning::Stop => {
                     self.announce(KillCause::Superseded);
                     self.ending.taken_down();
                 }
-                Heard::Order(Order::Kill(cause)) => {
+                SignalMeaning::Order(Order::Kill(cause)) => {
                     self.announce(cause);
                     self.ending.ordered(cause);
                 }
-                Heard::Order(Order::Signal {
+                SignalMeaning::Order(Order::Signal {
                     signal,
                     script_only,
                 }) => self.pass_on(signal, script_only),
-                Heard::Order(Order::Note) => self.pass_notes_on(),
-                Heard::Order(Order::Suspend) => self.suspend(),
-                Heard::Order(Order::Resume) => self.resume(),
-                Heard::Order(Order::Limit(secs)) => self.clock.limit_to(signals::span(secs)),
-                Heard::Order(Order::Left(secs)) => {
+                SignalMeaning::Order(Order::Note) => self.pass_notes_on(),
+                SignalMeaning::Order(Order::Suspend) => self.suspend(),
+                SignalMeaning::Order(Order::Resume) => self.resume(),
+                SignalMeaning::Order(Order::Limit(secs)) => {
+                    self.clock.limit_to(signals::span(secs))
+                }
+                SignalMeaning::Order(Order::Left(secs)) => {
                     self.clock.leave(Instant::now(), signals::span(secs));
                 }
             }

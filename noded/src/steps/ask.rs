@@ -1,7 +1,7 @@
 //! What commands ask for: on this host, or carried here from another one.
 
 use super::ledger::{Verdict, bytes_of};
-use super::serve::{Connection, StepAsked};
+use super::serve::{Connection, IncomingStep};
 use super::table::{First, PendingAsk, StepEvent, Steps, Waiter};
 use super::usage::{self, Subject};
 use super::{Dock, check};
@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Steps {
     /// A command asks.
-    pub(super) fn asked(&mut self, asked: StepAsked) {
+    pub(super) fn asked(&mut self, asked: IncomingStep) {
         let job = asked.ask.job();
         let newest = self.jobs.keys().rfind(|key| key.job == job).copied();
         let Some(key) = newest else {
@@ -47,7 +47,7 @@ impl Steps {
     }
 
     /// Steps are started by the job's user; root may look and end them.
-    fn may(&self, asked: &StepAsked, key: AttemptKey) -> Result<(), Refusal> {
+    fn may(&self, asked: &IncomingStep, key: AttemptKey) -> Result<(), Refusal> {
         let Some(job) = self.jobs.get(&key) else {
             return Ok(());
         };
@@ -63,7 +63,7 @@ impl Steps {
         Err(Refusal::new(RefusalCode::Forbidden, text))
     }
 
-    fn asked_first(&mut self, attempt: AttemptKey, asked: StepAsked) {
+    fn asked_first(&mut self, attempt: AttemptKey, asked: IncomingStep) {
         let connection = asked.connection;
         match asked.ask {
             StepAsk::Start { spec, .. } => self.asked_start(attempt, spec, connection),

@@ -16,7 +16,7 @@ use crate::shepherd::signals::{self, Order};
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{Peer, StepAnswer, StepId, StepKey};
 use cosy_model::{Refusal, RefusalCode, Span, limits};
-use cosy_proto::peer::{PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAsk, PeerRequest};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Steps {
                 version: cosy_proto::PROTOCOL,
                 node: peer.node.clone(),
                 ticket: task.allocation.ticket.clone(),
-                what: PeerWish::Limit { key, limit },
+                what: PeerRequest::Limit { key, limit },
             };
             (peer, ask)
         };

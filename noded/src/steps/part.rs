@@ -1,17 +1,17 @@
 //! What other nodes' daemons ask for: a part of a step, a hop anew, a command's
 //! conversation. The ticket decides; an allocation must be known here as well.
 
-use super::serve::{Connection, StepAsked};
+use super::serve::{Connection, IncomingStep};
 use super::table::{PendingAsk, Steps};
 use super::{Dock, UpKind, check};
 use crate::peer::hop::dock;
-use crate::peer::serve::{PeerAsked, Verdict};
+use crate::peer::serve::{IncomingPeer, Verdict};
 use crate::shepherd::nursery::Birth;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{StepAsk, StepKey, StepOrder};
 use cosy_model::{Gid, OsText, Uid};
 use cosy_proto::keys::PublicKey;
-use cosy_proto::peer::PeerWish;
+use cosy_proto::peer::PeerRequest;
 use cosy_proto::ticket::{self, Claims, TicketError};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -19,12 +19,12 @@ use tokio::sync::oneshot;
 
 /// Another node asks for a part of a step.
 #[derive(Debug)]
-pub(super) struct PartAsked {
+pub(super) struct PartRequest {
     pub order: Box<StepOrder>,
     pub verdict: oneshot::Sender<Verdict>,
 }
 
-impl PartAsked {
+impl PartRequest {
     /// Says no.
     pub fn refuse(self, reason: String) {
         let _ = self.verdict.send(Verdict::Refuse(reason));
@@ -33,8 +33,8 @@ impl PartAsked {
 
 impl Steps {
     /// Another node asks.
-    pub(super) fn peer_asked(&mut self, asked: PeerAsked) {
-        let PeerAsked { ask, key, verdict } = asked;
+    pub(super) fn peer_asked(&mut self, asked: IncomingPeer) {
+        let IncomingPeer { ask, key, verdict } = asked;
         let refuse = |reason: String| Verdict::Refuse(reason);
         if ask.node != self.setup.name {
             let text = format!("this is node {}, not {}", self.setup.name, ask.node);
@@ -42,9 +42,9 @@ impl Steps {
             return;
         }
         let job = match &ask.what {
-            PeerWish::Start(order) => Some(order.key.attempt),
-            PeerWish::Resume { key } | PeerWish::Limit { key, .. } => Some(key.attempt),
-            PeerWish::Command { .. } => None,
+            PeerRequest::Start(order) => Some(order.key.attempt),
+            PeerRequest::Resume { key } | PeerRequest::Limit { key, .. } => Some(key.attempt),
+            PeerRequest::Command { .. } => None,
         };
         let claims = match self.claims(&ask.ticket, job, &key) {
             Ok(claims) => claims,
@@ -54,13 +54,13 @@ impl Steps {
             }
         };
         match ask.what {
-            PeerWish::Start(order) => self.part_asked(PartAsked { order, verdict }),
-            PeerWish::Resume { key } => self.resume(key, verdict),
-            PeerWish::Limit { key, limit } => {
+            PeerRequest::Start(order) => self.part_asked(PartRequest { order, verdict }),
+            PeerRequest::Resume { key } => self.resume(key, verdict),
+            PeerRequest::Limit { key, limit } => {
                 let done = self.limit_of_part(key, limit).map(Verdict::Carry);
                 let _ = verdict.send(done.unwrap_or_else(refuse));
             }
-            PeerWish::Command { uid, gid, ask } => {
+            PeerRequest::Command { uid, gid, ask } => {
                 let done = self.command(&claims, uid, gid, ask);
                 let _ = verdict.send(done.unwrap_or_else(refuse));
             }
@@ -114,7 +114,7 @@ impl Steps {
             ));
         }
         let (stream, other) = pair()?;
-        self.asked(StepAsked {
+        self.asked(IncomingStep {
             connection: Connection {
                 stream,
                 place: None,
@@ -129,7 +129,7 @@ impl Steps {
 
     /// Starts this node's part of a step, when the attempt is known here; else it waits
     /// for that.
-    pub(super) fn part_asked(&mut self, asked: PartAsked) {
+    pub(super) fn part_asked(&mut self, asked: PartRequest) {
         let key = asked.order.key;
         if !self.jobs.contains_key(&key.attempt) {
             return self.pend(key.attempt.job, PendingAsk::Part(asked));

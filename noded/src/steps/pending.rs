@@ -2,14 +2,14 @@
 //! commands are shown the way to a job that is elsewhere.
 
 use super::ledger::bytes_of;
-use super::serve::StepAsked;
+use super::serve::IncomingStep;
 use super::table::{Pending, PendingAsk, StepEvent, Steps};
 use crate::peer::carry::carry;
 use crate::peer::pool::{Pool, Reply};
 use cosy_model::node::NodeReport;
 use cosy_model::step::{Passage, Peer, StepAnswer, StepAsk};
 use cosy_model::{JobId, Refusal, RefusalCode};
-use cosy_proto::peer::{PeerAsk, PeerWish};
+use cosy_proto::peer::{PeerAsk, PeerRequest};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -150,12 +150,12 @@ impl PendingAsk {
 }
 
 /// Carries a command's conversation to the first node of its job.
-async fn pass_on(pool: Arc<Pool>, passage: Passage, asked: StepAsked) {
+async fn pass_on(pool: Arc<Pool>, passage: Passage, asked: IncomingStep) {
     let ask = PeerAsk {
         version: cosy_proto::PROTOCOL,
         node: passage.first.node.clone(),
         ticket: passage.ticket,
-        what: PeerWish::Command {
+        what: PeerRequest::Command {
             uid: passage.uid,
             gid: passage.gid,
             ask: asked.ask,

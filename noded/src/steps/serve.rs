@@ -156,7 +156,7 @@ pub fn say_now(stream: &StdStream, bytes: &[u8]) -> io::Result<usize> {
 
 /// A command asks.
 #[derive(Debug)]
-pub struct StepAsked {
+pub struct IncomingStep {
     /// Its connection.
     pub connection: Connection,
     /// User.
@@ -182,7 +182,7 @@ impl StepSocket {
     /// The path cannot be used, or somebody listens there.
     pub fn listen<E>(path: &Path, events: mpsc::Sender<E>) -> io::Result<Self>
     where
-        E: From<StepAsked> + Send + 'static,
+        E: From<IncomingStep> + Send + 'static,
     {
         let listener = crate::relay::bind(path)?;
         tokio::spawn(accept(listener, events));
@@ -199,7 +199,7 @@ impl StepSocket {
 
 async fn accept<E>(listener: UnixListener, events: mpsc::Sender<E>)
 where
-    E: From<StepAsked> + Send + 'static,
+    E: From<IncomingStep> + Send + 'static,
 {
     let table = Table::default();
     while !events.is_closed() {
@@ -213,7 +213,7 @@ where
 
 fn admit<E>(stream: UnixStream, table: &Table, events: &mpsc::Sender<E>)
 where
-    E: From<StepAsked> + Send + 'static,
+    E: From<IncomingStep> + Send + 'static,
 {
     let Ok(peer) = stream.peer_cred() else {
         return;
@@ -232,7 +232,7 @@ where
     }
 }
 
-async fn read<E: From<StepAsked>>(
+async fn read<E: From<IncomingStep>>(
     mut stream: UnixStream,
     peer: tokio::net::unix::UCred,
     mut place: Place,
@@ -253,7 +253,7 @@ async fn read<E: From<StepAsked>>(
     let Ok(stream) = stream.into_std() else {
         return;
     };
-    let asked = StepAsked {
+    let asked = IncomingStep {
         connection: Connection {
             stream,
             place: Some(place),

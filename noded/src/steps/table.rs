@@ -7,17 +7,17 @@
 
 use super::ledger::Ledger;
 use super::records::Records;
-use super::serve::{Connection, StepAsked};
+use super::serve::{Connection, IncomingStep};
 use super::share::Shares;
 use super::spool::{Counter, StepSpool};
-use super::{StepTask, part::PartAsked};
+use super::{StepTask, part::PartRequest};
 use crate::cgroup::Cgroups;
 use crate::clock::ControllerClock;
 use crate::daemon::Event;
 use crate::devices::Devices;
 use crate::nursery::{Asking, Nursery};
 use crate::peer::pool::Pool;
-use crate::peer::serve::PeerAsked;
+use crate::peer::serve::IncomingPeer;
 use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
 use cosy_model::node::{Allocation, AttemptKey, NodeReport};
@@ -37,9 +37,9 @@ use tokio::task::AbortHandle;
 #[derive(Debug)]
 pub enum StepEvent {
     /// A command asks.
-    Asked(StepAsked),
+    Asked(IncomingStep),
     /// Another node asks.
-    PeerAsked(PeerAsked),
+    IncomingPeer(IncomingPeer),
     /// A waiting step's command has gone, or its patience is at its end (`late`).
     Left {
         /// Attempt.
@@ -63,19 +63,19 @@ pub enum StepEvent {
 impl StepEvent {
     /// Somebody wants something begun.
     pub const fn is_new_work(&self) -> bool {
-        matches!(self, Self::Asked(_) | Self::PeerAsked(_))
+        matches!(self, Self::Asked(_) | Self::IncomingPeer(_))
     }
 }
 
-impl From<StepAsked> for Event {
-    fn from(asked: StepAsked) -> Self {
+impl From<IncomingStep> for Event {
+    fn from(asked: IncomingStep) -> Self {
         Self::Step(Box::new(StepEvent::Asked(asked)))
     }
 }
 
-impl From<PeerAsked> for Event {
-    fn from(asked: PeerAsked) -> Self {
-        Self::Step(Box::new(StepEvent::PeerAsked(asked)))
+impl From<IncomingPeer> for Event {
+    fn from(asked: IncomingPeer) -> Self {
+        Self::Step(Box::new(StepEvent::IncomingPeer(asked)))
     }
 }
 
@@ -201,8 +201,8 @@ pub(super) struct Pending {
 
 #[derive(Debug)]
 pub(super) enum PendingAsk {
-    Command(StepAsked),
-    Part(PartAsked),
+    Command(IncomingStep),
+    Part(PartRequest),
 }
 
 /// All steps on this node.
@@ -262,7 +262,7 @@ impl Steps {
     pub fn event(&mut self, event: StepEvent) {
         match event {
             StepEvent::Asked(asked) => self.asked(asked),
-            StepEvent::PeerAsked(asked) => self.peer_asked(asked),
+            StepEvent::IncomingPeer(asked) => self.peer_asked(asked),
             StepEvent::Left {
                 attempt,
                 number,

@@ -9,7 +9,7 @@ use cosy_model::api::{JobField, JobFilter, JobRef, Request, Table};
 use cosy_model::{JobId, JobState, Time, Uid};
 use cosy_slurm::job::JobView;
 use cosy_slurm::says;
-use cosy_slurm::show::job::{self, FIELDS, Manner};
+use cosy_slurm::show::job::{self, FIELDS, ShowOptions};
 use cosy_slurm::show::step::Step as Shown;
 use cosy_slurm::targets::{self, Step, Target};
 use std::cmp::Reverse;
@@ -131,7 +131,7 @@ impl Session<'_> {
             (v.base_id(), own, part, Reverse(v.raw_id()))
         };
         views.sort_by_key(order);
-        let manner = Manner {
+        let manner = ShowOptions {
             zone: &self.zone,
             details: self.details,
         };

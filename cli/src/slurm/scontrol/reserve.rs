@@ -12,7 +12,7 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::{Ask, Pick, ReservationInfo, SharingChange};
 use cosy_model::{RefusalCode, Time};
 use cosy_slurm::control::pairs::Pair;
-use cosy_slurm::control::reservation::{self, Wanted};
+use cosy_slurm::control::reservation::{self, ReservationChange};
 use cosy_slurm::says;
 use cosy_slurm::show::reservation as shown;
 use std::cmp::Ordering;
@@ -74,7 +74,7 @@ impl Session<'_> {
         }
     }
 
-    fn nodes_of(&self, wanted: &Wanted) -> Vec<String> {
+    fn nodes_of(&self, wanted: &ReservationChange) -> Vec<String> {
         let queues = self.queues();
         let named = |q: &&cosy_model::api::QueueInfo| match &wanted.partition {
             Some(name) => q.spec.name == *name,
@@ -175,7 +175,7 @@ impl Session<'_> {
     }
 
     /// Another end, and who may use it; all else would be another reservation.
-    fn alter(&self, wanted: &Wanted) -> Result<(), String> {
+    fn alter(&self, wanted: &ReservationChange) -> Result<(), String> {
         if !self.is_admin() {
             return Err(says::NOT_YOURS.to_owned());
         }

@@ -27,7 +27,7 @@ pub(super) fn layout(asked: &SrunOptions, facts: Option<&Facts>) -> Result<Layou
     };
     // Named nodes are among those of the step, however many these are.
     let usual = all.nodes.map(|n| n.least.max(named.unwrap_or(0)));
-    let wanted = geometry::Asked {
+    let wanted = geometry::StepShape {
         nodes: line.nodes.map(|n| n.least),
         tasks: line.tasks,
         tasks_per_node: line.tasks_per_node,

@@ -15,7 +15,7 @@ use cosy_model::api::Submission;
 use cosy_model::{JobSpec, OsText, Program};
 use cosy_slurm::environment::Facts;
 use cosy_slurm::submit::Fault;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::SubmitOptions;
 
 /// Runs it; gives the exit code.
 pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
@@ -33,7 +33,7 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
         wishes.tasks = u32::try_from(hosts.len()).ok();
     }
     let mut spec = job(context, around, &name)?;
-    let further: Vec<Wishes> = asked
+    let further: Vec<SubmitOptions> = asked
         .further
         .iter()
         .map(|part| part.wishes.clone())
@@ -118,7 +118,7 @@ pub fn run(context: &Context, asked: &SrunOptions) -> Result<u8, Stop> {
 
 /// Whole nodes that were asked for by the cores of a task are filled with tasks: how many
 /// nodes, and how many tasks, given the cores of each node.
-fn filling(wishes: &Wishes, cores: &[u32]) -> Option<(u32, u32)> {
+fn filling(wishes: &SubmitOptions, cores: &[u32]) -> Option<(u32, u32)> {
     let given = wishes.tasks.is_some() || wishes.tasks_per_node.is_some();
     let each = wishes.cores_per_task.filter(|c| !given && *c > 0)?;
     let tasks = cores.iter().map(|cores| cores / each);
@@ -128,7 +128,7 @@ fn filling(wishes: &Wishes, cores: &[u32]) -> Option<(u32, u32)> {
 }
 
 /// The job around the step.
-fn job(context: &Context, mut around: Wishes, name: &str) -> Result<JobSpec, Fault> {
+fn job(context: &Context, mut around: SubmitOptions, name: &str) -> Result<JobSpec, Fault> {
     (around.output, around.error, around.input) = (None, None, None);
     if around.cores_per_node.is_some() && around.tasks_per_node.is_none() {
         // More cores of a node are no more tasks.
@@ -143,7 +143,7 @@ fn job(context: &Context, mut around: Wishes, name: &str) -> Result<JobSpec, Fau
 }
 
 /// Tasks on each node that do not make up the tasks asked for are left out of account.
-fn honour_tasks_per_node(wishes: &mut Wishes) {
+fn honour_tasks_per_node(wishes: &mut SubmitOptions) {
     let (Some(each), Some(tasks), Some(nodes)) =
         (wishes.tasks_per_node, wishes.tasks, wishes.nodes)
     else {
@@ -161,7 +161,7 @@ fn honour_tasks_per_node(wishes: &mut Wishes) {
 }
 
 /// The step's variables: as they go along, the job's over them, and what `srun` adds.
-fn variables(environment: &OsText, allocated: &Allocated, wishes: &Wishes) -> OsText {
+fn variables(environment: &OsText, allocated: &Allocated, wishes: &SubmitOptions) -> OsText {
     let mut all = with_variables(environment, &allocated.variables);
     if let Some(facts) = Facts::read(&allocated.variables.0) {
         let mut shared: Vec<String> = facts.shared().texts().collect();

@@ -12,7 +12,7 @@ use cosy_slurm::environment::Facts;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::submit::distribution;
 use cosy_slurm::submit::parts::is_own;
-use cosy_slurm::submit::wishes::{Wishes, check_together};
+use cosy_slurm::submit::wishes::{SubmitOptions, check_together};
 use cosy_slurm::submit::{Fault, Program};
 use std::ffi::OsString;
 
@@ -22,9 +22,9 @@ pub(super) const SRUN: Program = Program::Srun;
 #[derive(Clone)]
 pub(super) struct SrunOptions {
     /// By environment and command line.
-    pub(super) wishes: Wishes,
+    pub(super) wishes: SubmitOptions,
     /// By the command line alone.
-    pub(super) line: Wishes,
+    pub(super) line: SubmitOptions,
     pub(super) own: Own,
     /// The host of each task, where they are told one by one.
     pub(super) hosts: Option<Vec<String>>,

@@ -15,7 +15,7 @@ use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::binding::{CpuBind, To};
 use cosy_slurm::submit::distribution::{self, Nodes};
-use cosy_slurm::submit::wishes::{Memory, Wishes};
+use cosy_slurm::submit::wishes::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Fault, Line};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -35,7 +35,7 @@ pub fn options(asked: &SrunOptions, shape: &Shape, inside: bool) -> Result<RunOp
     let about = if inside {
         &asked.line
     } else {
-        &Wishes::default()
+        &SubmitOptions::default()
     };
     let layout = shape.as_ref();
     // A list of programs must know how many tasks there will be.
@@ -207,7 +207,7 @@ fn text(value: &Option<OsString>) -> Option<OsText> {
     Some(OsText(value.as_bytes().to_vec()))
 }
 
-fn memory(wishes: &Wishes) -> Option<MemoryRequest> {
+fn memory(wishes: &SubmitOptions) -> Option<MemoryRequest> {
     match wishes.memory {
         Memory::PerNode(size) if size.0 > 0 => Some(MemoryRequest::PerNode(size)),
         Memory::PerNode(_) | Memory::Default | Memory::PerCore(_) | Memory::PerGpu(_) => None,
@@ -215,7 +215,7 @@ fn memory(wishes: &Wishes) -> Option<MemoryRequest> {
 }
 
 /// GPUs of the step on each of so many nodes; 0 on each leaves it to `--gpus`.
-fn gpus_of_nodes(about: &Wishes, nodes: u32) -> Result<Option<GpuRequest>, Fault> {
+fn gpus_of_nodes(about: &SubmitOptions, nodes: u32) -> Result<Option<GpuRequest>, Fault> {
     let each = gpus(about.gpus_per_node.as_ref())?.filter(|g| g.count > 0);
     let of_all = gpus(about.gpus.as_ref())?;
     Ok(each.or(of_all.map(|all| GpuRequest {
@@ -285,10 +285,10 @@ mod tests {
     #[test]
     fn gpus_of_a_step() {
         let check = |each: Option<&str>, all: Option<&str>, want: Option<u32>| {
-            let about = Wishes {
+            let about = SubmitOptions {
                 gpus_per_node: each.map(str::to_owned),
                 gpus: all.map(str::to_owned),
-                ..Wishes::default()
+                ..SubmitOptions::default()
             };
             let got = gpus_of_nodes(&about, 2).unwrap().map(|g| g.count);
             assert_eq!(got, want, "{each:?} {all:?}");

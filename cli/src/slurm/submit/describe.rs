@@ -5,7 +5,7 @@ use cosy_client::cluster;
 use cosy_model::MiB;
 use cosy_slurm::getopt::Found;
 use cosy_slurm::stamp;
-use cosy_slurm::submit::wishes::{Memory, Wishes};
+use cosy_slurm::submit::wishes::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Program, when};
 
 /// Prints the options that were given, by name.
@@ -51,7 +51,7 @@ fn size(size: MiB) -> String {
 }
 
 /// Prints what a job takes along and whom this speaks to: for `-vv`.
-pub fn details(program: Program, wishes: &Wishes) {
+pub fn details(program: Program, wishes: &SubmitOptions) {
     if wishes.verbose < 2 {
         return;
     }

@@ -1,7 +1,7 @@
 //! Files that options name: lists of hosts, variables, the batch script.
 
 use cosy_model::limits::{ENVIRONMENT_BYTES, HOST_LIST_BYTES, SCRIPT_BYTES};
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::SubmitOptions;
 use cosy_slurm::submit::{Fault, Line};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn read_host_files(wishes: &mut Wishes) -> Result<(), Fault> {
+pub fn read_host_files(wishes: &mut SubmitOptions) -> Result<(), Fault> {
     if let Some(file) = &wishes.nodefile {
         wishes.nodelist = Some(hosts(file)?);
     }
@@ -228,10 +228,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("hosts");
         std::fs::write(&file, "n1 n2\n# no\nn[3-4] # yes\n").unwrap();
-        let mut wishes = Wishes {
+        let mut wishes = SubmitOptions {
             nodelist: Some(file.to_string_lossy().into_owned()),
             exclude: Some("n9".to_owned()),
-            ..Wishes::default()
+            ..SubmitOptions::default()
         };
         read_host_files(&mut wishes).unwrap();
         assert_eq!(wishes.nodelist.as_deref(), Some("n1,n2,n[3-4]"));

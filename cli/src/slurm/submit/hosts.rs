@@ -8,7 +8,7 @@ use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::distribution::Nodes;
 use cosy_slurm::submit::spec::NODE_NAME;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::SubmitOptions;
 use std::ffi::OsStr;
 
 /// Names a file with a host for each task.
@@ -19,7 +19,7 @@ const HOSTFILE: &str = "SLURM_HOSTFILE";
 ///
 /// # Errors
 /// A list that cannot be read, none where one is needed, or one that is too short.
-pub fn arranged(wishes: &Wishes, always: bool) -> Result<Option<Vec<String>>, Fault> {
+pub fn arranged(wishes: &SubmitOptions, always: bool) -> Result<Option<Vec<String>>, Fault> {
     let distribution = wishes.distribution.as_ref();
     let arbitrary = distribution.is_some_and(|d| d.nodes == Nodes::Arbitrary);
     let file = std::env::var_os(HOSTFILE).filter(|f| !f.is_empty());
@@ -100,7 +100,7 @@ pub fn counts(hosts: &[String]) -> Vec<(String, u32)> {
 }
 
 /// Asks for a job on those hosts that has room for all their tasks.
-pub fn ask_for(hosts: &[String], wishes: &mut Wishes) {
+pub fn ask_for(hosts: &[String], wishes: &mut SubmitOptions) {
     let counts = counts(hosts);
     let nodes = u32::try_from(counts.len()).unwrap_or(u32::MAX);
     let most = counts.iter().map(|c| c.1).max().unwrap_or(1);
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(counts(&three), [run("n1", 2), run("n2", 1)]);
         assert!(of_tasks(Some(&hosts), Some(5)).is_err());
         assert_eq!(of_tasks(None, Some(5)), Ok(Vec::new()));
-        let mut wishes = Wishes::default();
+        let mut wishes = SubmitOptions::default();
         ask_for(&three, &mut wishes);
         assert_eq!(wishes.nodelist.as_deref(), Some("n1,n2"));
         assert_eq!((wishes.tasks, wishes.tasks_per_node), (None, Some(2)));

@@ -20,7 +20,7 @@ use crate::{Context, exit, output, times};
 use cosy_model::{ArraySpec, JobSpec, Program as Runs};
 use cosy_slurm::getopt::{self, Found, Order, Parsed};
 use cosy_slurm::submit::spec::{self, Surroundings};
-use cosy_slurm::submit::wishes::{Scene, Wishes};
+use cosy_slurm::submit::wishes::{Scene, SubmitOptions};
 use cosy_slurm::submit::{Fault, Program, help, table, variables};
 
 /// The exit code for command lines that cannot be read.
@@ -67,13 +67,13 @@ pub fn environment(program: Program) -> Vec<Found> {
 pub fn wishes<'a>(
     program: Program,
     options: impl IntoIterator<Item = &'a Found>,
-) -> Result<(Wishes, Vec<Found>), Fault> {
+) -> Result<(SubmitOptions, Vec<Found>), Fault> {
     let scene = Scene {
         program,
         now: &times::now,
         root: is_root(),
     };
-    let mut wishes = Wishes::default();
+    let mut wishes = SubmitOptions::default();
     let mut own = Vec::new();
     for found in options {
         if !wishes.apply(found, &scene)? {
@@ -89,7 +89,7 @@ pub fn is_root() -> bool {
 }
 
 /// Prints the lines about options that have no effect here, unless `--quiet`.
-pub fn remarks(program: Program, wishes: &Wishes) {
+pub fn remarks(program: Program, wishes: &SubmitOptions) {
     let text = |line: &String| format!("{}: {line}", program.name());
     if !wishes.quiet {
         wishes.remarks.iter().map(text).for_each(|line| say(&line));
@@ -103,7 +103,7 @@ pub fn remarks(program: Program, wishes: &Wishes) {
 pub fn job(
     context: &Context,
     program: Program,
-    mut wishes: Wishes,
+    mut wishes: SubmitOptions,
     runs: Runs,
     default_name: &str,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {

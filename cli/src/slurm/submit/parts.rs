@@ -8,7 +8,7 @@ use cosy_model::limits::BUNDLES;
 use cosy_model::{JobSpec, OsText};
 use cosy_slurm::getopt::{self, Found, Order};
 use cosy_slurm::submit::parts::COLON;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::SubmitOptions;
 use cosy_slurm::submit::{Fault, Program, gres, spec, table};
 use std::ffi::OsString;
 
@@ -49,7 +49,7 @@ pub fn next(
 ///
 /// # Errors
 /// Too many parts, or values that cannot be read.
-pub fn add(context: &Context, further: &[Wishes], job: &mut JobSpec) -> Result<(), Fault> {
+pub fn add(context: &Context, further: &[SubmitOptions], job: &mut JobSpec) -> Result<(), Fault> {
     if further.len() > BUNDLES {
         let most = BUNDLES + 1;
         return Err(Fault::error(format!("a job has at most {most} parts")));
@@ -116,7 +116,7 @@ fn tell_cores(parts: impl Iterator<Item = Option<u32>>, environment: &mut OsText
 
 fn bundle(
     context: &Context,
-    wishes: &Wishes,
+    wishes: &SubmitOptions,
     first: &str,
 ) -> Result<(Bundle, cosy_model::Counted), Fault> {
     let mut wishes = wishes.clone();

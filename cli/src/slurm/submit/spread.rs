@@ -9,7 +9,7 @@ use crate::Context;
 use cosy_model::api::NodeInfo;
 use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::gres::Amounts;
-use cosy_slurm::submit::wishes::Wishes;
+use cosy_slurm::submit::wishes::SubmitOptions;
 
 /// What may go to any node: so many pieces, each with GPUs and cores of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ struct Pieces {
 }
 
 /// Says on how many nodes the job is to be, where that is not for the planner to find.
-pub fn over_nodes(context: &Context, wishes: &mut Wishes) {
+pub fn over_nodes(context: &Context, wishes: &mut SubmitOptions) {
     match wishes.spread.then_some(wishes.tasks).flatten() {
         Some(tasks) => over_many(context, wishes, tasks),
         None => over_few(context, wishes),
@@ -28,7 +28,7 @@ pub fn over_nodes(context: &Context, wishes: &mut Wishes) {
 }
 
 /// A node for each task, as far as there are nodes with room and the job may have them.
-fn over_many(context: &Context, wishes: &mut Wishes, tasks: u32) {
+fn over_many(context: &Context, wishes: &mut SubmitOptions, tasks: u32) {
     let asked = wishes.nodes.unwrap_or(NodeCount {
         least: 1,
         most: u32::MAX,
@@ -43,7 +43,7 @@ fn over_many(context: &Context, wishes: &mut Wishes, tasks: u32) {
 }
 
 /// Nodes of the partition that a task could start on now.
-fn with_room(wishes: &Wishes, nodes: &[NodeInfo]) -> u32 {
+fn with_room(wishes: &SubmitOptions, nodes: &[NodeInfo]) -> u32 {
     let each = wishes.cores_per_task.unwrap_or(1);
     let whole = wishes.exclusive == Some(true);
     let has_room = |node: &&NodeInfo| {
@@ -63,7 +63,7 @@ fn is_in(node: &NodeInfo, partition: Option<&str>) -> bool {
 }
 
 /// Asks for several nodes where one cannot have all the GPUs.
-fn over_few(context: &Context, wishes: &mut Wishes) {
+fn over_few(context: &Context, wishes: &mut SubmitOptions) {
     let Some(pieces) = pieces(wishes) else {
         return;
     };
@@ -78,7 +78,7 @@ fn over_few(context: &Context, wishes: &mut Wishes) {
 
 /// The GPUs of a job for which nothing says on how many nodes they are: one by one, or those
 /// of a task together.
-fn pieces(wishes: &Wishes) -> Option<Pieces> {
+fn pieces(wishes: &SubmitOptions) -> Option<Pieces> {
     let said = wishes.nodes.is_some()
         || wishes.tasks_per_node.is_some()
         || wishes.gpus_per_node.is_some()
@@ -101,7 +101,7 @@ fn pieces(wishes: &Wishes) -> Option<Pieces> {
     (!said && pieces.count > 1).then_some(pieces)
 }
 
-fn cores(wishes: &Wishes, gpus: u32) -> u32 {
+fn cores(wishes: &SubmitOptions, gpus: u32) -> u32 {
     wishes.cores_per_gpu.unwrap_or(0).saturating_mul(gpus)
 }
 
@@ -164,11 +164,11 @@ mod tests {
             node("idle", 0, "big"),
         ];
         let check = |cores, exclusive, partition: Option<&str>, want| {
-            let wishes = Wishes {
+            let wishes = SubmitOptions {
                 cores_per_task: cores,
                 exclusive,
                 partition: partition.map(str::to_owned),
-                ..Wishes::default()
+                ..SubmitOptions::default()
             };
             assert_eq!(with_room(&wishes, &nodes), want, "{wishes:?}");
         };
@@ -182,31 +182,31 @@ mod tests {
     #[test]
     fn what_nothing_puts_on_nodes() {
         let text = |t: &str| Some(t.to_owned());
-        let of_job = Wishes {
+        let of_job = SubmitOptions {
             gpus: text("a100:5"),
             cores_per_gpu: Some(2),
-            ..Wishes::default()
+            ..SubmitOptions::default()
         };
         let pieces_of = |count, gpus, cores| Some(Pieces { count, gpus, cores });
         assert_eq!(pieces(&of_job), pieces_of(5, 1, 2));
-        let of_tasks = Wishes {
+        let of_tasks = SubmitOptions {
             gpus_per_task: text("2"),
             tasks: Some(8),
             cores_per_task: Some(3),
-            ..Wishes::default()
+            ..SubmitOptions::default()
         };
         assert_eq!(pieces(&of_tasks), pieces_of(8, 2, 3));
-        let both = Wishes {
+        let both = SubmitOptions {
             gpus_per_task: text("2"),
             gpus: text("8"),
-            ..Wishes::default()
+            ..SubmitOptions::default()
         };
         assert_eq!(pieces(&both), pieces_of(4, 2, 1));
-        let said = Wishes {
+        let said = SubmitOptions {
             gpus_per_node: text("2"),
             ..of_job
         };
         assert_eq!(pieces(&said), None);
-        assert_eq!(pieces(&Wishes::default()), None);
+        assert_eq!(pieces(&SubmitOptions::default()), None);
     }
 }

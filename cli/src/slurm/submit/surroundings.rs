@@ -3,9 +3,9 @@
 use super::files;
 use cosy_model::OsText;
 use cosy_model::limits::ENVIRONMENT_BYTES;
-use cosy_slurm::environment::{Asked, Memory};
+use cosy_slurm::environment::{Memory, Requested};
 use cosy_slurm::submit::export::Export;
-use cosy_slurm::submit::wishes::{self, Wishes};
+use cosy_slurm::submit::wishes::{self, SubmitOptions};
 use cosy_slurm::submit::{Fault, Program};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -18,17 +18,17 @@ pub fn host() -> String {
 ///
 /// # Errors
 /// When the present one is gone.
-pub fn workdir(wishes: &Wishes) -> Result<OsText, Fault> {
+pub fn workdir(wishes: &SubmitOptions) -> Result<OsText, Fault> {
     crate::surroundings::workdir(wishes.chdir.as_deref()).map_err(Fault::error)
 }
 
 /// What the job's variables tell of how it was asked for.
-pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked {
+pub fn asked(program: Program, wishes: &SubmitOptions, name: &str, host: &str) -> Requested {
     let nodes = wishes.nodes.map(|n| n.least);
     let dealt = || Some(nodes.unwrap_or(1).saturating_mul(wishes.tasks_per_node?));
     let here = std::env::current_dir().unwrap_or_default();
     let named = wishes.export.as_ref().filter(|e| e.text != "ALL");
-    Asked {
+    Requested {
         name: name.to_owned(),
         tasks: wishes.tasks.or_else(dealt),
         tasks_per_node: wishes.tasks_per_node,
@@ -56,12 +56,12 @@ pub fn asked(program: Program, wishes: &Wishes, name: &str, host: &str) -> Asked
 }
 
 /// What the job's steps are to take along; `srun` starts no others.
-fn exported(program: Program, wishes: &Wishes) -> Option<String> {
+fn exported(program: Program, wishes: &SubmitOptions) -> Option<String> {
     let export = wishes.export.as_ref()?;
     (program != Program::Srun).then(|| export.text.clone())
 }
 
-fn memory(program: Program, wishes: &Wishes) -> Option<Memory> {
+fn memory(program: Program, wishes: &SubmitOptions) -> Option<Memory> {
     match (program, wishes.memory) {
         (Program::Salloc, wishes::Memory::PerNode(size)) => Some(Memory::PerNode(size.0)),
         (Program::Salloc, wishes::Memory::PerCore(size)) => Some(Memory::PerCore(size.0)),
@@ -74,7 +74,7 @@ fn memory(program: Program, wishes: &Wishes) -> Option<Memory> {
 ///
 /// # Errors
 /// More than the limit, or a file that cannot be read.
-pub fn environment(wishes: &Wishes, asked: &Asked) -> Result<OsText, Fault> {
+pub fn environment(wishes: &SubmitOptions, asked: &Requested) -> Result<OsText, Fault> {
     let everything = Export::default();
     let export = wishes.export.as_ref().unwrap_or(&everything);
     let told = asked.variables();

@@ -5,7 +5,7 @@
 //! no account with a budget is below zero. A removed account is closed first: what is left
 //! of its budget goes back to `grants`, what was counted without a budget comes from there.
 
-use super::lines::{Cause, Way};
+use super::lines::{Cause, Transfer};
 use super::{Books, available, too_much};
 use crate::config::AccountConfig;
 use crate::record::{AccountRow, Record};
@@ -62,7 +62,7 @@ impl Books {
         };
         self.accounts.insert(name.to_owned(), row.clone());
         let budget = config.budget.unwrap_or(Su::ZERO);
-        let granted = self.carry(name, Way::Grant, budget, by(now, "grant", who));
+        let granted = self.carry(name, Transfer::Grant, budget, by(now, "grant", who));
         if granted.is_empty() {
             return vec![Record::Account(row)];
         }
@@ -117,8 +117,8 @@ impl Books {
         if let Some(row) = self.accounts.get_mut(name) {
             row.budget = true;
         }
-        let mut records = self.carry(name, Way::Grant, counted, by(now, "grant", who));
-        records.extend(self.carry(name, Way::Grant, sum, by(now, "grant", who)));
+        let mut records = self.carry(name, Transfer::Grant, counted, by(now, "grant", who));
+        records.extend(self.carry(name, Transfer::Grant, sum, by(now, "grant", who)));
         Ok(records)
     }
 
@@ -144,7 +144,7 @@ impl Books {
                 format!("account {name} has {left} SU left, {sum} SU cannot be withdrawn"),
             ));
         }
-        Ok(self.carry(name, Way::Withdraw, sum, by(now, "withdraw", who)))
+        Ok(self.carry(name, Transfer::Withdraw, sum, by(now, "withdraw", who)))
     }
 
     fn set_members(&mut self, name: &str, members: &[String]) -> Result<Vec<Record>, Refusal> {
@@ -183,8 +183,8 @@ impl Books {
         let left = available(&row);
         let cause = |why| by(now, why, who);
         let mut records = match left >= Su::ZERO {
-            true => self.carry(name, Way::Withdraw, left, cause("withdraw")),
-            false => self.carry(name, Way::Grant, Su::ZERO.minus(left), cause("grant")),
+            true => self.carry(name, Transfer::Withdraw, left, cause("withdraw")),
+            false => self.carry(name, Transfer::Grant, Su::ZERO.minus(left), cause("grant")),
         };
         self.accounts.remove(name);
         // Its row would be written only to be removed.

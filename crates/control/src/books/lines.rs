@@ -30,7 +30,7 @@ impl<'a> Cause<'a> {
 
 /// A way that a sum can go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Transfer {
     /// `grants` to the account.
     Grant,
     /// The account to `grants`.
@@ -51,7 +51,7 @@ impl Books {
     pub(super) fn carry(
         &mut self,
         account: &str,
-        way: Way,
+        way: Transfer,
         sum: Su,
         cause: Cause<'_>,
     ) -> Vec<Record> {
@@ -65,11 +65,11 @@ impl Books {
         apply(row, way, sum);
         let row = row.clone();
         match way {
-            Way::Grant => self.grants -= i128::from(sum.0),
-            Way::Withdraw => self.grants += i128::from(sum.0),
-            Way::Charge => self.income += i128::from(sum.0),
-            Way::GiveBack => self.income -= i128::from(sum.0),
-            Way::Hold | Way::Release => {}
+            Transfer::Grant => self.grants -= i128::from(sum.0),
+            Transfer::Withdraw => self.grants += i128::from(sum.0),
+            Transfer::Charge => self.income += i128::from(sum.0),
+            Transfer::GiveBack => self.income -= i128::from(sum.0),
+            Transfer::Hold | Transfer::Release => {}
         }
         self.last_entry = self.last_entry.saturating_add(1);
         let (from, to) = ends(account, way);
@@ -88,42 +88,42 @@ impl Books {
 }
 
 /// The most that can go that way: neither end may pass what it can hold.
-fn most(row: &AccountRow, way: Way) -> Su {
+fn most(row: &AccountRow, way: Transfer) -> Su {
     let room = |of: Su| Su::MOST.minus(of).max(Su::ZERO);
     match way {
-        Way::Grant => room(row.granted),
-        Way::Withdraw => available(row).min(row.granted),
-        Way::Hold => room(row.held.plus(row.charged)),
-        Way::Release | Way::Charge => row.held,
-        Way::GiveBack => row.charged,
+        Transfer::Grant => room(row.granted),
+        Transfer::Withdraw => available(row).min(row.granted),
+        Transfer::Hold => room(row.held.plus(row.charged)),
+        Transfer::Release | Transfer::Charge => row.held,
+        Transfer::GiveBack => row.charged,
     }
 }
 
 /// No sum overflows: `sum` is at most [`most`].
-fn apply(row: &mut AccountRow, way: Way, sum: Su) {
+fn apply(row: &mut AccountRow, way: Transfer, sum: Su) {
     match way {
-        Way::Grant => row.granted = row.granted.plus(sum),
-        Way::Withdraw => row.granted = row.granted.minus(sum),
-        Way::Hold => row.held = row.held.plus(sum),
-        Way::Release => row.held = row.held.minus(sum),
-        Way::Charge => {
+        Transfer::Grant => row.granted = row.granted.plus(sum),
+        Transfer::Withdraw => row.granted = row.granted.minus(sum),
+        Transfer::Hold => row.held = row.held.plus(sum),
+        Transfer::Release => row.held = row.held.minus(sum),
+        Transfer::Charge => {
             row.held = row.held.minus(sum);
             row.charged = row.charged.plus(sum);
         }
-        Way::GiveBack => row.charged = row.charged.minus(sum),
+        Transfer::GiveBack => row.charged = row.charged.minus(sum),
     }
 }
 
 /// The books that a sum goes from and to.
-fn ends(account: &str, way: Way) -> (String, String) {
+fn ends(account: &str, way: Transfer) -> (String, String) {
     let own = account.to_owned();
     let held = format!("{account}:held");
     match way {
-        Way::Grant => (GRANTS.to_owned(), own),
-        Way::Withdraw => (own, GRANTS.to_owned()),
-        Way::Hold => (own, held),
-        Way::Release => (held, own),
-        Way::Charge => (held, INCOME.to_owned()),
-        Way::GiveBack => (INCOME.to_owned(), own),
+        Transfer::Grant => (GRANTS.to_owned(), own),
+        Transfer::Withdraw => (own, GRANTS.to_owned()),
+        Transfer::Hold => (own, held),
+        Transfer::Release => (held, own),
+        Transfer::Charge => (held, INCOME.to_owned()),
+        Transfer::GiveBack => (INCOME.to_owned(), own),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum Answering {
 }
 
 /// What is asked for.
-pub(crate) struct Asked {
+pub(crate) struct ListRequest {
     pub client: ClientId,
     pub caller: Box<Caller>,
     pub filter: JobFilter,
@@ -261,7 +261,7 @@ impl Controller {
     }
 
     /// Begins a list, with its first piece; `None` when it is answered later.
-    pub(crate) fn list(&mut self, now: Time, asked: Asked) -> Option<Reply> {
+    pub(crate) fn list(&mut self, now: Time, asked: ListRequest) -> Option<Reply> {
         let list = List::Jobs(Box::new(self.listing(asked)));
         self.begin_list(now, list)
     }
@@ -319,7 +319,7 @@ impl Controller {
         }
     }
 
-    fn listing(&self, mut asked: Asked) -> Listing {
+    fn listing(&self, mut asked: ListRequest) -> Listing {
         let refs = std::mem::take(&mut asked.filter.ids);
         Listing {
             client: asked.client,

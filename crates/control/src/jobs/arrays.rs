@@ -1,7 +1,7 @@
 //! Job arrays: ids of tasks, and how many run at once.
 
 use crate::controller::Controller;
-use crate::jobs::job::{Fate, Job, Submitted};
+use crate::jobs::job::{Job, Submitted, TaskOutcome};
 use crate::jobs::reviews::{Again, REFILL};
 use cosy_model::api::JobRef;
 use cosy_model::{JobId, Time};
@@ -192,7 +192,7 @@ impl Controller {
     pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
         match self.groups.get(&target.job) {
             Some(group) if target.task.is_none() => {
-                let live = |at: &usize| group.fates[*at] == Fate::Live;
+                let live = |at: &usize| group.fates[*at] == TaskOutcome::Live;
                 let first = (0..group.fates.len()).find(live)?;
                 self.jobs.get(&group.id_at(first))
             }

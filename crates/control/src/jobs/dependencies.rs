@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::conversations::requests::no_job;
 use crate::event::{Caller, Facts};
-use crate::jobs::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
+use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
 use crate::jobs::reviews::Again;
 use crate::queues::order;
 use cosy_model::api::JobRef;
@@ -460,12 +460,12 @@ impl Controller {
         })
     }
 
-    fn standing_of_task(&self, id: JobId, fate: Fate) -> Option<Standing> {
+    fn standing_of_task(&self, id: JobId, fate: TaskOutcome) -> Option<Standing> {
         let started = self.jobs.get(&id).is_none_or(|j| !j.is_waiting());
         Some(Standing {
             started,
-            ended: fate != Fate::Live,
-            ok: fate == Fate::Ok,
+            ended: fate != TaskOutcome::Live,
+            ok: fate == TaskOutcome::Ok,
         })
     }
 

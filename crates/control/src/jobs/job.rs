@@ -544,7 +544,7 @@ impl Run {
 
 /// What became of an array's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum TaskOutcome {
     Live,
     Ok,
     NotOk,
@@ -568,7 +568,7 @@ pub(crate) struct Group {
     /// Which task has which id.
     pub numbering: Numbering,
     pub at_once: Option<u32>,
-    pub fates: Vec<Fate>,
+    pub fates: Vec<TaskOutcome>,
     /// Tasks that have not ended.
     pub live: u32,
     /// Tasks that have ended otherwise than with exit code 0.
@@ -597,7 +597,7 @@ impl Group {
             indices: row.indices.clone(),
             numbering: row.numbering,
             at_once: row.at_once,
-            fates: vec![Fate::Live; ids],
+            fates: vec![TaskOutcome::Live; ids],
             live: ids as u32,
             failed: 0,
             last_start: None,
@@ -618,8 +618,12 @@ impl Group {
         let Some(fate) = self.fates.get_mut(at) else {
             return;
         };
-        if *fate == Fate::Live {
-            *fate = if ok { Fate::Ok } else { Fate::NotOk };
+        if *fate == TaskOutcome::Live {
+            *fate = if ok {
+                TaskOutcome::Ok
+            } else {
+                TaskOutcome::NotOk
+            };
             self.live -= 1;
             self.failed += u32::from(!ok);
         }
@@ -630,10 +634,10 @@ impl Group {
         let Some(fate) = self.fates.get_mut(at) else {
             return;
         };
-        match std::mem::replace(fate, Fate::Live) {
-            Fate::Live => return,
-            Fate::Ok => {}
-            Fate::NotOk => self.failed -= 1,
+        match std::mem::replace(fate, TaskOutcome::Live) {
+            TaskOutcome::Live => return,
+            TaskOutcome::Ok => {}
+            TaskOutcome::NotOk => self.failed -= 1,
         }
         self.live += 1;
     }
@@ -644,7 +648,7 @@ impl Group {
     }
 
     /// Task id and fate for an index.
-    pub fn task(&self, index: u32) -> Option<(JobId, Fate)> {
+    pub fn task(&self, index: u32) -> Option<(JobId, TaskOutcome)> {
         let at = self.indices.as_ref()?.binary_search(&index).ok()?;
         Some((self.id_at(at), self.fates[at]))
     }

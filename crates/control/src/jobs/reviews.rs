@@ -9,7 +9,7 @@
 
 use crate::controller::Controller;
 use crate::jobs::dependencies::{Met, Waiter, waits_by_task};
-use crate::jobs::job::Fate;
+use crate::jobs::job::TaskOutcome;
 use crate::set_aside::Object;
 use cosy_model::{JobId, JobSpec, ReservationId, Span, Time, Uid};
 use std::collections::{BTreeSet, VecDeque};
@@ -155,7 +155,7 @@ impl Controller {
             let Some(fate) = group.fates.get(at) else {
                 return;
             };
-            if *fate != Fate::Live {
+            if *fate != TaskOutcome::Live {
                 continue;
             }
             if steps.0 == 0 {

@@ -64,7 +64,7 @@ impl Controller {
     }
 
     /// A command on the host of that link wants to reach a job's first node.
-    pub(crate) fn asked_passage(&mut self, now: Time, asked: AskedPassage) {
+    pub(crate) fn asked_passage(&mut self, now: Time, asked: PassageRequest) {
         let effect = match self.passage(now, &asked) {
             Ok(effect) => effect,
             Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
@@ -96,7 +96,7 @@ impl Controller {
         self.fresh_user(now, uid).ok_or(NoPassage::Unknown(uid))
     }
 
-    fn passage(&mut self, now: Time, asked: &AskedPassage) -> Result<Effect, NoPassage> {
+    fn passage(&mut self, now: Time, asked: &PassageRequest) -> Result<Effect, NoPassage> {
         let (link, id) = (asked.link, asked.job);
         // Nobody has the directory searched for users who have no business there.
         self.may_come(link, asked.uid)?;
@@ -119,7 +119,7 @@ impl Controller {
         Ok(self.passage_to(asked, &owner)?)
     }
 
-    fn passage_to(&self, asked: &AskedPassage, owner: &User) -> Result<Effect, Refusal> {
+    fn passage_to(&self, asked: &PassageRequest, owner: &User) -> Result<Effect, Refusal> {
         let (link, id) = (asked.link, asked.job);
         let refused = |why: String| Refusal::new(RefusalCode::WrongState, why);
         let job = &self.jobs[&id];
@@ -164,7 +164,7 @@ impl Controller {
 
 /// What a node's daemon asks for a command on its host.
 #[derive(Debug)]
-pub(crate) struct AskedPassage {
+pub(crate) struct PassageRequest {
     pub link: LinkId,
     /// The daemon's own number of the question.
     pub number: u64,
@@ -175,7 +175,7 @@ pub(crate) struct AskedPassage {
 /// Passages that wait for the look-up of a user.
 #[derive(Debug, Default)]
 pub(crate) struct Passages {
-    waiting: Vec<(Uid, AskedPassage)>,
+    waiting: Vec<(Uid, PassageRequest)>,
 }
 
 /// Why there is no passage, or none yet.
@@ -191,7 +191,7 @@ impl From<Refusal> for NoPassage {
     }
 }
 
-fn no_passage(asked: &AskedPassage, refusal: Refusal) -> Effect {
+fn no_passage(asked: &PassageRequest, refusal: Refusal) -> Effect {
     Effect::Order {
         link: asked.link,
         order: NodeOrder::Passage {

@@ -10,7 +10,7 @@ use crate::event::{Effect, LinkId};
 use crate::jobs::dependencies::{Progress, Waiter};
 use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Launching, PartStep, Phase, Submitted};
-use crate::machine::passages::AskedPassage;
+use crate::machine::passages::PassageRequest;
 use crate::procedures::node_lost::after_loss;
 use crate::record::{AfterRun, HeldBy, Record};
 use crate::set_aside::Object;
@@ -97,7 +97,7 @@ impl Controller {
                 }
             }
             NodeReport::AskPassage { number, uid, job } => {
-                let asked = AskedPassage {
+                let asked = PassageRequest {
                     link,
                     number,
                     uid,

@@ -6,7 +6,7 @@ use crate::conversations::bulk::Work;
 use crate::conversations::requests::no_job;
 use crate::event::{Caller, ClientId};
 use crate::jobs::ended::Ended;
-use crate::jobs::job::{Fate, Group, Job, Member, Phase, Place, Submitted};
+use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome};
 use crate::procedures::check::{Judged, Outcome};
 use crate::record::{HeldBy, Numbering, Record};
 use cosy_model::api::{JobFilter, JobRef, Reply};
@@ -195,7 +195,7 @@ impl Controller {
                 indices: None,
                 numbering: Numbering::InOrder,
                 at_once: None,
-                fates: vec![Fate::Live],
+                fates: vec![TaskOutcome::Live],
                 live: 1,
                 failed: 0,
                 last_start: None,

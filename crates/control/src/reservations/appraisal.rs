@@ -5,7 +5,7 @@
 //! Requests for a few starts, such as bookings, never wait behind those for many, such as
 //! quotes.
 
-use super::ask::Wish;
+use super::ask::ReservationRequest;
 use super::book::Booking;
 use super::extend::Extension;
 use crate::controller::Controller;
@@ -27,7 +27,7 @@ pub(crate) enum Pending {
     Quote {
         client: ClientId,
         caller: Box<Caller>,
-        wish: Box<Wish>,
+        wish: Box<ReservationRequest>,
     },
     Book(Box<Booking>),
     Extend(Box<Extension>),

@@ -22,7 +22,7 @@ pub(super) const JUST_NOW: Span = Span::from_secs(60);
 
 /// A request that could be, resolved.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct ReservationRequest {
     pub ask: Ask,
     pub queue: QueueId,
     pub demand: Arc<Demand>,
@@ -41,7 +41,7 @@ impl Controller {
         own.unwrap_or(&self.config.reservations)
     }
 
-    pub(crate) fn policy_of(&self, wish: &Wish) -> &ReservationPolicy {
+    pub(crate) fn policy_of(&self, wish: &ReservationRequest) -> &ReservationPolicy {
         self.reservation_policy(&self.queues[wish.queue.index()].spec.name)
     }
 
@@ -49,7 +49,12 @@ impl Controller {
     ///
     /// # Errors
     /// A refusal that names what is wrong and what would work.
-    pub(crate) fn wish(&self, now: Time, caller: &Caller, ask: Ask) -> Result<Wish, Refusal> {
+    pub(crate) fn wish(
+        &self,
+        now: Time,
+        caller: &Caller,
+        ask: Ask,
+    ) -> Result<ReservationRequest, Refusal> {
         if !caller.resolved {
             return Err(Refusal::new(
                 RefusalCode::DirectoryDown,
@@ -65,7 +70,7 @@ impl Controller {
         let demand = Arc::new(self.demand_in(&ask.request, queue)?);
         let (earliest, latest) = window(now, &ask)?;
         let account = self.payer(caller, ask.account.as_deref())?;
-        Ok(Wish {
+        Ok(ReservationRequest {
             ask,
             queue,
             demand,
@@ -121,7 +126,7 @@ impl Controller {
     pub(crate) fn inquiry(
         &self,
         now: Time,
-        wish: &Wish,
+        wish: &ReservationRequest,
         starts: Starts,
         listed: Listed,
     ) -> Inquiry {

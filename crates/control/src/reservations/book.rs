@@ -5,7 +5,7 @@
 
 use super::Reservation;
 use super::appraisal::Pending;
-use super::ask::Wish;
+use super::ask::ReservationRequest;
 use super::quote::pick;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
@@ -24,7 +24,7 @@ pub(crate) struct Booking {
     pub client: ClientId,
     pub caller: Box<Caller>,
     pub key: Option<[u8; 16]>,
-    pub wish: Wish,
+    pub wish: ReservationRequest,
     pub hold: bool,
     pub job: Option<Box<Submission>>,
     stage: Stage,
@@ -234,7 +234,7 @@ impl Controller {
     fn free_now(
         &self,
         now: Time,
-        wish: &Wish,
+        wish: &ReservationRequest,
         estimate: &Estimate,
     ) -> Result<Vec<NodeShare>, Refusal> {
         let start = estimate.start.max(now);
@@ -425,7 +425,11 @@ impl Controller {
 
     /// A user may have few holds, and none where one of the account has just lapsed: else
     /// slots could be kept for nothing for ever.
-    pub(crate) fn may_hold(&self, caller: &Caller, wish: &Wish) -> Result<(), Refusal> {
+    pub(crate) fn may_hold(
+        &self,
+        caller: &Caller,
+        wish: &ReservationRequest,
+    ) -> Result<(), Refusal> {
         let policy = self.policy_of(wish);
         let uid = caller.user.uid;
         let mut open: Vec<ReservationId> = self
@@ -474,7 +478,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         slot: &Estimate,
     ) -> Result<(), Refusal> {
         let Some(rehold) = self.policy_of(wish).rehold else {

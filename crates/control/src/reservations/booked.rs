@@ -5,7 +5,7 @@
 mod tests;
 
 use super::Reservation;
-use super::ask::Wish;
+use super::ask::ReservationRequest;
 use crate::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
 use crate::config::Quotas;
 use crate::controller::Controller;
@@ -60,7 +60,11 @@ impl ClassSize {
 }
 
 impl Controller {
-    pub(crate) fn booked<'a>(&'a self, caller: &Caller, wish: &'a Wish) -> Booked<'a> {
+    pub(crate) fn booked<'a>(
+        &'a self,
+        caller: &Caller,
+        wish: &'a ReservationRequest,
+    ) -> Booked<'a> {
         if self.is_admin(caller) {
             return Booked {
                 parties: Vec::new(),
@@ -142,7 +146,12 @@ impl Booked<'_> {
 
     /// Whether a slot keeps to the quotas. Repetitions that adjoin each other are as long as
     /// all of them.
-    pub(crate) fn check(&self, now: Time, wish: &Wish, estimate: &Estimate) -> Result<(), Refusal> {
+    pub(crate) fn check(
+        &self,
+        now: Time,
+        wish: &ReservationRequest,
+        estimate: &Estimate,
+    ) -> Result<(), Refusal> {
         self.check_all(now, estimate, run_length(wish, estimate), 0)
     }
 
@@ -150,7 +159,7 @@ impl Booked<'_> {
     pub(crate) fn check_part(
         &self,
         now: Time,
-        wish: &Wish,
+        wish: &ReservationRequest,
         estimate: &Estimate,
         counted: bool,
     ) -> Result<(), Refusal> {
@@ -239,7 +248,7 @@ impl Booked<'_> {
 
 /// From the first begin to the last end of the repetitions around a slot that adjoin each
 /// other: who books hour after hour books one long time.
-fn run_length(wish: &Wish, estimate: &Estimate) -> Span {
+fn run_length(wish: &ReservationRequest, estimate: &Estimate) -> Span {
     let (mut from, mut until) = (estimate.start, estimate.end);
     if let Some(repeat) = &wish.ask.repeat {
         let length = wish.ask.length;

@@ -1,7 +1,7 @@
 //! A reservation is made longer: a new admission of the difference.
 
 use super::appraisal::Pending;
-use super::ask::Wish;
+use super::ask::ReservationRequest;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use cosy_model::api::Reply;
@@ -18,7 +18,7 @@ pub(crate) struct Extension {
     pub key: Option<[u8; 16]>,
     id: ReservationId,
     /// The difference, as if it were a request of its own.
-    wish: Wish,
+    wish: ReservationRequest,
 }
 
 impl Controller {
@@ -68,7 +68,7 @@ impl Controller {
         id: ReservationId,
         by: Span,
         max_price: Option<Su>,
-    ) -> Result<Wish, Refusal> {
+    ) -> Result<ReservationRequest, Refusal> {
         let found = self.own_promised(caller, id, "extend", "extended")?;
         let mut ask = found.row.ask.clone();
         ask.pick = Pick::At(found.row.end);

@@ -2,7 +2,7 @@
 //! adjoin a slot, as one.
 
 use super::Reservation;
-use super::ask::Wish;
+use super::ask::ReservationRequest;
 use crate::admission::notice::Together;
 use crate::controller::Controller;
 use crate::event::Caller;
@@ -17,7 +17,7 @@ impl Controller {
     pub(crate) fn together(
         &self,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         slot: (Time, Time),
         wait: Option<Span>,
     ) -> Option<Together> {
@@ -36,7 +36,12 @@ impl Controller {
 
     /// The live bookings of the same payer that overlap or adjoin a slot, and those that
     /// overlap or adjoin them.
-    fn touching(&self, caller: &Caller, wish: &Wish, slot: (Time, Time)) -> Vec<&Reservation> {
+    fn touching(
+        &self,
+        caller: &Caller,
+        wish: &ReservationRequest,
+        slot: (Time, Time),
+    ) -> Vec<&Reservation> {
         let uid = caller.user.uid;
         let same = |r: &&Reservation| match (&r.row.account, &wish.account) {
             (Some(a), Some(b)) => a == b,
@@ -65,7 +70,7 @@ impl Controller {
     pub(crate) fn joint_job(
         &self,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         slot: (Time, Time),
         alone: &WaitingJob,
     ) -> Option<Joint> {

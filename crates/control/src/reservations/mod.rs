@@ -32,7 +32,7 @@ mod share;
 mod shorten;
 mod show;
 
-pub(crate) use ask::Wish;
+pub(crate) use ask::ReservationRequest;
 pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
 pub(crate) use show::ReservationList;

@@ -61,7 +61,7 @@ impl Controller {
             return;
         };
         let earliest = self.earliest_move(now, reservation);
-        let wish = super::ask::Wish {
+        let wish = super::ask::ReservationRequest {
             ask: row.ask.clone(),
             queue,
             demand: Arc::new(demand),

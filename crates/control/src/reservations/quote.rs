@@ -4,7 +4,7 @@
 //! Sources: pricing paper, sections 2 to 4; what-if paper, section 4.
 
 use super::appraisal::Pending;
-use super::ask::{JOBS_LOOKED_AT, Wish};
+use super::ask::{JOBS_LOOKED_AT, ReservationRequest};
 use super::booked::Booked;
 use crate::admission::judge::{Request, Slot, delay_cap, judge, rule_lines, with_hint};
 use crate::admission::notice::{Together, earliest_by_notice};
@@ -64,7 +64,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         most: Option<u32>,
     ) -> Starts {
         let policy = self.policy_of(wish);
@@ -88,7 +88,7 @@ impl Controller {
         now: Time,
         client: ClientId,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
     ) {
         if result.slots.is_empty() {
@@ -136,7 +136,7 @@ impl Controller {
 
     fn quoted_slot(
         &self,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         estimate: &Estimate,
         verdict: &Result<(), Refusal>,
@@ -171,7 +171,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &'a Appraisal,
     ) -> Vec<(&'a Estimate, Result<(), Refusal>)> {
         let request = self.circumstances(now, caller, wish, result, &[]);
@@ -197,7 +197,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         estimate: &Estimate,
         booked: &Booked<'_>,
@@ -211,7 +211,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         estimate: &Estimate,
     ) -> Result<(), Refusal> {
@@ -226,7 +226,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         estimate: &Estimate,
     ) -> Result<(), Refusal> {
@@ -239,7 +239,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         estimate: &Estimate,
         start: Time,
@@ -248,7 +248,12 @@ impl Controller {
         self.booked(caller, wish).check_longer(now, estimate, start)
     }
 
-    fn slot_to_judge(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Slot {
+    fn slot_to_judge(
+        &self,
+        wish: &ReservationRequest,
+        result: &Appraisal,
+        estimate: &Estimate,
+    ) -> Slot {
         Slot {
             start: estimate.start,
             end: estimate.end,
@@ -273,7 +278,12 @@ impl Controller {
 
     /// f, or what that hour of the week usually costs if that is more and today's queue
     /// says nothing of the time.
-    pub(crate) fn extra_of(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Su {
+    pub(crate) fn extra_of(
+        &self,
+        wish: &ReservationRequest,
+        result: &Appraisal,
+        estimate: &Estimate,
+    ) -> Su {
         let policy = self.policy_of(wish);
         if !policy.price_floor || estimate.start < result.plan_end {
             return estimate.extra;
@@ -286,14 +296,19 @@ impl Controller {
             .max(self.reservations.hours.floor(estimate.start, core_ms))
     }
 
-    pub(crate) fn price_of(&self, wish: &Wish, result: &Appraisal, estimate: &Estimate) -> Su {
+    pub(crate) fn price_of(
+        &self,
+        wish: &ReservationRequest,
+        result: &Appraisal,
+        estimate: &Estimate,
+    ) -> Su {
         estimate.base.plus(self.extra_of(wish, result, estimate))
     }
 
     fn together_of(
         &self,
         caller: &Caller,
-        wish: &Wish,
+        wish: &ReservationRequest,
         result: &Appraisal,
         slot: (Time, Time),
     ) -> Vec<Together> {
@@ -308,7 +323,7 @@ impl Controller {
         &'a self,
         now: Time,
         caller: &Caller,
-        wish: &'a Wish,
+        wish: &'a ReservationRequest,
         result: &Appraisal,
         together: &'a [Together],
     ) -> Request<'a> {
@@ -330,12 +345,12 @@ impl Controller {
     }
 
     /// What the account that pays can still spend; `None`: not limited.
-    fn left_of(&self, wish: &Wish) -> Option<Su> {
+    fn left_of(&self, wish: &ReservationRequest) -> Option<Su> {
         self.reservations.books.left(wish.account.as_ref()?)
     }
 
     /// A whole series has to be paid.
-    pub(crate) fn can_pay(&self, wish: &Wish, price: Su) -> Result<(), Refusal> {
+    pub(crate) fn can_pay(&self, wish: &ReservationRequest, price: Su) -> Result<(), Refusal> {
         if let Some(left) = self.left_of(wish).filter(|left| *left < price) {
             return Err(Refusal::new(
                 RefusalCode::Price,

@@ -5,13 +5,13 @@
 //! and whatever was put into memory is taken out again.
 
 use super::plan::{FlowPending, Planned, flow_refusal};
-use super::resolve::{FlowWish, of_task};
+use super::resolve::{ResolvedFlow, of_task};
 use super::{Flow, price};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::procedures::submit::Ready;
 use crate::record::{FlowRow, FlowTaskRow, OfFlow, ReservationRow};
-use crate::reservations::{Reservation, Wish};
+use crate::reservations::{Reservation, ReservationRequest};
 use crate::workflows::check::Graph;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Ask, Pick, ReservationState};
@@ -34,7 +34,7 @@ pub(crate) struct FlowBooking {
     pub client: ClientId,
     pub caller: Box<Caller>,
     pub key: Option<[u8; 16]>,
-    pub wish: FlowWish,
+    pub wish: ResolvedFlow,
     graph: Graph,
     hold: bool,
     tries: u32,
@@ -43,7 +43,7 @@ pub(crate) struct FlowBooking {
 /// A slot that is going to be taken.
 #[derive(Debug)]
 pub(crate) struct FlowSlot {
-    pub wish: Wish,
+    pub wish: ReservationRequest,
     /// With the slot as its only estimate.
     pub figures: Appraisal,
     pub planned: LiveSlot,
@@ -201,7 +201,12 @@ impl Controller {
     }
 
     /// Each slot as if it were a reservation by itself, in the order of the tasks.
-    pub(crate) fn flow_slots(&self, now: Time, of: &FlowWish, mut plan: LivePlan) -> Vec<FlowSlot> {
+    pub(crate) fn flow_slots(
+        &self,
+        now: Time,
+        of: &ResolvedFlow,
+        mut plan: LivePlan,
+    ) -> Vec<FlowSlot> {
         let slots = std::mem::take(&mut plan.slots).into_iter().enumerate();
         let slot = |(task, planned): (usize, LiveSlot)| {
             let mut planned = planned;
@@ -223,11 +228,11 @@ impl Controller {
     /// A slot of a task in the words of reservations.
     pub(crate) fn slot_wish(
         &self,
-        wish: &FlowWish,
+        wish: &ResolvedFlow,
         task: usize,
         slot: &LiveSlot,
         deadline: Time,
-    ) -> Wish {
+    ) -> ReservationRequest {
         let (asked, place) = (&wish.spec.tasks[task], &wish.places[task]);
         let early = wish.spec.early;
         let length = slot.end.since(slot.start);
@@ -235,7 +240,7 @@ impl Controller {
             true => Pick::FinishBy,
             false => Pick::At(slot.start),
         };
-        Wish {
+        ReservationRequest {
             ask: Ask {
                 name: format!("{}.{}", wish.spec.name, asked.name),
                 queue: Some(self.queues[place.queue.index()].spec.name.clone()),
@@ -255,7 +260,12 @@ impl Controller {
     }
 
     /// What a slot costs and does.
-    pub(crate) fn slot_figures(&self, now: Time, wish: &Wish, slot: &LiveSlot) -> Appraisal {
+    pub(crate) fn slot_figures(
+        &self,
+        now: Time,
+        wish: &ReservationRequest,
+        slot: &LiveSlot,
+    ) -> Appraisal {
         let tariff = self.tariff(self.policy_of(wish));
         let length = slot.end.since(slot.start);
         Appraisal {
@@ -300,7 +310,7 @@ impl Controller {
         &'a self,
         now: Time,
         caller: &'a Caller,
-        of: &'a FlowWish,
+        of: &'a ResolvedFlow,
         hold: bool,
         slots: &'a [FlowSlot],
     ) -> impl Iterator<Item = Refusal> + 'a {
@@ -329,7 +339,7 @@ impl Controller {
     }
 
     /// Whether all slots together can be paid.
-    pub(crate) fn can_pay_all(&self, of: &FlowWish, slots: &[FlowSlot]) -> Result<(), Refusal> {
+    pub(crate) fn can_pay_all(&self, of: &ResolvedFlow, slots: &[FlowSlot]) -> Result<(), Refusal> {
         let Some(first) = slots.first() else {
             return Ok(());
         };
@@ -408,7 +418,7 @@ impl Controller {
 
     /// Queues in which a part of the machine is the most that the caller may have.
     fn limited_queues(&self, caller: &Caller, slots: &[FlowSlot]) -> BTreeSet<QueueId> {
-        let queues: BTreeMap<QueueId, &Wish> =
+        let queues: BTreeMap<QueueId, &ReservationRequest> =
             slots.iter().map(|s| (s.wish.queue, &s.wish)).collect();
         let limited = queues
             .iter()

@@ -5,7 +5,7 @@
 
 use super::book::FlowBooking;
 use super::replan::Replan;
-use super::resolve::{FlowWish, of_task};
+use super::resolve::{ResolvedFlow, of_task};
 use crate::admission::civil::utc;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect};
@@ -35,7 +35,7 @@ pub(crate) enum FlowPending {
     Plan {
         client: ClientId,
         caller: Box<Caller>,
-        wish: Box<FlowWish>,
+        wish: Box<ResolvedFlow>,
     },
     /// Its slots are taken.
     Submit(Box<FlowBooking>),

@@ -6,7 +6,7 @@
 
 use super::plan::{FlowPending, Planned, flow_refusal};
 use super::price;
-use super::resolve::{FlowWish, TaskPlace};
+use super::resolve::{ResolvedFlow, TaskPlace};
 use crate::controller::Controller;
 use crate::record::OfFlow;
 use cosy_model::reservation::ReservationState;
@@ -23,7 +23,7 @@ const AGAIN: Span = Span::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Replan {
     pub flow: FlowId,
-    wish: FlowWish,
+    wish: ResolvedFlow,
     /// Tasks whose slots move, with their reservations.
     moved: Vec<(u32, ReservationId)>,
     /// A running task whose slot grows over them, and by how much.
@@ -143,7 +143,7 @@ impl Controller {
         }
     }
 
-    fn replan_wish(&self, id: FlowId) -> Result<FlowWish, Refusal> {
+    fn replan_wish(&self, id: FlowId) -> Result<ResolvedFlow, Refusal> {
         let flow = self.flows.get(id).ok_or_else(|| super::no_flow(id))?;
         let place = |task: &cosy_model::workflow::FlowTask| {
             let queue = self.find_queue(task.spec.queue.as_deref())?;
@@ -154,7 +154,7 @@ impl Controller {
             })
         };
         let places: Result<Vec<TaskPlace>, Refusal> = flow.spec.tasks.iter().map(place).collect();
-        Ok(FlowWish {
+        Ok(ResolvedFlow {
             spec: flow.spec.clone(),
             places: places?,
             set_names: self.set_names(&flow.spec)?,
@@ -166,7 +166,7 @@ impl Controller {
     fn rest_of_flow(
         &self,
         now: Time,
-        wish: &FlowWish,
+        wish: &ResolvedFlow,
         id: FlowId,
         moved: &[(u32, ReservationId)],
         grows: Option<(OfFlow, Span)>,

@@ -20,7 +20,7 @@ const MIB_AT_A_BYTE: u64 = (1 << 20) * 1_000_000;
 
 /// A workflow that could be, resolved.
 #[derive(Clone, Debug)]
-pub(crate) struct FlowWish {
+pub(crate) struct ResolvedFlow {
     pub spec: FlowSpec,
     /// Where each task is to run.
     pub places: Vec<TaskPlace>,
@@ -48,7 +48,11 @@ impl Controller {
     ///
     /// # Errors
     /// A refusal that names the task and what is wrong.
-    pub(crate) fn flow_wish(&self, caller: &Caller, spec: FlowSpec) -> Result<FlowWish, Refusal> {
+    pub(crate) fn flow_wish(
+        &self,
+        caller: &Caller,
+        spec: FlowSpec,
+    ) -> Result<ResolvedFlow, Refusal> {
         if !caller.resolved {
             return Err(Refusal::new(
                 RefusalCode::DirectoryDown,
@@ -66,7 +70,7 @@ impl Controller {
             places.push(place.map_err(|refusal| of_task(&task.name, refusal))?);
         }
         let set_names = self.set_names(&spec)?;
-        Ok(FlowWish {
+        Ok(ResolvedFlow {
             spec,
             places,
             set_names,
@@ -140,7 +144,7 @@ impl Controller {
     }
 
     /// What is to be planned, from `now` on.
-    pub(crate) fn live_flow(&self, now: Time, wish: &FlowWish) -> Result<LiveFlow, Refusal> {
+    pub(crate) fn live_flow(&self, now: Time, wish: &ResolvedFlow) -> Result<LiveFlow, Refusal> {
         let spec = &wish.spec;
         let edges = spec.edges.iter().map(|edge| LiveEdge {
             from: edge.from as usize,
@@ -175,7 +179,7 @@ impl Controller {
 
     /// How slots are appraised: the task that asks for the most stands for all as a plain
     /// job.
-    fn pricing(&self, now: Time, wish: &FlowWish, queues: &[QueueId]) -> Option<Pricing> {
+    fn pricing(&self, now: Time, wish: &ResolvedFlow, queues: &[QueueId]) -> Option<Pricing> {
         let tasks = wish.spec.tasks.iter().zip(&wish.places);
         let work = |(task, place): &(&FlowTask, &TaskPlace)| {
             let cores =

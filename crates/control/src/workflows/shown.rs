@@ -2,7 +2,7 @@
 //! rules of admission say.
 
 use super::book::FlowSlot;
-use super::resolve::FlowWish;
+use super::resolve::ResolvedFlow;
 use crate::controller::Controller;
 use crate::event::Caller;
 use cosy_model::workflow::{FlowPlan, PlannedTask};
@@ -21,7 +21,7 @@ impl Controller {
         &self,
         now: Time,
         caller: &Caller,
-        wish: &FlowWish,
+        wish: &ResolvedFlow,
         plan: &LivePlan,
     ) -> FlowPlan {
         let booked = self.flow_slots(now, wish, plan.clone());
@@ -48,7 +48,7 @@ impl Controller {
 
     fn slot_to_show(
         &self,
-        wish: &FlowWish,
+        wish: &ResolvedFlow,
         plan: &LivePlan,
         (task, slot): (usize, &LiveSlot),
         booked: &FlowSlot,

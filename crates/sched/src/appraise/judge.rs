@@ -18,7 +18,7 @@ use super::candidates::{Window, candidates};
 use super::effect::{Effect, Queue, Score};
 use super::{Appraisal, Estimate, Inquiry, Starts};
 use crate::machine::Sight;
-use crate::plan::Play;
+use crate::plan::Replay;
 use crate::scheduler::Scheduler;
 use crate::{Block, Demand, Forecast, Plan, WaitingJob};
 use cosy_model::{JobId, NodeShare, ReservationId, Span, Su, Time};
@@ -227,7 +227,7 @@ impl<'a> Judge<'a> {
         with.enqueue(job.clone());
         let mut asked: Vec<JobId> = self.forecast.plan().jobs().collect();
         asked.push(id);
-        let plan = Play::new(&with, self.now, asked).played();
+        let plan = Replay::new(&with, self.now, asked).played();
         let mut starts = start_times(&plan);
         let start = starts.pop().flatten();
         let score = self.queue.score(&starts, self.now);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// What became of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum JobOutcome {
     /// A job of the queue, or an accepted reservation, started then.
     Started(Time),
     /// A reservation that was not granted.
@@ -30,7 +30,7 @@ pub enum Fate {
     Cancelled,
 }
 
-impl Fate {
+impl JobOutcome {
     /// When it started, if it did.
     pub fn start(self) -> Option<Time> {
         match self {
@@ -90,7 +90,7 @@ pub trait Rule {
 impl Drive<'_> {
     /// Runs it: job `i` is a reservation when `reserved[i]`. Answers for each job what
     /// became of it.
-    pub fn run(&self, reserved: &[bool], rule: &mut dyn Rule) -> Vec<Fate> {
+    pub fn run(&self, reserved: &[bool], rule: &mut dyn Rule) -> Vec<JobOutcome> {
         let mut run = Run::new(self, rule);
         while let Some(now) = run.next_instant() {
             run.end_due(now);
@@ -121,7 +121,7 @@ struct Run<'a> {
     begins: Due,
     cancels: Due,
     booked: BTreeMap<usize, Booked>,
-    fates: Vec<Fate>,
+    fates: Vec<JobOutcome>,
 }
 
 impl<'a> Run<'a> {
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
             begins: Due::new(),
             cancels: Due::new(),
             booked: BTreeMap::new(),
-            fates: vec![Fate::Cancelled; drive.jobs.len()],
+            fates: vec![JobOutcome::Cancelled; drive.jobs.len()],
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
             let at = self.next;
             self.next += 1;
             match self.demand(job) {
-                None => self.fates[at] = Fate::TooLarge,
+                None => self.fates[at] = JobOutcome::TooLarge,
                 Some(demand) if reserved.get(at) == Some(&true) => self.book(now, at, &demand),
                 Some(demand) => {
                     self.scheduler.enqueue(waiting(at as u64, job, &demand));
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
             scheduler: &self.scheduler,
         });
         let Some(Slot { start, shares }) = slot else {
-            self.fates[at] = Fate::Rejected;
+            self.fates[at] = JobOutcome::Rejected;
             return;
         };
         self.scheduler.add_block(Block {
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
     }
 
     fn started(&mut self, now: Time, at: usize) {
-        self.fates[at] = Fate::Started(now);
+        self.fates[at] = JobOutcome::Started(now);
         let job = &self.drive.jobs[at];
         let end = now + job.run.min(job.limit).max(Span(1));
         self.ends.push(Reverse((end, at)));

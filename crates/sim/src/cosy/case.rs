@@ -4,7 +4,7 @@
 //! so that runs of one case differ by nothing but what was asked for.
 
 use super::figures::Figures;
-use super::trial::{Fate, Notice, Trial};
+use super::trial::{JobOutcome, Notice, Trial};
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::Span;
@@ -44,7 +44,7 @@ pub struct Case {
     /// Which wait counts.
     pub wait: Wait,
     /// What became of the jobs without reservations.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<JobOutcome>,
     /// Figures without reservations.
     pub before: Figures,
     /// The order in which jobs become reservations.

@@ -2,7 +2,7 @@
 //!
 //! Source: COSY paper, section 4.1.
 
-use super::trial::Fate;
+use super::trial::JobOutcome;
 use crate::replay::Machine;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
@@ -37,14 +37,14 @@ struct Ran {
 
 impl Figures {
     /// Measures a run: `reserved` and `fates` belong to `jobs`, one by one.
-    pub fn of(machine: Machine, jobs: &[Job], reserved: &[bool], fates: &[Fate]) -> Self {
+    pub fn of(machine: Machine, jobs: &[Job], reserved: &[bool], fates: &[JobOutcome]) -> Self {
         let began = jobs.first().map_or(Time::EPOCH, |job| job.submit);
         let ran = ran(machine, jobs, fates);
         let ended = ran.iter().map(|ran| ran.end).max().unwrap_or(began);
         let queued = starts(reserved, fates, false);
         let last_queued = queued.map(|(_, start)| start).max().unwrap_or(began);
         let used = |until| used(machine, &ran, began, until);
-        let rejected = fates.iter().filter(|fate| **fate == Fate::Rejected);
+        let rejected = fates.iter().filter(|fate| **fate == JobOutcome::Rejected);
         let waits =
             |kind| mean(starts(reserved, fates, kind).map(|(at, s)| s.since(jobs[at].submit)));
         Self {
@@ -66,7 +66,7 @@ impl Figures {
     }
 }
 
-fn ran(machine: Machine, jobs: &[Job], fates: &[Fate]) -> Vec<Ran> {
+fn ran(machine: Machine, jobs: &[Job], fates: &[JobOutcome]) -> Vec<Ran> {
     let started = jobs
         .iter()
         .zip(fates)
@@ -80,7 +80,11 @@ fn ran(machine: Machine, jobs: &[Job], fates: &[Fate]) -> Vec<Ran> {
 }
 
 /// Which of the queued jobs or of the reservations started, and when.
-fn starts(reserved: &[bool], fates: &[Fate], kind: bool) -> impl Iterator<Item = (usize, Time)> {
+fn starts(
+    reserved: &[bool],
+    fates: &[JobOutcome],
+    kind: bool,
+) -> impl Iterator<Item = (usize, Time)> {
     let of_kind = reserved.iter().zip(fates).enumerate();
     let of_kind = of_kind.filter(move |(_, (reserved, _))| **reserved == kind);
     of_kind.filter_map(|(at, (_, fate))| Some((at, fate.start()?)))
@@ -148,8 +152,8 @@ mod tests {
             job(105, 5, 4),
         ];
         let reserved = [false, true, false, true];
-        let at = |secs| Fate::Started(Time::from_secs(secs));
-        let fates = [at(100), at(120), at(110), Fate::Rejected];
+        let at = |secs| JobOutcome::Started(Time::from_secs(secs));
+        let fates = [at(100), at(120), at(110), JobOutcome::Rejected];
         let figures = Figures::of(machine, &jobs, &reserved, &fates);
         // (0 + 6) / 2 and 20 seconds; 40 + 40 + 5 node seconds of 4 * 40.
         let wanted = Figures {
@@ -177,8 +181,8 @@ mod tests {
         };
         let jobs = [job(0, 30, 1), endless];
         let fates = [
-            Fate::Started(Time::from_secs(40)),
-            Fate::Started(Time::EPOCH),
+            JobOutcome::Started(Time::from_secs(40)),
+            JobOutcome::Started(Time::EPOCH),
         ];
         let figures = Figures::of(machine, &jobs, &[false, false], &fates);
         assert_eq!(figures.queue_wait_by_work, Span::from_secs(30));

@@ -5,7 +5,7 @@
 //!
 //! Source: COSY paper, sections 3.2 and 4.3.
 
-pub use crate::booking::drive::Fate;
+pub use crate::booking::drive::JobOutcome;
 
 use crate::booking::drive::{Drive, Request, Rule, Slot};
 use crate::replay::Machine;
@@ -38,7 +38,7 @@ pub struct Trial<'a> {
 impl Trial<'_> {
     /// Runs it: job `i` is a reservation when `reserved[i]`. Answers for each job what
     /// became of it.
-    pub fn run(&self, reserved: &[bool], notice: Notice) -> Vec<Fate> {
+    pub fn run(&self, reserved: &[bool], notice: Notice) -> Vec<JobOutcome> {
         let mut rule = JustInTime {
             notice,
             waits: Waits::default(),

@@ -5,7 +5,7 @@
 //! holds: a job counts in the week in which it was submitted.
 
 use super::run::{Month, Outcome};
-use super::users::Fate;
+use super::users::JobOutcome;
 use crate::workload::Job;
 use cosy_model::{Span, Time};
 use serde::Serialize;
@@ -158,16 +158,16 @@ impl Figures {
         let week = month.week(job);
         for part in [&mut self.month, &mut self.weeks[week]] {
             match &outcome.fates[at] {
-                Fate::Plain | Fate::Refused(_) => {
+                JobOutcome::Plain | JobOutcome::Refused(_) => {
                     part.queue.add(job, start, before);
                     if wide {
                         part.wide.add(job, start, before);
                     }
                 }
-                Fate::Booked(_) => part.booked.add(job, start, before),
+                JobOutcome::Booked(_) => part.booked.add(job, start, before),
             }
         }
-        if let Fate::Booked(promised) = outcome.fates[at] {
+        if let JobOutcome::Booked(promised) = outcome.fates[at] {
             self.late += u64::from(promised != start);
         }
     }

@@ -1,7 +1,7 @@
 //! One month through the controller.
 
 use super::schemes::Scheme;
-use super::users::{Asked, Bookers, Fate, Refused};
+use super::users::{Bookers, JobOutcome, Refused, RuleFigures};
 use crate::cosy::controlled::{Setup, run};
 use crate::replay::Machine;
 use crate::workload::Job;
@@ -48,9 +48,9 @@ pub struct Outcome {
     /// By job; `None` for those that did not run.
     pub starts: Vec<Option<Time>>,
     /// By job.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<JobOutcome>,
     /// Requests for reservations, by time.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RuleFigures>,
 }
 
 impl Month {

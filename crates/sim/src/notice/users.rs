@@ -24,7 +24,7 @@ pub enum Refused {
 
 /// What became of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum JobOutcome {
     /// It went into the queue, as was meant.
     Plain,
     /// It got its reservation, which begins then.
@@ -35,7 +35,7 @@ pub enum Fate {
 
 /// What the rule looked at when a reservation was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct RuleFigures {
     /// Which job.
     pub at: usize,
     /// p; `None` while there are too few requests.
@@ -55,9 +55,9 @@ pub struct Bookers<'a> {
     refused: Refused,
     curve: &'a Curve,
     /// By job.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<JobOutcome>,
     /// By time.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RuleFigures>,
 }
 
 impl<'a> Bookers<'a> {
@@ -76,7 +76,7 @@ impl<'a> Bookers<'a> {
             wanted,
             refused,
             curve,
-            fates: vec![Fate::Plain; jobs.len()],
+            fates: vec![JobOutcome::Plain; jobs.len()],
             asked: Vec::new(),
         }
     }
@@ -105,16 +105,16 @@ impl<'a> Bookers<'a> {
 
     fn booked(&mut self, at: usize, reservations: &[ReservationInfo]) {
         if let Some(reservation) = reservations.first() {
-            self.fates[at] = Fate::Booked(reservation.start);
+            self.fates[at] = JobOutcome::Booked(reservation.start);
         }
     }
 
     fn refused(&mut self, at: usize, why: &str) -> Option<Request> {
         // A job that the queue refuses, too, is not tried again.
-        if !self.wanted[at] || self.fates[at] != Fate::Plain {
+        if !self.wanted[at] || self.fates[at] != JobOutcome::Plain {
             return None;
         }
-        self.fates[at] = Fate::Refused(why.to_owned());
+        self.fates[at] = JobOutcome::Refused(why.to_owned());
         match self.refused {
             Refused::Queued => Some(self.submit(at)),
             Refused::Dropped => None,
@@ -129,7 +129,7 @@ impl Users for Bookers<'_> {
         }
         let (share, wait) = controller.notice_figures(now);
         let multiple = self.curve.at(share.unwrap_or_default());
-        self.asked.push(Asked {
+        self.asked.push(RuleFigures {
             at,
             share,
             wait,

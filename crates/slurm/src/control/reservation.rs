@@ -71,7 +71,7 @@ const DAYS: i64 = 28;
 
 /// What is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
+pub struct ReservationChange {
     /// Name; made of owner and number without.
     pub name: String,
     /// Start.
@@ -115,8 +115,8 @@ fn list(text: &str) -> Vec<String> {
 ///
 /// # Errors
 /// The first word that makes no sense.
-pub fn read(words: &[String], now: &Zoned) -> Result<Wanted, Mistake> {
-    let mut wanted = Wanted::default();
+pub fn read(words: &[String], now: &Zoned) -> Result<ReservationChange, Mistake> {
+    let mut wanted = ReservationChange::default();
     for word in words {
         let (pair, sign) = signed(Pair::of(word));
         let key = pair.key(NAMES);
@@ -161,7 +161,12 @@ fn change(names: &mut NamesChange, text: &str, sign: Option<char>) {
     }
 }
 
-fn set(wanted: &mut Wanted, key: &str, pair: &Pair<'_>, now: &Zoned) -> Result<(), Mistake> {
+fn set(
+    wanted: &mut ReservationChange,
+    key: &str,
+    pair: &Pair<'_>,
+    now: &Zoned,
+) -> Result<(), Mistake> {
     let text = pair.text();
     let bad = |what: &str| {
         error(&format!(
@@ -218,7 +223,7 @@ fn time(text: &str, now: &Zoned, bad: &Mistake) -> Result<Time, Mistake> {
     })
 }
 
-impl Wanted {
+impl ReservationChange {
     /// The request to the controller. `all` are the nodes that `ALL` stands for.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use super::{Memory, Variables};
 
 /// What was asked for, and from where. What was not given is `None`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Asked {
+pub struct Requested {
     /// Name of the job.
     pub name: String,
     /// Tasks: given, or nodes times tasks on each.
@@ -42,7 +42,7 @@ pub struct Asked {
     pub umask: Option<u32>,
 }
 
-impl Asked {
+impl Requested {
     /// The variables.
     pub fn variables(&self) -> Variables {
         let mut all = Variables::default();
@@ -82,16 +82,16 @@ mod tests {
 
     #[test]
     fn only_what_was_given() {
-        let check = |asked: Asked, want: &[&str]| {
+        let check = |asked: Requested, want: &[&str]| {
             let mut got: Vec<String> = asked.variables().texts().collect();
             got.sort();
             assert_eq!(got, want);
         };
-        let plain = Asked {
+        let plain = Requested {
             name: "env.sh".into(),
             submit_dir: "/w".into(),
             submit_host: "vm".into(),
-            ..Asked::default()
+            ..Requested::default()
         };
         check(
             plain.clone(),
@@ -102,7 +102,7 @@ mod tests {
             ],
         );
         check(
-            Asked {
+            Requested {
                 tasks: Some(6),
                 tasks_per_node: Some(3),
                 export: Some("ALL,X=1".into()),

@@ -2,7 +2,7 @@
 //! an allocation's command finds, what a task finds.
 //!
 //! ```text
-//! sbatch, salloc, srun   Asked   what was asked for, and from where
+//! sbatch, salloc, srun   Requested   what was asked for, and from where
 //! node, batch script     Facts   what the job got (read from Cosy's own variables)
 //! node, task             Step    the step, over the job's
 //! ```
@@ -20,7 +20,7 @@ mod asked;
 mod facts;
 mod step;
 
-pub use asked::Asked;
+pub use asked::Requested;
 pub use facts::{ArrayFacts, Facts, Memory, cluster_of};
 pub use step::{Step, gpus};
 

@@ -2,7 +2,7 @@
 
 use super::fields::Field;
 use super::rows::Row;
-use crate::job::{Asked, exit_text};
+use crate::job::{RequestedMemory, exit_text};
 use crate::show::mebibytes;
 use crate::stamp::{Stamps, padded_or_unlimited};
 use cosy_model::api::JobField as F;
@@ -10,7 +10,7 @@ use cosy_model::{Span, Time};
 
 /// How values are shown.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct ValueStyle {
     /// Points of time.
     pub stamps: Stamps,
     /// Sizes stay as they are.
@@ -20,7 +20,7 @@ pub struct Look {
 }
 
 /// The value of `field`.
-pub fn cell(field: Field, row: &Row<'_>, look: &Look) -> String {
+pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
     let job = &row.job;
     let whole = |text: String| if row.is_whole() { text } else { String::new() };
     let text = |f: F| clean(job.text(f));
@@ -106,7 +106,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &Look) -> String {
 }
 
 /// What a step has used: nothing of a whole job, as Slurm tells such only of steps.
-fn used(field: Field, row: &Row<'_>, look: &Look) -> String {
+fn used(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
     let Some(usage) = row.usage().filter(|_| !row.is_whole()) else {
         return String::new();
     };
@@ -154,7 +154,7 @@ fn cpu_seconds(row: &Row<'_>) -> i64 {
     row.elapsed().secs().saturating_mul(cores)
 }
 
-fn stamp(at: Option<Time>, look: &Look, without: &str) -> String {
+fn stamp(at: Option<Time>, look: &ValueStyle, without: &str) -> String {
     at.map_or_else(|| without.to_owned(), |at| look.stamps.text(at))
 }
 
@@ -214,13 +214,13 @@ fn reservation(row: &Row<'_>) -> String {
     }
 }
 
-fn memory(row: &Row<'_>, look: &Look) -> String {
+fn memory(row: &Row<'_>, look: &ValueStyle) -> String {
     let job = &row.job;
     let times = |mib: u64, n: i64| mib.saturating_mul(n.unsigned_abs());
     let mib = match job.memory() {
-        Asked::PerCore(mib) => times(mib, job.cores()),
-        Asked::PerNode(mib) => times(mib, job.nodes().max(1)),
-        Asked::Nothing => return String::new(),
+        RequestedMemory::PerCore(mib) => times(mib, job.cores()),
+        RequestedMemory::PerNode(mib) => times(mib, job.nodes().max(1)),
+        RequestedMemory::Nothing => return String::new(),
     };
     match (look.unit, look.raw_sizes) {
         (Some(_), _) => size(signed(mib.saturating_mul(1 << 20)), look),
@@ -235,7 +235,7 @@ fn signed(n: u64) -> i64 {
 
 /// Bytes: in the unit that was asked for, as they are, or in KiB and upwards as long as
 /// nothing is lost.
-fn size(bytes: i64, look: &Look) -> String {
+fn size(bytes: i64, look: &ValueStyle) -> String {
     const UNITS: [char; 6] = ['B', 'K', 'M', 'G', 'T', 'P'];
     let bytes = bytes.max(0);
     if let Some(at) = look.unit.and_then(|u| UNITS.iter().position(|x| *x == u)) {
@@ -295,9 +295,9 @@ mod tests {
     use cosy_model::step::StepRecord;
     use cosy_model::{Attempt, End, EndCause, JobId, MiB, StepId};
 
-    fn look() -> Look {
+    fn look() -> ValueStyle {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
-        Look {
+        ValueStyle {
             stamps: Stamps::new(&now, StampForm::Standard),
             raw_sizes: false,
             unit: None,
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn sizes() {
         let check = |bytes: i64, unit: Option<char>, raw: bool, want: &str| {
-            let look = Look {
+            let look = ValueStyle {
                 unit,
                 raw_sizes: raw,
                 ..look()

@@ -2,7 +2,7 @@
 //! script.
 
 use super::rows::Row;
-use crate::job::{Asked, JobView};
+use crate::job::{JobView, RequestedMemory};
 use crate::stamp::padded_or_unlimited;
 use cosy_model::api::JobField as F;
 use cosy_model::{JobState, Span};
@@ -82,15 +82,15 @@ fn memory(text: &mut String, rows: &[Row<'_>], job: &JobView<'_>) {
         i64::try_from(all).unwrap_or(i64::MAX)
     };
     let (asked, each) = match job.memory() {
-        Asked::PerCore(mib) => (
+        RequestedMemory::PerCore(mib) => (
             bytes(mib, job.cores()),
             format!("{}/core", size(bytes(mib, 1))),
         ),
-        Asked::PerNode(mib) => (
+        RequestedMemory::PerNode(mib) => (
             bytes(mib, job.nodes().max(1)),
             format!("{}/node", size(bytes(mib, 1))),
         ),
-        Asked::Nothing => (0, String::new()),
+        RequestedMemory::Nothing => (0, String::new()),
     };
     let each = if each.is_empty() {
         String::new()

@@ -222,7 +222,7 @@ pub struct Query {
 
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum Invocation {
     /// A report.
     Report(Box<Query>),
     /// `--help`.
@@ -256,7 +256,11 @@ struct Words {
 }
 
 /// Reads the command line (without the program's name); `variable` gives the environment.
-pub fn read(args: &[OsString], now: &Zoned, variable: impl Fn(&str) -> Option<String>) -> Asked {
+pub fn read(
+    args: &[OsString],
+    now: &Zoned,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Invocation {
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
     let mut query = Query::default();
     let mut words = Words {
@@ -269,11 +273,11 @@ pub fn read(args: &[OsString], now: &Zoned, variable: impl Fn(&str) -> Option<St
         }
     }
     if let Some(mistake) = parsed.mistake {
-        return Asked::Mistake(mistake);
+        return Invocation::Mistake(mistake);
     }
     match finish(query, words, now, variable) {
-        Ok(query) => Asked::Report(Box::new(query)),
-        Err(text) => Asked::Bad(text),
+        Ok(query) => Invocation::Report(Box::new(query)),
+        Err(text) => Invocation::Bad(text),
     }
 }
 
@@ -344,18 +348,18 @@ fn midnight(now: &Zoned) -> Option<Time> {
     Some(Time(start.timestamp().as_millisecond()))
 }
 
-fn take(query: &mut Query, words: &mut Words, found: &Found) -> Result<(), Asked> {
+fn take(query: &mut Query, words: &mut Words, found: &Found) -> Result<(), Invocation> {
     let text = || found.text();
     let names = || list(&found.text());
     match found.name {
-        "help" => return Err(Asked::Help),
-        "usage" => return Err(Asked::Usage),
-        "version" => return Err(Asked::Version),
-        "helpformat" => return Err(Asked::Fields),
+        "help" => return Err(Invocation::Help),
+        "usage" => return Err(Invocation::Usage),
+        "version" => return Err(Invocation::Version),
+        "helpformat" => return Err(Invocation::Fields),
         "allusers" => query.all_users = true,
         "accounts" => query.accounts = names(),
         "brief" => words.format = Some(BRIEF.to_owned()),
-        "completion" => return Err(Asked::Line(NO_COMPLETIONS.to_owned())),
+        "completion" => return Err(Invocation::Line(NO_COMPLETIONS.to_owned())),
         "constraints" => query.features = names(),
         "file" | "associations" => return Err(not_kept(found.name)),
         "flags" => return Err(flags(&text())),
@@ -412,8 +416,8 @@ fn names_outside(text: &str) -> Vec<String> {
 /// What Slurm says where completions are not logged.
 const NO_COMPLETIONS: &str = "Slurm job completion is disabled";
 
-fn not_kept(option: &str) -> Asked {
-    Asked::Bad(format!(
+fn not_kept(option: &str) -> Invocation {
+    Invocation::Bad(format!(
         "--{option} is not supported: there are no records of that kind here"
     ))
 }
@@ -421,24 +425,24 @@ fn not_kept(option: &str) -> Asked {
 /// Flags that Slurm keeps with a job.
 const FLAGS: [&str; 4] = ["SchedSubmit", "SchedMain", "SchedBackfill", "StartReceived"];
 
-fn flags(text: &str) -> Asked {
+fn flags(text: &str) -> Invocation {
     let known = |word: &&String| FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(word));
     match list(text).iter().find(|word| !known(word)) {
-        Some(word) => Asked::Bad(format!("str_2_job_flags: Invalid job flag {word}")),
+        Some(word) => Invocation::Bad(format!("str_2_job_flags: Invalid job flag {word}")),
         None => not_kept("flags"),
     }
 }
 
-fn time_limit(text: &str) -> Result<Span, Asked> {
-    let bad = || Asked::Fatal("Invalid time limit specification".to_owned());
+fn time_limit(text: &str) -> Result<Span, Invocation> {
+    let bad = || Invocation::Fatal("Invalid time limit specification".to_owned());
     let zero = || !text.is_empty() && text.bytes().all(|b| b"0:-".contains(&b));
     when::limit(text).filter(|_| !zero()).ok_or_else(bad)
 }
 
-fn counts(text: &str, of: &str) -> Result<(i64, i64), Asked> {
+fn counts(text: &str, of: &str) -> Result<(i64, i64), Invocation> {
     let bad = || {
         let text = format!("Invalid numeric value \"{text}\" for requested {of} range.");
-        Asked::Bad(text)
+        Invocation::Bad(text)
     };
     let one = |word: &str| word.parse::<i64>().ok().filter(|n| *n >= 0).ok_or_else(bad);
     match text.split_once('-') {
@@ -447,19 +451,19 @@ fn counts(text: &str, of: &str) -> Result<(i64, i64), Asked> {
     }
 }
 
-fn unit(text: &str) -> Result<char, Asked> {
+fn unit(text: &str) -> Result<char, Invocation> {
     let letter = text.chars().next().map(|c| c.to_ascii_uppercase());
     let known = letter.filter(|c| "KMGTP".contains(*c) && text.len() == 1);
     known.ok_or_else(|| {
         let what =
             format!("sacct: error: Invalid unit type '{text}'. Possible options are 'KMGTP'");
-        Asked::Line(format!("{what}\nsacct: fatal: Invalid unit type"))
+        Invocation::Line(format!("{what}\nsacct: fatal: Invalid unit type"))
     })
 }
 
-fn states(text: &str) -> Result<Vec<SlurmState>, Asked> {
+fn states(text: &str) -> Result<Vec<SlurmState>, Invocation> {
     let one = |word: &str| {
-        let bad = |_| Asked::Fatal(format!("unrecognized job state value '{word}'"));
+        let bad = |_| Invocation::Fatal(format!("unrecognized job state value '{word}'"));
         word.trim().parse().map_err(bad)
     };
     let words = text.split(',').filter(|w| !w.trim().is_empty());
@@ -475,14 +479,14 @@ mod tests {
         "2026-11-21T12:00:00+00:00[+00:00]".parse().unwrap()
     }
 
-    fn asked(line: &str) -> Asked {
+    fn asked(line: &str) -> Invocation {
         let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
         read(&args, &now(), |_| None)
     }
 
     fn report(line: &str) -> Query {
         match asked(line) {
-            Asked::Report(query) => *query,
+            Invocation::Report(query) => *query,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -520,10 +524,13 @@ mod tests {
 
     #[test]
     fn other_lines() {
-        assert_eq!(asked("-e"), Asked::Fields);
-        assert!(matches!(asked("--nosuch"), Asked::Mistake(_)));
-        assert!(matches!(asked("-1"), Asked::Mistake(Mistake::Invalid('1'))));
-        let bad = |line: &str, want: &str| assert_eq!(asked(line), Asked::Bad(want.into()));
+        assert_eq!(asked("-e"), Invocation::Fields);
+        assert!(matches!(asked("--nosuch"), Invocation::Mistake(_)));
+        assert!(matches!(
+            asked("-1"),
+            Invocation::Mistake(Mistake::Invalid('1'))
+        ));
+        let bad = |line: &str, want: &str| assert_eq!(asked(line), Invocation::Bad(want.into()));
         bad("-o~nosuch", "Invalid field requested: \"nosuch\"");
         bad(
             "-i~x",
@@ -531,7 +538,7 @@ mod tests {
         );
         bad("-F~SchedMain,foo", "str_2_job_flags: Invalid job flag foo");
         for line in ["-F~SchedMain", "-x~1", "-f~/etc/passwd"] {
-            assert!(matches!(asked(line), Asked::Bad(_)), "{line}");
+            assert!(matches!(asked(line), Invocation::Bad(_)), "{line}");
         }
         bad(
             "-S~2026-11-24~-E~2026-11-23",
@@ -541,14 +548,15 @@ mod tests {
             "-s~R~-E~now-1hour",
             "Start time (2026-11-21T12:00:00) requested is after end time (2026-11-21T11:00:00).",
         );
-        let fatal = |line: &str, want: &str| assert_eq!(asked(line), Asked::Fatal(want.into()));
+        let fatal =
+            |line: &str, want: &str| assert_eq!(asked(line), Invocation::Fatal(want.into()));
         fatal("-s~CD,foo", "unrecognized job state value 'foo'");
         fatal("-k~0", "Invalid time limit specification");
         fatal("-k~foo", "Invalid time limit specification");
         assert_eq!(
             asked("-c"),
-            Asked::Line("Slurm job completion is disabled".into())
+            Invocation::Line("Slurm job completion is disabled".into())
         );
-        assert!(matches!(asked("-S~yestermorning"), Asked::Bad(_)));
+        assert!(matches!(asked("-S~yestermorning"), Invocation::Bad(_)));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::fields::{self, Column, Field};
 use super::form::Form;
-use super::options::Asked as Other;
+use super::options::Invocation as Other;
 use crate::getopt::{self, Order};
 use crate::squeue::options::list;
 use crate::table::{self, Row};

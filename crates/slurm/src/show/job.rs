@@ -5,14 +5,14 @@
 
 use super::{Sheet, clean, held, mebibytes, or_null};
 use crate::clock;
-use crate::job::{Asked, JobView, exit_text};
+use crate::job::{JobView, RequestedMemory, exit_text};
 use cosy_model::Time;
 use cosy_model::api::JobField;
 use jiff::tz::TimeZone;
 
 /// How it is to be told.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner<'a> {
+pub struct ShowOptions<'a> {
     /// Zone of all times.
     pub zone: &'a TimeZone,
     /// With what only `-d` tells.
@@ -105,7 +105,7 @@ pub const FIELDS: &[JobField] = &[
 ];
 
 /// One job, task, or row of waiting tasks with all it has.
-pub fn sheet(job: &JobView<'_>, manner: Manner<'_>) -> Sheet {
+pub fn sheet(job: &JobView<'_>, manner: ShowOptions<'_>) -> Sheet {
     let mut sheet = Sheet::new();
     who(&mut sheet, job);
     state(&mut sheet, job, manner);
@@ -177,7 +177,7 @@ fn array(job: &JobView<'_>) -> String {
     format!(" ArrayJobId={base} ArrayTaskId={tasks}{at_once}")
 }
 
-fn state(sheet: &mut Sheet, job: &JobView<'_>, manner: Manner<'_>) {
+fn state(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
     let derived = || format!("DerivedExitCode={}", exit_text(job.derived_exit()));
     sheet
         .line(format!(
@@ -286,7 +286,7 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
         .maybe(first);
 }
 
-fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: Manner<'_>) {
+fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
     let each = job.count(JobField::CoresPerTask).max(1);
     let held = job.tres_held();
     let tres = if held.is_empty() {
@@ -325,11 +325,11 @@ fn nodes(job: &JobView<'_>) -> String {
     format!("{least}-{most}")
 }
 
-fn memory(asked: Asked) -> String {
+fn memory(asked: RequestedMemory) -> String {
     match asked {
-        Asked::PerCore(mib) => format!("MinMemoryCPU={}", short_size(mib)),
-        Asked::PerNode(mib) => format!("MinMemoryNode={}", short_size(mib)),
-        Asked::Nothing => "MinMemoryNode=0".to_owned(),
+        RequestedMemory::PerCore(mib) => format!("MinMemoryCPU={}", short_size(mib)),
+        RequestedMemory::PerNode(mib) => format!("MinMemoryNode={}", short_size(mib)),
+        RequestedMemory::Nothing => "MinMemoryNode=0".to_owned(),
     }
 }
 
@@ -436,7 +436,11 @@ mod tests {
     fn shown(row: &[(F, &str)], details: bool) -> String {
         let (table, around) = (table(&[row]), around());
         let zone = &TimeZone::UTC;
-        sheet(&JobView::new(&table, 0, &around), Manner { zone, details }).text(false)
+        sheet(
+            &JobView::new(&table, 0, &around),
+            ShowOptions { zone, details },
+        )
+        .text(false)
     }
 
     /// As `scontrol-show-job-held` has it, but for the submit host.

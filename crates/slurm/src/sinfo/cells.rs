@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// How values are shown.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct ValueStyle {
     /// Points of time.
     pub stamps: Stamps,
     /// The release that is told as version.
@@ -23,7 +23,7 @@ pub struct Look {
 }
 
 /// Writes the value of `field`.
-pub fn cell(field: Field, group: &Group<'_>, look: &Look, out: &mut String) {
+pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String) {
     match field {
         Field::Available => out.push_str(group.partition.map_or("n/a", available)),
         Field::NodesAi => {

@@ -145,7 +145,7 @@ impl Query {
 
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum Invocation {
     /// A report.
     Report(Box<Query>),
     /// `--help`.
@@ -163,7 +163,7 @@ pub enum Asked {
 }
 
 /// Reads the command line (without the program's name); `variable` gives the environment.
-pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Asked {
+pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Invocation {
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
     let mut query = Query {
         partitions: variable("SINFO_PARTITION").map_or_else(Vec::new, |text| list(&text)),
@@ -180,16 +180,16 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
     let all_by_variable = variable("SINFO_ALL").is_some();
     let named = parsed.found.iter().any(|found| found.name == "partition");
     match parsed.mistake {
-        None if all && named => Asked::Bad(conflict("-a", "-p")),
+        None if all && named => Invocation::Bad(conflict("-a", "-p")),
         None if all_by_variable && !named && !query.partitions.is_empty() => {
-            Asked::Bad(conflict("SINFO_ALL", "SINFO_PARTITION"))
+            Invocation::Bad(conflict("SINFO_ALL", "SINFO_PARTITION"))
         }
         None if all => {
             query.partitions.clear();
-            Asked::Report(Box::new(query))
+            Invocation::Report(Box::new(query))
         }
-        Some(mistake) => Asked::Mistake(mistake),
-        None => Asked::Report(Box::new(query)),
+        Some(mistake) => Invocation::Mistake(mistake),
+        None => Invocation::Report(Box::new(query)),
     }
 }
 
@@ -197,19 +197,19 @@ fn conflict(one: &str, other: &str) -> String {
     format!("Conflicting options, {one} and {other}, specified. Please choose one or the other.")
 }
 
-fn take(query: &mut Query, found: &Found) -> Result<(), Asked> {
+fn take(query: &mut Query, found: &Found) -> Result<(), Invocation> {
     let text = || found.text();
     match found.name {
-        "help" => return Err(Asked::Help),
-        "usage" => return Err(Asked::Usage),
-        "version" => return Err(Asked::Version),
+        "help" => return Err(Invocation::Help),
+        "usage" => return Err(Invocation::Usage),
+        "version" => return Err(Invocation::Version),
         "dead" => query.dead = true,
         "responding" => query.responding = true,
         "exact" => query.exact = true,
         "noheader" => query.bare = true,
         "iterate" => {
             let seconds = text().parse().ok().filter(|n| *n > 0);
-            let bad = || Asked::Bad(format!("--iterate={}", text()));
+            let bad = || Invocation::Bad(format!("--iterate={}", text()));
             query.iterate = Some(seconds.ok_or_else(bad)?);
         }
         "json" => query.spelling = Some(Spelling::Json),
@@ -234,8 +234,8 @@ fn take(query: &mut Query, found: &Found) -> Result<(), Asked> {
     Ok(())
 }
 
-fn states(text: &str) -> Result<Vec<Filter>, Asked> {
-    let one = |word: &str| Filter::read(word).ok_or_else(|| Asked::BadState(word.to_owned()));
+fn states(text: &str) -> Result<Vec<Filter>, Invocation> {
+    let one = |word: &str| Filter::read(word).ok_or_else(|| Invocation::BadState(word.to_owned()));
     let words = text.split([',', '&']).filter(|w| !w.is_empty());
     words.map(one).collect()
 }
@@ -244,28 +244,28 @@ fn states(text: &str) -> Result<Vec<Filter>, Asked> {
 mod tests {
     use super::*;
 
-    fn query(line: &str) -> Asked {
+    fn query(line: &str) -> Invocation {
         let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
         read(&args, |_| None)
     }
 
     #[test]
     fn bundles() {
-        let Asked::Report(q) = query("-ahNO~CPUs,Memory") else {
+        let Invocation::Report(q) = query("-ahNO~CPUs,Memory") else {
             panic!("no report")
         };
         assert!(q.bare && q.by_node);
         assert_eq!(q.format, Some(Format::Names("CPUs,Memory".to_owned())));
-        let Asked::Report(q) = query("-t~idle,alloc~-hp~main") else {
+        let Invocation::Report(q) = query("-t~idle,alloc~-hp~main") else {
             panic!("no report")
         };
         assert_eq!(
             (q.states.len(), q.partitions.as_slice()),
             (2, &["main".to_owned()][..])
         );
-        assert_eq!(query("-t~foo"), Asked::BadState("foo".to_owned()));
-        assert!(matches!(query("--nosuch"), Asked::Mistake(_)));
-        assert_eq!(query("-V"), Asked::Version);
+        assert_eq!(query("-t~foo"), Invocation::BadState("foo".to_owned()));
+        assert!(matches!(query("--nosuch"), Invocation::Mistake(_)));
+        assert_eq!(query("-V"), Invocation::Version);
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn verbose() {
-        let Asked::Report(q) = query("-v~-p~main,short~-i~3") else {
+        let Invocation::Report(q) = query("-v~-p~main,short~-i~3") else {
             panic!("no report")
         };
         for line in [
@@ -316,8 +316,8 @@ mod tests {
                 _ => None,
             });
             match asked {
-                Asked::Report(query) => query.partitions.join(","),
-                Asked::Bad(text) => text.split(", sp").next().unwrap_or_default().to_owned(),
+                Invocation::Report(query) => query.partitions.join(","),
+                Invocation::Bad(text) => text.split(", sp").next().unwrap_or_default().to_owned(),
                 other => panic!("{other:?}"),
             }
         };
@@ -335,7 +335,7 @@ mod tests {
         let asked = read(&args, |name| {
             (name == "SINFO_FORMAT").then(|| "%N".to_owned())
         });
-        let Asked::Report(q) = asked else {
+        let Invocation::Report(q) = asked else {
             panic!("no report")
         };
         assert_eq!(q.format, Some(Format::Letters("%N".to_owned())));

@@ -1,6 +1,6 @@
 //! Lists of nodes and partitions as text: which columns, and the lines.
 
-use super::cells::{Look, cell};
+use super::cells::{ValueStyle, cell};
 use super::fields::Field;
 use super::groups::{Group, groups, read, sort};
 use super::options::Query;
@@ -91,7 +91,7 @@ pub fn sorted<'a>(
     partitions: &'a [QueueInfo],
     nodes: &'a [(NodeInfo, Kept)],
     named: Option<&[String]>,
-    look: &Look,
+    look: &ValueStyle,
 ) -> Result<Vec<Group<'a>>, String> {
     let shown: Vec<Field> = layout.columns.iter().map(|c| c.field).collect();
     let mut all = groups(query, &shown, partitions, nodes, named);
@@ -114,7 +114,7 @@ pub fn sorted<'a>(
 }
 
 /// The lines of groups.
-pub fn lines(layout: &Layout<Field>, groups: &[Group<'_>], look: &Look) -> String {
+pub fn lines(layout: &Layout<Field>, groups: &[Group<'_>], look: &ValueStyle) -> String {
     let mut out = String::new();
     for group in groups {
         layout.line(&mut out, |field, out| cell(*field, group, look, out));
@@ -171,7 +171,7 @@ pub fn reservations(all: &[Reserved], bare: bool, stamps: &Stamps) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sinfo::options::{Asked, read};
+    use crate::sinfo::options::{Invocation, read};
     use crate::stamp::StampForm;
     use cosy_model::{AccessLevel, Amounts, MiB, QueueSpec, Span};
 
@@ -230,7 +230,7 @@ mod tests {
     fn check(line: &str, want: &[&str]) {
         let args: Vec<_> = line.split('~').map(Into::into).collect();
         let args: Vec<std::ffi::OsString> = if line.is_empty() { Vec::new() } else { args };
-        let Asked::Report(query) = read(&args, |_| None) else {
+        let Invocation::Report(query) = read(&args, |_| None) else {
             panic!("{line}")
         };
         let partitions = [
@@ -243,7 +243,7 @@ mod tests {
             .as_ref()
             .map(|n| n.split(',').map(str::to_owned).collect());
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
-        let look = Look {
+        let look = ValueStyle {
             stamps: Stamps::new(&now, StampForm::Standard),
             release: "22.05.8".into(),
             cluster: String::new(),

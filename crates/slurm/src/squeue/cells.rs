@@ -2,7 +2,7 @@
 //! `squeue -o`.
 
 use super::fields::Field;
-use crate::job::{Asked, JobView, exit_text};
+use crate::job::{JobView, RequestedMemory, exit_text};
 use crate::show::{mebibytes, or_null};
 use crate::stamp::{self, Stamps};
 use crate::{SlurmState, job};
@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// How values are shown.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct ValueStyle {
     /// The present.
     pub now: Time,
     /// Points of time.
@@ -28,7 +28,7 @@ pub struct Look {
 pub const BITS: usize = 64;
 
 /// Writes the value of `field`.
-pub fn cell(field: Field, job: &JobView<'_>, look: &Look, out: &mut String) {
+pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String) {
     match field {
         Field::Account => text(out, job, F::Account),
         Field::JobId => number(out, job.raw_id()),
@@ -186,7 +186,7 @@ fn number(out: &mut String, n: i64) {
     let _ = write!(out, "{n}");
 }
 
-fn stamp_or(out: &mut String, at: Option<Time>, look: &Look, without: &str) {
+fn stamp_or(out: &mut String, at: Option<Time>, look: &ValueStyle, without: &str) {
     match at {
         Some(at) => look.stamps.write(out, at),
         None => out.push_str(without),
@@ -222,7 +222,7 @@ fn reservation(out: &mut String, job: &JobView<'_>) {
     }
 }
 
-fn array_id(out: &mut String, job: &JobView<'_>, look: &Look) {
+fn array_id(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
     match job.folded() {
         Some(tasks) => {
             number(out, base_of(job.text(F::Ref)));
@@ -245,7 +245,7 @@ fn base_of(text: &str) -> i64 {
 }
 
 /// An expression of array tasks is not longer than so many characters.
-fn shortened(out: &mut String, tasks: &str, look: &Look) {
+fn shortened(out: &mut String, tasks: &str, look: &ValueStyle) {
     let most = look.bits.unwrap_or(usize::MAX);
     let (indices, throttle) = match tasks.split_once('%') {
         Some((indices, throttle)) => (indices, Some(throttle)),
@@ -264,7 +264,7 @@ fn shortened(out: &mut String, tasks: &str, look: &Look) {
     }
 }
 
-fn array_task(out: &mut String, job: &JobView<'_>, look: &Look) {
+fn array_task(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
     match (job.folded(), job.task()) {
         (Some(tasks), _) => shortened(out, tasks, look),
         (None, Some(task)) => number(out, task),
@@ -294,10 +294,10 @@ fn left(out: &mut String, job: &JobView<'_>) {
     }
 }
 
-fn memory(out: &mut String, job: &JobView<'_>, look: &Look) {
+fn memory(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
     let mib = match job.memory() {
-        Asked::PerCore(mib) | Asked::PerNode(mib) => mib,
-        Asked::Nothing => 0,
+        RequestedMemory::PerCore(mib) | RequestedMemory::PerNode(mib) => mib,
+        RequestedMemory::Nothing => 0,
     };
     if mib == 0 {
         out.push('0');
@@ -348,7 +348,7 @@ fn reason_list(out: &mut String, job: &JobView<'_>) {
 }
 
 /// How long it has waited before it started, in seconds.
-fn pending(out: &mut String, job: &JobView<'_>, look: &Look) {
+fn pending(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
     let until = job.time(F::Start).unwrap_or(look.now);
     let since = job.time(F::Submit).unwrap_or(until);
     number(out, until.since(since).secs().max(0));

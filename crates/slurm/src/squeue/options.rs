@@ -204,7 +204,7 @@ impl Query {
 
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum Invocation {
     /// A report.
     Report(Box<Query>),
     /// `--help`.
@@ -222,7 +222,7 @@ pub enum Asked {
 }
 
 /// Reads the command line (without the program's name); `variable` gives the environment.
-pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Asked {
+pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Invocation {
     let parsed = getopt::parse(&table::opts(OPTIONS), Order::Permute, args);
     let mut query = of_variables(variable);
     let mut own_format = None;
@@ -233,7 +233,7 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
         }
     }
     if let Some(mistake) = parsed.mistake {
-        return Asked::Mistake(mistake);
+        return Invocation::Mistake(mistake);
     }
     let mut words = parsed
         .words
@@ -246,7 +246,7 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
         words.next();
     }
     if let Some(word) = words.next() {
-        return Asked::Extra(word);
+        return Invocation::Extra(word);
     }
     if own_format.is_some() {
         query.format = own_format;
@@ -254,7 +254,7 @@ pub fn read(args: &[OsString], variable: impl Fn(&str) -> Option<String>) -> Ask
     if query.start && query.states.is_none() {
         query.states = Some("PENDING".to_owned());
     }
-    Asked::Report(Box::new(query))
+    Invocation::Report(Box::new(query))
 }
 
 fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Query {
@@ -276,13 +276,13 @@ fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Query {
     }
 }
 
-fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result<(), Asked> {
+fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result<(), Invocation> {
     let text = || found.text();
     let words = || list(&found.text());
     match found.name {
-        "help" => return Err(Asked::Help),
-        "usage" => return Err(Asked::Usage),
-        "version" => return Err(Asked::Version),
+        "help" => return Err(Invocation::Help),
+        "usage" => return Err(Invocation::Usage),
+        "version" => return Err(Invocation::Version),
         "account" => query.accounts = words(),
         "array" | "array-unique" => query.array = true,
         "clusters" => query.clusters = words(),
@@ -315,8 +315,8 @@ fn take(query: &mut Query, format: &mut Option<Format>, found: &Found) -> Result
     Ok(())
 }
 
-fn seconds(text: &str) -> Result<u64, Asked> {
-    let bad = || Asked::Bad(format!("--iterate={text}"));
+fn seconds(text: &str) -> Result<u64, Invocation> {
+    let bad = || Invocation::Bad(format!("--iterate={text}"));
     text.parse().ok().filter(|n| *n > 0).ok_or_else(bad)
 }
 
@@ -380,7 +380,7 @@ impl States {
 mod tests {
     use super::*;
 
-    fn query(line: &str, variables: &[(&str, &str)]) -> Asked {
+    fn query(line: &str, variables: &[(&str, &str)]) -> Invocation {
         let args: Vec<OsString> = line.split('~').map(OsString::from).collect();
         let args = if line.is_empty() { Vec::new() } else { args };
         read(&args, |name| {
@@ -391,7 +391,7 @@ mod tests {
 
     fn report(line: &str, variables: &[(&str, &str)]) -> Query {
         match query(line, variables) {
-            Asked::Report(query) => *query,
+            Invocation::Report(query) => *query,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -408,7 +408,10 @@ mod tests {
         assert_eq!(q.steps, Some(Vec::new()));
         assert_eq!(report("--step=1.0,2.batch", &[]).steps.unwrap().len(), 2);
         assert_eq!(report("-s~1.0~-h", &[]).steps.unwrap(), ["1.0"]);
-        assert_eq!(query("-s~1.0~foo", &[]), Asked::Extra("foo".to_owned()));
+        assert_eq!(
+            query("-s~1.0~foo", &[]),
+            Invocation::Extra("foo".to_owned())
+        );
         let q = report("-j~~-w~", &[]);
         assert!(q.jobs.is_empty() && q.nodes.is_none());
         assert_eq!(report("--start", &[]).states.as_deref(), Some("PENDING"));
@@ -446,10 +449,10 @@ mod tests {
 
     #[test]
     fn other_lines() {
-        assert_eq!(query("--help~--nosuch", &[]), Asked::Help);
-        assert!(matches!(query("--nosuch", &[]), Asked::Mistake(_)));
-        assert_eq!(query("foo", &[]), Asked::Extra("foo".to_owned()));
-        assert!(matches!(query("-i~0", &[]), Asked::Bad(_)));
+        assert_eq!(query("--help~--nosuch", &[]), Invocation::Help);
+        assert!(matches!(query("--nosuch", &[]), Invocation::Mistake(_)));
+        assert_eq!(query("foo", &[]), Invocation::Extra("foo".to_owned()));
+        assert!(matches!(query("-i~0", &[]), Invocation::Bad(_)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Lists of jobs as text: which columns, and the lines.
 
-use super::cells::{Look, cell};
+use super::cells::{ValueStyle, cell};
 use super::fields::Field;
 use super::options::{Format, Query};
 use crate::job::JobView;
@@ -44,7 +44,7 @@ pub fn heading(layout: &Layout<Field>) -> String {
 }
 
 /// The lines of jobs.
-pub fn lines(layout: &Layout<Field>, jobs: &[JobView<'_>], look: &Look) -> String {
+pub fn lines(layout: &Layout<Field>, jobs: &[JobView<'_>], look: &ValueStyle) -> String {
     let mut out = String::with_capacity(jobs.len().saturating_mul(96));
     for job in jobs {
         layout.line(&mut out, |field, out| cell(*field, job, look, out));
@@ -62,9 +62,9 @@ mod tests {
     use cosy_model::api::JobField as F;
     use cosy_model::{MiB, Time};
 
-    fn look() -> Look {
+    fn look() -> ValueStyle {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
-        Look {
+        ValueStyle {
             now: Time(now.timestamp().as_millisecond()),
             stamps: Stamps::new(&now, StampForm::Standard),
             raw_sizes: false,

@@ -1,6 +1,6 @@
 //! `squeue --steps`: steps that run. Sources: squeue(1), a capture of `squeue -s`.
 
-use super::cells::{Look, limit};
+use super::cells::{ValueStyle, limit};
 use super::fields::StepField;
 use super::options::{Format, Query};
 use crate::layout::{Layout, all, is_all};
@@ -72,7 +72,12 @@ pub fn heading(layout: &Layout<StepField>) -> String {
 }
 
 /// The lines of steps.
-pub fn lines(layout: &Layout<StepField>, steps: &[Step], look: &Look, cluster: &str) -> String {
+pub fn lines(
+    layout: &Layout<StepField>,
+    steps: &[Step],
+    look: &ValueStyle,
+    cluster: &str,
+) -> String {
     let mut out = String::new();
     for step in steps {
         layout.line(&mut out, |field, out| {
@@ -82,7 +87,7 @@ pub fn lines(layout: &Layout<StepField>, steps: &[Step], look: &Look, cluster: &
     out
 }
 
-fn cell(field: StepField, step: &Step, look: &Look, cluster: &str, out: &mut String) {
+fn cell(field: StepField, step: &Step, look: &ValueStyle, cluster: &str, out: &mut String) {
     let (job, task) = match step.job.split_once('_') {
         Some((job, task)) => (job, task),
         None => (step.job.as_str(), "N/A"),
@@ -142,7 +147,7 @@ mod tests {
     fn as_captured() {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
         let now_ms = now.timestamp().as_millisecond();
-        let look = Look {
+        let look = ValueStyle {
             now: Time(now_ms),
             stamps: Stamps::new(&now, StampForm::Standard),
             raw_sizes: false,

@@ -4,7 +4,7 @@
 //! What Slurm knows and Cosy does not have is told as where nothing was asked for.
 
 use crate::data::{Data, Key, map};
-use crate::job::{self, Asked, JobView, wait_status};
+use crate::job::{self, JobView, RequestedMemory, wait_status};
 use crate::state::SlurmState;
 use cosy_model::api::JobField as F;
 use cosy_model::{JobState, Time, hostlist};
@@ -238,9 +238,9 @@ fn held(job: &JobView<'_>, node: &str, cores: &str) -> Data {
     let numbers = hostlist::expand(&format!("[{cores}]")).unwrap_or_default();
     let count = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
     let memory = match job.memory() {
-        Asked::PerCore(mib) => mib.saturating_mul(count),
-        Asked::PerNode(mib) => mib,
-        Asked::Nothing => 0,
+        RequestedMemory::PerCore(mib) => mib.saturating_mul(count),
+        RequestedMemory::PerNode(mib) => mib,
+        RequestedMemory::Nothing => 0,
     };
     let numbers = numbers.into_iter();
     let numbers = numbers.map(|n| (Key::Owned(n), "allocated".into()));
@@ -259,9 +259,13 @@ fn held(job: &JobView<'_>, node: &str, cores: &str) -> Data {
 
 fn sizes(all: &mut Entries, job: &JobView<'_>) {
     let (per_node, per_core) = match job.memory() {
-        Asked::PerCore(mib) => (Data::Null, i64::try_from(mib).unwrap_or(i64::MAX).into()),
-        Asked::PerNode(mib) => (i64::try_from(mib).unwrap_or(i64::MAX).into(), Data::Null),
-        Asked::Nothing => (Data::Null, Data::Null),
+        RequestedMemory::PerCore(mib) => {
+            (Data::Null, i64::try_from(mib).unwrap_or(i64::MAX).into())
+        }
+        RequestedMemory::PerNode(mib) => {
+            (i64::try_from(mib).unwrap_or(i64::MAX).into(), Data::Null)
+        }
+        RequestedMemory::Nothing => (Data::Null, Data::Null),
     };
     let nice = job.number(F::Nice).filter(|n| *n != 0);
     add(

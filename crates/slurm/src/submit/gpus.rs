@@ -4,11 +4,11 @@
 
 use super::Fault;
 use super::gres::{self, Amounts};
-use super::wishes::Wishes;
+use super::wishes::SubmitOptions;
 use cosy_model::job::ResourceRequest;
 
 /// What was asked for, each as it was given.
-struct Asked {
+struct RequestedAmounts {
     job: Option<Amounts>,
     node: Option<Amounts>,
     task: Option<Amounts>,
@@ -20,7 +20,7 @@ struct Asked {
 ///
 /// # Errors
 /// Lists that cannot be read, numbers that contradict each other.
-pub fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fault> {
+pub fn devices(wishes: &SubmitOptions, request: &mut ResourceRequest) -> Result<(), Fault> {
     let some = |amounts: Amounts| Some(amounts).filter(|a| a.gpus > 0);
     let read = |text: &Option<String>| text.as_deref().map(Amounts::read_gpus).transpose();
     let gpus = |text: &Option<String>| Ok::<_, Fault>(read(text)?.and_then(some));
@@ -33,7 +33,7 @@ pub fn devices(wishes: &Wishes, request: &mut ResourceRequest) -> Result<(), Fau
     if listed.gpus > 0 && named.as_ref().is_some_and(|n| n.gpus != listed.gpus) {
         return Err(Fault::refusal(crate::says::NODE_CONFIG));
     }
-    let asked = Asked {
+    let asked = RequestedAmounts {
         job: gpus(&wishes.gpus)?,
         node: some(named.unwrap_or(listed)),
         task: gpus(&wishes.gpus_per_task)?,
@@ -73,7 +73,7 @@ fn count(amounts: Option<&Amounts>) -> Option<u32> {
     amounts.map(|a| a.gpus)
 }
 
-fn check_order(asked: &Asked) -> Result<(), Fault> {
+fn check_order(asked: &RequestedAmounts) -> Result<(), Fault> {
     let (job, node) = (count(asked.job.as_ref()), count(asked.node.as_ref()));
     let sockets = asked.socket.as_ref();
     let socket = sockets.map(|(each, _)| each.gpus);
@@ -93,7 +93,7 @@ fn check_order(asked: &Asked) -> Result<(), Fault> {
 }
 
 /// GPUs of the job against those of nodes.
-fn check_job(asked: &Asked, request: &ResourceRequest) -> Result<(), Fault> {
+fn check_job(asked: &RequestedAmounts, request: &ResourceRequest) -> Result<(), Fault> {
     let Some(job) = count(asked.job.as_ref()) else {
         return Ok(());
     };
@@ -122,7 +122,7 @@ fn check_job(asked: &Asked, request: &ResourceRequest) -> Result<(), Fault> {
 }
 
 /// GPUs of tasks against those of the job and of nodes.
-fn check_tasks(asked: &Asked, request: &ResourceRequest) -> Result<(), Fault> {
+fn check_tasks(asked: &RequestedAmounts, request: &ResourceRequest) -> Result<(), Fault> {
     let Some(task) = count(asked.task.as_ref()) else {
         return Ok(());
     };
@@ -159,14 +159,14 @@ fn check_tasks(asked: &Asked, request: &ResourceRequest) -> Result<(), Fault> {
 }
 
 /// GPUs of the job that nothing else says the share of a node of; of any type.
-fn spread_alone(asked: &Asked) -> Option<u32> {
+fn spread_alone(asked: &RequestedAmounts) -> Option<u32> {
     let alone = asked.node.is_none() && asked.task.is_none() && asked.socket.is_none();
     let all = asked.job.as_ref().filter(|_| alone)?;
     all.gpu_types.is_empty().then_some(all.gpus)
 }
 
 /// What follows for nodes and tasks where they were not given.
-fn follow(asked: &Asked, request: &mut ResourceRequest) {
+fn follow(asked: &RequestedAmounts, request: &mut ResourceRequest) {
     let (job, node) = (count(asked.job.as_ref()), count(asked.node.as_ref()));
     if let Some((job, node)) = job.zip(node) {
         request.nodes = Some(job / node);
@@ -177,7 +177,7 @@ fn follow(asked: &Asked, request: &mut ResourceRequest) {
     }
 }
 
-fn per_node(asked: Asked, request: &mut ResourceRequest) -> Amounts {
+fn per_node(asked: RequestedAmounts, request: &mut ResourceRequest) -> Amounts {
     if let Some(node) = asked.node {
         return node;
     }
@@ -195,7 +195,7 @@ fn per_node(asked: Asked, request: &mut ResourceRequest) -> Amounts {
 
 /// Cores and tasks for each GPU.
 fn per_gpu(
-    wishes: &Wishes,
+    wishes: &SubmitOptions,
     per_node: &Amounts,
     request: &mut ResourceRequest,
 ) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! The job that wishes and surroundings make together.
 
-use super::wishes::{Memory, Wishes};
+use super::wishes::{Memory, SubmitOptions};
 use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
 use cosy_model::job::{MemoryRequest, ResourceRequest};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
@@ -54,7 +54,7 @@ pub struct Surroundings {
 /// # Errors
 /// What the original refuses before or at submission.
 pub fn build(
-    wishes: &Wishes,
+    wishes: &SubmitOptions,
     surroundings: Surroundings,
 ) -> Result<(JobSpec, Option<ArraySpec>), Fault> {
     times(wishes, surroundings.now)?;
@@ -114,8 +114,8 @@ pub fn build(
 const NOW: Span = Span::from_secs(2);
 
 /// Times that contradict each other, or the present.
-fn times(wishes: &Wishes, now: Time) -> Result<(), Fault> {
-    let Wishes {
+fn times(wishes: &SubmitOptions, now: Time) -> Result<(), Fault> {
+    let SubmitOptions {
         begin,
         deadline,
         time,
@@ -139,7 +139,7 @@ fn times(wishes: &Wishes, now: Time) -> Result<(), Fault> {
 }
 
 /// The first of several queues: a job waits in one here.
-pub fn queue(wishes: &Wishes) -> Option<String> {
+pub fn queue(wishes: &SubmitOptions) -> Option<String> {
     let all = wishes.partition.as_deref()?;
     let first = all.split(',').next().unwrap_or(all);
     Some(first.to_owned()).filter(|q| !q.is_empty())
@@ -174,7 +174,7 @@ fn limits(all: Vec<(String, u64, u64)>, wanted: &Propagate) -> Vec<(String, u64,
 ///
 /// # Errors
 /// Numbers that contradict each other, lists that cannot be read.
-pub fn request(wishes: &Wishes) -> Result<ResourceRequest, Fault> {
+pub fn request(wishes: &SubmitOptions) -> Result<ResourceRequest, Fault> {
     let require = hosts(wishes.nodelist.as_deref())?;
     let avoid = hosts(wishes.exclude.as_deref())?;
     let (nodes, max_nodes) = node_counts(wishes, require.len())?;
@@ -226,7 +226,7 @@ fn hosts(list: Option<&str>) -> Result<Vec<String>, Fault> {
 }
 
 /// Least and most nodes; named ones count.
-fn node_counts(wishes: &Wishes, named: usize) -> Result<(Option<u32>, Option<u32>), Fault> {
+fn node_counts(wishes: &SubmitOptions, named: usize) -> Result<(Option<u32>, Option<u32>), Fault> {
     let named = u32::try_from(named).unwrap_or(u32::MAX);
     let Some(asked) = wishes.nodes else {
         return Ok((Some(named).filter(|n| *n > 1), None));
@@ -280,7 +280,7 @@ mod tests {
     use crate::getopt::{Order, parse};
     use std::ffi::OsString;
 
-    fn wishes(line: &str) -> Wishes {
+    fn wishes(line: &str) -> SubmitOptions {
         let now = || crate::submit::at("2026-11-21T14:30:10");
         let scene = Scene {
             program: Command::Sbatch,
@@ -288,7 +288,7 @@ mod tests {
             root: false,
         };
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let mut wishes = Wishes::default();
+        let mut wishes = SubmitOptions::default();
         for found in parse(&table::options(Command::Sbatch), Order::Stop, &args).found {
             wishes.apply(&found, &scene).unwrap();
         }

@@ -44,7 +44,7 @@ pub enum Memory {
 
 /// Everything that was asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct SubmitOptions {
     /// `--job-name`.
     pub name: Option<String>,
     /// `--partition`.
@@ -183,7 +183,7 @@ pub struct Wishes {
     pub remarks: Vec<String>,
 }
 
-impl Wishes {
+impl SubmitOptions {
     /// Takes an option. False for one that is done and not about the job to ask for: it is
     /// the program's own (`--label`, `--bell`, `--help`).
     ///
@@ -557,7 +557,7 @@ mod tests {
     use super::*;
     use crate::getopt::{Order, parse};
 
-    fn read(line: &str, root: bool) -> Result<Wishes, Fault> {
+    fn read(line: &str, root: bool) -> Result<SubmitOptions, Fault> {
         let now = || crate::submit::at("2026-11-21T14:30:10");
         let program = Program::Sbatch;
         let scene = Scene {
@@ -568,7 +568,7 @@ mod tests {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let parsed = parse(&table::options(program), Order::Stop, &args);
         assert_eq!(parsed.mistake, None, "{line}");
-        let mut wishes = Wishes::default();
+        let mut wishes = SubmitOptions::default();
         for found in &parsed.found {
             wishes.apply(found, &scene)?;
         }
@@ -787,7 +787,7 @@ mod tests {
                 now: &now,
                 root: false,
             };
-            let taken = Wishes::default().apply(&found, &scene);
+            let taken = SubmitOptions::default().apply(&found, &scene);
             if entry.status == Status::Done && !own.contains(&entry.opt.name) {
                 assert_eq!(taken, Ok(true), "{}", entry.opt.long);
             }

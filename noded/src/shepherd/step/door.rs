@@ -90,9 +90,9 @@ impl Door {
         let mut waiting = Vec::new();
         for mut newcomer in std::mem::take(&mut self.newcomers) {
             match newcomer.hear() {
-                Heard::Nothing => waiting.push(newcomer),
-                Heard::Gone => {}
-                Heard::Said(what) => docked.push(Docked {
+                FirstFrame::Nothing => waiting.push(newcomer),
+                FirstFrame::Gone => {}
+                FirstFrame::Said(what) => docked.push(Docked {
                     what,
                     already: newcomer.decoder.rest(),
                     socket: newcomer.socket.into(),
@@ -104,7 +104,7 @@ impl Door {
     }
 }
 
-enum Heard {
+enum FirstFrame {
     Nothing,
     Gone,
     Said(Dock),
@@ -112,18 +112,20 @@ enum Heard {
 
 impl Newcomer {
     /// Reads no more than belongs to the first frame, as far as can be known.
-    fn hear(&mut self) -> Heard {
+    fn hear(&mut self) -> FirstFrame {
         let mut buffer = [0; FRAME];
         match self.socket.read(&mut buffer) {
-            Ok(0) => return Heard::Gone,
+            Ok(0) => return FirstFrame::Gone,
             Ok(n) => self.decoder.push(&buffer[..n]),
-            Err(e) if e.raw_os_error() == Some(Errno::EAGAIN as i32) => return Heard::Nothing,
-            Err(_) => return Heard::Gone,
+            Err(e) if e.raw_os_error() == Some(Errno::EAGAIN as i32) => return FirstFrame::Nothing,
+            Err(_) => return FirstFrame::Gone,
         }
         match self.decoder.next_frame() {
-            Ok(None) => Heard::Nothing,
-            Ok(Some(body)) => cosy_proto::frame::decode(body).map_or(Heard::Gone, Heard::Said),
-            Err(_) => Heard::Gone,
+            Ok(None) => FirstFrame::Nothing,
+            Ok(Some(body)) => {
+                cosy_proto::frame::decode(body).map_or(FirstFrame::Gone, FirstFrame::Said)
+            }
+            Err(_) => FirstFrame::Gone,
         }
     }
 }

@@ -9,12 +9,12 @@ use super::start::Begun;
 use super::tally::Tally;
 use super::task::{Task, never_ran};
 use super::watchers::Watchers;
-use super::way::Way;
+use super::way::FrameSocket;
 use super::{start, way};
 use crate::shepherd::clock::Clock;
 use crate::shepherd::end;
 use crate::shepherd::ending::Ending;
-use crate::shepherd::signals::{self, Heard, Order, Signals};
+use crate::shepherd::signals::{self, Order, SignalMeaning, Signals};
 use crate::steps::{StepTask, UpKind};
 use crate::sys::Usage;
 use cosy_model::node::KillCause;
@@ -51,7 +51,7 @@ pub struct Child {
     /// Numbers of the nodes that it speaks for.
     pub nodes: Vec<u32>,
     /// The hop.
-    pub way: Way,
+    pub way: FrameSocket,
     /// Nothing more comes from there.
     pub over: bool,
 }
@@ -102,7 +102,7 @@ pub struct Supervisor<'a> {
     pub(super) processes: bool,
     pub(super) usage: Usage,
     pub(super) input: Input,
-    pub(super) up: Way,
+    pub(super) up: FrameSocket,
     /// Nobody above any more: what would go up is dropped.
     pub(super) up_gone: bool,
     pub(super) kills: u32,
@@ -166,7 +166,7 @@ impl<'a> Supervisor<'a> {
             labels: Labels::default(),
             processes: true,
             usage: Usage::default(),
-            up: Way::new(queue),
+            up: FrameSocket::new(queue),
             up_gone: false,
             kills: 0,
             children: children(task),
@@ -406,18 +406,18 @@ impl<'a> Supervisor<'a> {
     fn hear_signals(&mut self) {
         while let Some(heard) = self.signals.next() {
             match heard {
-                Heard::Child => {}
-                Heard::Stop => {
+                SignalMeaning::Child => {}
+                SignalMeaning::Stop => {
                     self.announce(KillCause::Superseded);
                     self.force(Ending::taken_down);
                     self.order_below(&Down::Kill);
                 }
-                Heard::Order(Order::Kill(cause)) => {
+                SignalMeaning::Order(Order::Kill(cause)) => {
                     self.announce(cause);
                     self.force(|ending| ending.ordered(cause));
                     self.order_below(&Down::Kill);
                 }
-                Heard::Order(Order::Signal { signal, .. }) => {
+                SignalMeaning::Order(Order::Signal { signal, .. }) => {
                     if signal == nix::libc::SIGKILL {
                         self.announce(KillCause::Cancelled);
                     }
@@ -425,12 +425,14 @@ impl<'a> Supervisor<'a> {
                     self.order_below(&Down::Signal { signal });
                 }
                 // Scripts are told.
-                Heard::Order(Order::Note) => {}
+                SignalMeaning::Order(Order::Note) => {}
                 // Every node of the job is told, so nothing is passed on.
-                Heard::Order(Order::Suspend) => self.suspend(),
-                Heard::Order(Order::Resume) => self.resume(),
-                Heard::Order(Order::Limit(secs)) => self.clock.limit_to(signals::span(secs)),
-                Heard::Order(Order::Left(secs)) => {
+                SignalMeaning::Order(Order::Suspend) => self.suspend(),
+                SignalMeaning::Order(Order::Resume) => self.resume(),
+                SignalMeaning::Order(Order::Limit(secs)) => {
+                    self.clock.limit_to(signals::span(secs))
+                }
+                SignalMeaning::Order(Order::Left(secs)) => {
                     self.clock.leave(Instant::now(), signals::span(secs));
                 }
             }
@@ -619,7 +621,7 @@ fn input(task: &StepTask, ranks: &[u32]) -> Input {
 fn children(task: &StepTask) -> Vec<Child> {
     let child = |nodes: &Vec<u32>| Child {
         nodes: nodes.clone(),
-        way: Way::new(Queue::numbered()),
+        way: FrameSocket::new(Queue::numbered()),
         over: false,
     };
     task.children.iter().map(child).collect()

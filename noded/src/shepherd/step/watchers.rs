@@ -2,7 +2,7 @@
 //! everything that comes. Nobody waits for them: one that is too slow is let go.
 
 use super::queue::{Bytes, Queue};
-use super::way::{Way, encode};
+use super::way::{FrameSocket, encode};
 use cosy_model::step::Up;
 use cosy_proto::step::{self, StepFrame};
 use std::collections::{BTreeMap, VecDeque};
@@ -31,7 +31,7 @@ pub struct Watchers {
     tails: BTreeMap<u32, Tail>,
     /// Ends of tasks and nodes so far.
     ends: Vec<Bytes>,
-    watching: Vec<Way>,
+    watching: Vec<FrameSocket>,
 }
 
 impl Watchers {
@@ -47,7 +47,7 @@ impl Watchers {
 
     /// A further one; nothing happens when there are too many.
     pub fn add(&mut self, socket: OwnedFd) {
-        let mut way = Way::new(Queue::plain());
+        let mut way = FrameSocket::new(Queue::plain());
         if self.watching.len() >= MOST || way.connect(socket, Vec::new()).is_err() {
             return;
         }

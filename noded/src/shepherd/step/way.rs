@@ -38,7 +38,7 @@ impl Came {
 
 /// A connection, or the place of one that broke.
 #[derive(Debug)]
-pub struct Way {
+pub struct FrameSocket {
     socket: Option<OwnedFd>,
     /// What is to be sent.
     pub queue: Queue,
@@ -50,7 +50,7 @@ pub struct Way {
     pub fresh: bool,
 }
 
-impl Way {
+impl FrameSocket {
     /// Not connected yet.
     pub fn new(queue: Queue) -> Self {
         Self {

@@ -73,7 +73,7 @@ impl Orders {
 
 /// What is heard of the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum WriterNews {
     /// Tasks may be forked.
     Opened,
     /// Tasks cannot be forked, and why, in one line.
@@ -178,7 +178,7 @@ impl Writer {
 
     /// The descriptor is ready: writes what is taken, reads what was said. `None` when it has
     /// ended as it was to.
-    pub fn advance(&mut self) -> Option<Vec<Heard>> {
+    pub fn advance(&mut self) -> Option<Vec<WriterNews>> {
         self.flush();
         let mut buffer = [0; RECORD * 64];
         let mut heard = Vec::new();
@@ -202,15 +202,15 @@ impl Writer {
             Stage::Written if heard.is_empty() => return None,
             // It is asked again.
             Stage::Written => {}
-            Stage::Opening => heard.push(Heard::CannotOpen(
+            Stage::Opening => heard.push(WriterNews::CannotOpen(
                 "the process that opens the tasks' files was ended".into(),
             )),
-            Stage::Writing | Stage::Ending => heard.push(Heard::Lost),
+            Stage::Writing | Stage::Ending => heard.push(WriterNews::Lost),
         }
         Some(heard)
     }
 
-    fn listen(&mut self, heard: &mut Vec<Heard>) {
+    fn listen(&mut self, heard: &mut Vec<WriterNews>) {
         while let Some(first) = self.incoming.first_chunk::<RECORD>() {
             let (place, number) = numbers(*first);
             self.incoming.drain(..RECORD);
@@ -218,12 +218,14 @@ impl Writer {
             match self.stage {
                 Stage::Opening if place == DONE => {
                     self.stage = Stage::Writing;
-                    heard.push(Heard::Opened);
+                    heard.push(WriterNews::Opened);
                 }
-                Stage::Opening => heard.push(Heard::CannotOpen(self.cannot_open(place, errno))),
+                Stage::Opening => {
+                    heard.push(WriterNews::CannotOpen(self.cannot_open(place, errno)))
+                }
                 Stage::Ending if place == DONE => self.stage = Stage::Written,
                 Stage::Writing | Stage::Ending | Stage::Written => {
-                    heard.push(Heard::Broken(place as usize, sys::errno_text(errno)));
+                    heard.push(WriterNews::Broken(place as usize, sys::errno_text(errno)));
                 }
             }
         }

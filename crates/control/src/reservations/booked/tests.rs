@@ -29,8 +29,8 @@ fn ask(starts: &[i64], hours: i64) -> Ask {
     }
 }
 
-fn wish(starts: &[i64], hours: i64) -> Wish {
-    Wish {
+fn request(starts: &[i64], hours: i64) -> ReservationRequest {
+    ReservationRequest {
         ask: ask(starts, hours),
         queue: QueueId(0),
         demand: Default::default(),
@@ -143,7 +143,7 @@ fn quotas() -> Quotas {
 fn repetitions_that_adjoin_each_other_are_one() {
     let check = |starts: &[i64], start: i64, wanted: i64| {
         let estimate = estimate(start, start + 2, &[]);
-        let length = run_length(&wish(starts, 2), &estimate);
+        let length = run_length(&request(starts, 2), &estimate);
         assert_eq!(length, hours_long(wanted), "{starts:?} at {start}");
     };
     check(&[], 10, 2);
@@ -162,7 +162,7 @@ fn slots_keep_to_quotas() {
         reservation(12, 14, &[(2, 5)]),
     ];
     let check = |live: &[Reservation], slot: Estimate, repeat: &[i64], wanted: Result<(), &str>| {
-        let got = booked(&quotas, live).check(at(0), &wish(repeat, 2), &slot);
+        let got = booked(&quotas, live).check(at(0), &request(repeat, 2), &slot);
         assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
     };
     check(&live[..1], estimate(10, 16, &[(2, 5)]), &[], Ok(()));
@@ -261,7 +261,7 @@ fn a_small_cluster_has_one_node_for_everybody() {
     let quotas = Quotas::default();
     let live = [reservation(10, 12, &[(0, 10)])];
     let check = |live: &[Reservation], slot: Estimate, wanted: Result<(), &str>| {
-        let got = booked(&quotas, live).check(at(0), &wish(&[], 2), &slot);
+        let got = booked(&quotas, live).check(at(0), &request(&[], 2), &slot);
         assert_eq!(got.map_err(|r| r.message), wanted.map_err(str::to_owned));
     };
     check(&[], estimate(10, 12, &[(1, 10)]), Ok(()));

@@ -4,7 +4,7 @@
 use super::kinds::AllKinds;
 use super::lanes::AllLanes;
 use super::room::{NEVER, Room};
-use super::search::Wanted;
+use super::search::SlotQuery;
 use super::{LiveError, LiveFlow};
 use crate::select::Pick;
 use crate::workflow::dag::Dag;
@@ -61,7 +61,7 @@ impl<'a> Floor<'a> {
             let nowhere = LiveError::Nowhere { task: tasks[at] };
             let place = kind.on[set].as_ref().ok_or_else(|| nowhere.clone())?;
             let length = flow.length_ms(tasks[at], set);
-            let wanted = Wanted {
+            let wanted = SlotQuery {
                 demand: &kind.demand,
                 print: &kind.print,
                 nodes: &place.nodes,

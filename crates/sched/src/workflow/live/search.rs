@@ -10,7 +10,7 @@ const TRIES: usize = 500;
 
 /// What is looked for.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct SlotQuery<'a> {
     pub demand: &'a Demand,
     pub print: &'a Footprint,
     /// Nodes of one set that are in service.
@@ -20,7 +20,7 @@ pub(super) struct Wanted<'a> {
 
 impl Room {
     /// The earliest start from `ready` on, and the nodes then. `None`: never.
-    pub fn earliest(&self, wanted: Wanted<'_>, ready: i64) -> Option<(i64, Vec<Pick>)> {
+    pub fn earliest(&self, wanted: SlotQuery<'_>, ready: i64) -> Option<(i64, Vec<Pick>)> {
         if let Some(picks) = self.at_once(wanted, ready) {
             return Some((ready, picks));
         }
@@ -48,7 +48,13 @@ impl Room {
     }
 
     /// The next start at which more could be free.
-    fn next_try(&self, wanted: Wanted<'_>, starts: &[i64], at: i64, least: usize) -> Option<i64> {
+    fn next_try(
+        &self,
+        wanted: SlotQuery<'_>,
+        starts: &[i64],
+        at: i64,
+        least: usize,
+    ) -> Option<i64> {
         let mut later: Vec<i64> = starts.to_vec();
         if least > later.len() {
             return None;
@@ -71,7 +77,7 @@ impl Room {
     }
 
     /// The first nodes in order that are free at `at`, as soon as there are enough.
-    fn at_once(&self, wanted: Wanted<'_>, at: i64) -> Option<Vec<Pick>> {
+    fn at_once(&self, wanted: SlotQuery<'_>, at: i64) -> Option<Vec<Pick>> {
         let demand = wanted.demand;
         let simple = demand.required.is_empty() && demand.tiers.is_empty();
         let mut here: Vec<(NodeId, u64)> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::buy::{Bought, Buying};
 use crate::booking::draw;
-use crate::booking::drive::{Drive, Fate};
+use crate::booking::drive::{Drive, JobOutcome};
 use crate::booking::spread::mean;
 use crate::replay::Machine;
 use crate::workload::Job;
@@ -87,7 +87,7 @@ impl Setting {
             jobs: &jobs,
         };
         let fates = drive.run(&reserved, &mut rule);
-        let refused = fates.iter().filter(|fate| **fate == Fate::Rejected);
+        let refused = fates.iter().filter(|fate| **fate == JobOutcome::Rejected);
         Some(Run {
             setting: *self,
             queue_wait: queue_wait(&jobs, &reserved, &fates),
@@ -98,7 +98,7 @@ impl Setting {
     }
 }
 
-fn queue_wait(jobs: &[Job], reserved: &[bool], fates: &[Fate]) -> f64 {
+fn queue_wait(jobs: &[Job], reserved: &[bool], fates: &[JobOutcome]) -> f64 {
     let queued = jobs.iter().zip(reserved).zip(fates);
     let queued = queued.filter(|((_, reserved), _)| !**reserved);
     mean(queued.filter_map(|((job, _), fate)| secs(fate.start()?.since(job.submit))))
@@ -108,7 +108,7 @@ fn secs(span: Span) -> Option<f64> {
     Some(span.ms() as f64 / 1000.0)
 }
 
-fn utilisation(drive: &Drive<'_>, fates: &[Fate]) -> f64 {
+fn utilisation(drive: &Drive<'_>, fates: &[JobOutcome]) -> f64 {
     let first = drive.jobs.first().map_or(Time::EPOCH, |job| job.submit);
     let (mut last, mut used) = (first, 0i128);
     for (job, fate) in drive.jobs.iter().zip(fates) {

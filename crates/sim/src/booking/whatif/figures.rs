@@ -2,7 +2,7 @@
 //!
 //! Source: what-if paper, sections 5.2 to 5.4.
 
-use super::place::{Asked, Method};
+use super::place::{Method, PlacedRequest};
 use super::run::Run;
 use super::study::{AHEAD, Study, WIDE, WINDOWS};
 use crate::booking::spread::{Spread, mean};
@@ -149,20 +149,20 @@ pub fn table(runs: &[Run], method: Method) -> Vec<Row> {
     AHEAD.iter().map(row).collect()
 }
 
-fn asked<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> impl Iterator<Item = Asked> {
+fn asked<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> impl Iterator<Item = PlacedRequest> {
     let asked = runs.flat_map(|run| run.asked.iter().copied());
     asked.collect::<Vec<_>>().into_iter()
 }
 
 /// The fifth that was asked at the highest load; of equals those that were asked later.
-fn loaded(asked: impl Iterator<Item = Asked>) -> impl Iterator<Item = Asked> {
-    let mut asked: Vec<Asked> = asked.collect();
+fn loaded(asked: impl Iterator<Item = PlacedRequest>) -> impl Iterator<Item = PlacedRequest> {
+    let mut asked: Vec<PlacedRequest> = asked.collect();
     asked.sort_by_key(|asked| asked.load);
     let count = asked.len() / 5;
     asked.into_iter().rev().take(count)
 }
 
-fn share(asked: impl Iterator<Item = Asked>) -> f64 {
+fn share(asked: impl Iterator<Item = PlacedRequest>) -> f64 {
     mean(asked.map(|asked| if asked.granted.is_some() { 1.0 } else { 0.0 }))
 }
 
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
     use cosy_model::{Span, Time};
 
-    fn one(load: i64, granted: bool) -> Asked {
-        Asked {
+    fn one(load: i64, granted: bool) -> PlacedRequest {
+        PlacedRequest {
             now: Time(load),
             load: Span(load),
             granted: granted.then_some(Time(9)),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_fifth_with_the_highest_load() {
         let asked = (0..10).map(|load| one(load * 7 % 10, load % 2 == 0));
-        let top: Vec<Asked> = loaded(asked).collect();
+        let top: Vec<PlacedRequest> = loaded(asked).collect();
         // 7 · 7 and 4 · 7.
         assert_eq!(top, [one(9, false), one(8, true)]);
         assert_eq!(share(top.into_iter()), 0.5);

@@ -66,7 +66,7 @@ pub struct Slots {
 
 /// A request, and what became of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct PlacedRequest {
     /// When it was made.
     pub now: Time,
     /// Jobs and reservations before it, in time of the whole machine (L of section 5.2).
@@ -86,7 +86,7 @@ pub struct Placing {
     /// Which slots.
     pub slots: Slots,
     /// What was asked so far.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PlacedRequest>,
     /// Granted reservations: start, and processors times length in milliseconds.
     pending: Vec<(Time, i128)>,
 }
@@ -153,7 +153,7 @@ impl Rule for Placing {
         let load = (booked + backlog(request)) / i128::from(request.machine.size().max(1));
         let slot = self.pick(self.probe(request).slots);
         let granted = slot.as_ref().map(|slot| slot.start);
-        self.asked.push(Asked {
+        self.asked.push(PlacedRequest {
             now: request.now,
             load: Span(i64::try_from(load).unwrap_or(i64::MAX)),
             granted,

@@ -1,7 +1,7 @@
 //! One run of the workload with reservations, and the same without.
 
-use super::place::{Asked, Method, Placing, Slots};
-use crate::booking::drive::{Drive, Fate, Request, Rule, Slot};
+use super::place::{Method, PlacedRequest, Placing, Slots};
+use crate::booking::drive::{Drive, JobOutcome, Request, Rule, Slot};
 use crate::booking::spread::mean;
 use cosy_model::{Span, Time};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Case<'a> {
     /// Which are reservations.
     pub reserved: Vec<bool>,
     /// What becomes of the others when no reservation is granted.
-    pub before: Vec<Fate>,
+    pub before: Vec<JobOutcome>,
 }
 
 /// A job that waited longer because of reservations.
@@ -40,7 +40,7 @@ pub struct Run {
     /// Start time window in hours.
     pub window_hours: i64,
     /// The requests, in their order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PlacedRequest>,
     /// Makespan of queue and reservations against that of the queue alone: 0.01 is 1 % more.
     pub growth: f64,
     /// The same of the jobs of the queue only.
@@ -107,7 +107,7 @@ impl<'a> Case<'a> {
     }
 
     /// When the last job of the queue has ended, or also the last reservation.
-    fn end(&self, fates: &[Fate], reservations: bool) -> Time {
+    fn end(&self, fates: &[JobOutcome], reservations: bool) -> Time {
         let jobs = self.drive.jobs.iter().zip(fates).zip(&self.reserved);
         let counted = jobs.filter(|(_, reserved)| reservations || !**reserved);
         let ends = counted.filter_map(|((job, fate), _)| {
@@ -118,7 +118,7 @@ impl<'a> Case<'a> {
     }
 
     /// Start, wait without reservations and with them, of each job of the queue.
-    fn waits(&self, fates: &[Fate]) -> impl Iterator<Item = Delayed> {
+    fn waits(&self, fates: &[JobOutcome]) -> impl Iterator<Item = Delayed> {
         let jobs = self.drive.jobs.iter().zip(&self.reserved);
         let fates = self.before.iter().zip(fates);
         let both = jobs
@@ -135,14 +135,14 @@ impl<'a> Case<'a> {
         both.collect::<Vec<_>>().into_iter()
     }
 
-    fn delayed(&self, fates: &[Fate]) -> Vec<Delayed> {
+    fn delayed(&self, fates: &[JobOutcome]) -> Vec<Delayed> {
         let later = self.waits(fates).filter(|job| job.affected > job.original);
         let mut delayed: Vec<Delayed> = later.collect();
         delayed.sort_by_key(|job| job.start);
         delayed
     }
 
-    fn gained(&self, fates: &[Fate]) -> Span {
+    fn gained(&self, fates: &[JobOutcome]) -> Span {
         let less = self.waits(fates).map(|job| job.original.0 - job.affected.0);
         Span(less.filter(|less| *less > 0).sum())
     }
