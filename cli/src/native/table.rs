@@ -1,4 +1,7 @@
-//! Aligned columns that fit the terminal.
+//! Aligned columns that fit the terminal. Widths are columns of a terminal, which a character
+//! takes none, one or two of.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// On which side a column is filled up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +19,7 @@ pub struct Head {
     pub title: String,
     /// Where its cells stand.
     pub side: Side,
-    /// May be cut down to so many characters when the line does not fit.
+    /// May be cut down to so many columns when the line does not fit.
     pub least: Option<usize>,
 }
 
@@ -38,7 +41,7 @@ impl Head {
         }
     }
 
-    /// The same, cut down to `least` characters where needed.
+    /// The same, cut down to `least` columns where needed.
     pub fn cut(self, least: usize) -> Self {
         Self {
             least: Some(least),
@@ -96,7 +99,7 @@ impl<T: Into<String>> From<T> for Cell {
 /// How a table is to look.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStyle {
-    /// Characters of a line; `None` is no limit.
+    /// Columns of the terminal; `None` is no limit.
     pub width: Option<usize>,
     /// With colours.
     pub colour: bool,
@@ -110,8 +113,10 @@ pub fn render(heads: &[Head], rows: &[Vec<Cell>], look: TableStyle) -> String {
         .iter()
         .enumerate()
         .map(|(at, head)| {
-            let title = if look.bare { 0 } else { chars(&head.title) };
-            let cells = rows.iter().map(|r| r.get(at).map_or(0, |c| chars(&c.text)));
+            let title = if look.bare { 0 } else { head.title.width() };
+            let cells = rows
+                .iter()
+                .map(|r| r.get(at).map_or(0, |c| shown(&c.text).width()));
             cells.max().unwrap_or(0).max(title)
         })
         .collect();
@@ -158,7 +163,7 @@ fn line(heads: &[Head], widths: &[usize], cells: &[Cell], colour: bool, out: &mu
     for (at, head) in heads.iter().enumerate() {
         let cell = cells.get(at).unwrap_or(&empty);
         let text = fit(&cell.text, widths[at]);
-        let fill = " ".repeat(widths[at].saturating_sub(chars(&text)));
+        let fill = " ".repeat(widths[at].saturating_sub(text.width()));
         if at > 0 {
             out.push_str("  ");
         }
@@ -175,20 +180,27 @@ fn line(heads: &[Head], widths: &[usize], cells: &[Cell], colour: bool, out: &mu
     out.push('\n');
 }
 
-/// Cut to `width` characters, with `+` where something is missing; control characters
-/// (names come from other users) shown as `?`.
-fn fit(text: &str, width: usize) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { '?' } else { c });
-    if chars(text) <= width {
-        return clean.collect();
-    }
-    let mut cut: String = clean.take(width.saturating_sub(1)).collect();
-    cut.push('+');
-    cut
+/// Control characters (names come from other users) as `?`.
+pub(super) fn shown(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
-fn chars(text: &str) -> usize {
-    text.chars().count()
+/// What is shown of `text` in `width` columns, with `+` where something is missing.
+pub(super) fn fit(text: &str, width: usize) -> String {
+    let mut text = shown(text);
+    if text.width() <= width {
+        return text;
+    }
+    let mut used = 1; // the `+`
+    let end = text.char_indices().find_map(|(at, c)| {
+        used += c.width().unwrap_or(0);
+        (used > width).then_some(at)
+    });
+    text.truncate(end.unwrap_or(0));
+    text.push('+');
+    text
 }
 
 #[cfg(test)]
@@ -249,5 +261,32 @@ mod tests {
             &["    1  a      \u{1b}[31mfailed\u{1b}[0m", "12345  a lo+  x"],
         );
         assert_eq!(render(&heads(), &[], plain), "ID  NAME  STATE\n");
+    }
+
+    #[test]
+    fn wide_and_narrow_characters() {
+        let check = |text: &str, width: usize, want: &str| {
+            let got = fit(text, width);
+            assert_eq!(got, want, "{text} in {width}");
+            assert!(got.width() <= width.max(1), "{text} in {width}");
+        };
+        check("\u{8ba1}\u{7b97}", 4, "\u{8ba1}\u{7b97}");
+        check("\u{8ba1}\u{7b97}", 3, "\u{8ba1}+");
+        check("\u{8ba1}\u{7b97}", 2, "+");
+        check("e\u{301}te\u{301}", 3, "e\u{301}te\u{301}");
+        check("e\u{301}te\u{301}", 2, "e\u{301}+");
+        check("abc", 0, "+");
+        let rows: Vec<Vec<Cell>> = ["\u{8ba1}\u{7b97}", "abcd", "e\u{301}"]
+            .map(|name| vec![name.into(), "x".into()])
+            .into();
+        let text = render(
+            &[Head::left("N"), Head::left("S")],
+            &rows,
+            TableStyle::default(),
+        );
+        assert_eq!(
+            text,
+            "N     S\n\u{8ba1}\u{7b97}  x\nabcd  x\ne\u{301}     x\n"
+        );
     }
 }

@@ -14,6 +14,7 @@ use cosy_model::{Span, Time};
 use cosy_svg::{Anchor, Svg};
 use jiff::Zoned;
 use std::collections::BTreeMap;
+use unicode_width::UnicodeWidthStr;
 
 const STYLE: &str = "\
 .running,.planned,.held,.reserved{opacity:.35}\
@@ -189,7 +190,7 @@ impl Drawing<'_> {
     fn label(&self, svg: &mut Svg, task: &PlannedTask, spot: Spot) {
         let name = plan::name(self.spec, task);
         let (left, right) = (self.area.x(task.start), self.area.x(task.end));
-        let width = LETTER * i64::try_from(name.chars().count()).unwrap_or(i64::MAX / LETTER);
+        let width = LETTER * i64::try_from(name.width()).unwrap_or(i64::MAX / LETTER);
         let (top, low) = self.edges_of(spot);
         if low - top >= LINE && width <= right - left {
             svg.words(left + 3, top + LINE - 1, Anchor::Start, "n", name);

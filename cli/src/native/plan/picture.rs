@@ -9,14 +9,16 @@
 //! rows below each other. What a bar stands for shows in its letters, never in colours
 //! alone. It knows nothing of controllers; zone and width are handed in.
 
+use crate::native::table::fit;
 use cosy_model::reservation::{BarKind, PlanBar, PlanChart};
 use cosy_model::{Span, Time, fold};
 use jiff::{Timestamp, Zoned};
 use std::collections::BTreeMap;
+use unicode_width::UnicodeWidthStr;
 
 /// Most rows of one chart; what is beyond is counted.
 const MOST_ROWS: usize = 200;
-/// Longest name of a row, in characters.
+/// Longest name of a row, in columns of the terminal.
 const LONGEST_NAME: usize = 24;
 /// Fewest columns of time.
 const LEAST_COLUMNS: usize = 20;
@@ -81,8 +83,11 @@ struct Row<'a> {
 /// axis only.
 pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
     let rows = rows(chart, frame.until);
-    let names: Vec<String> = rows.iter().map(|r| cut(&fold(&r.names))).collect();
-    let longest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+    let names: Vec<String> = rows
+        .iter()
+        .map(|r| fit(&fold(&r.names), LONGEST_NAME))
+        .collect();
+    let longest = names.iter().map(|n| n.width()).max().unwrap_or(0);
     let margin = longest.max("nodes".len()) + 2;
     let columns = frame.width.saturating_sub(margin).max(LEAST_COLUMNS);
     let scale = Scale::new(chart.now, frame.until, columns);
@@ -94,7 +99,8 @@ pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
     for (row, name) in rows.iter().zip(&names) {
         for (at, lane) in lanes(&row.bars).iter().enumerate() {
             let name = if at == 0 { name } else { "" };
-            lines.push(format!("{name:<margin$}{}", paint(lane, &scale)));
+            let fill = " ".repeat(margin - name.width());
+            lines.push(format!("{name}{fill}{}", paint(lane, &scale)));
         }
     }
     let beyond = lines.len().saturating_sub(MOST_ROWS + 1);
@@ -108,16 +114,6 @@ pub fn draw(chart: &PlanChart, frame: Frame<'_>) -> (String, Span) {
         text.push('\n');
     }
     (text, Span(scale.step_ms))
-}
-
-fn cut(name: &str) -> String {
-    let clean = name.chars().map(|c| if c.is_control() { '?' } else { c });
-    if name.chars().count() <= LONGEST_NAME {
-        return clean.collect();
-    }
-    let mut short: String = clean.take(LONGEST_NAME - 1).collect();
-    short.push('+');
-    short
 }
 
 /// Nodes by the bars that they have before `until`, in the order of the first node.
