@@ -6,6 +6,7 @@ use super::{Access, Cluster, Members, Node, Queue};
 use cosy_model::{Span, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 
 /// All tables in the order of `etc/cosy.toml`.
 pub(super) fn text(
@@ -83,16 +84,7 @@ impl Out {
 
 /// A basic string of TOML.
 pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
 fn cluster(out: &mut Out, cluster: &Cluster, admins: &BTreeSet<String>) {
@@ -236,7 +228,8 @@ fn access(out: &mut Out, access: &Access, admins: &BTreeSet<String>) {
     out.text("others", "deny");
 }
 
-/// A word that a shell takes as it is.
+/// A word that a shell takes as it is. Not shlex: it leaves quotes out where a word needs none,
+/// and the file that is written looks alike for every program.
 fn in_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -3,6 +3,7 @@
 use super::found::{Found, FoundTask, KeyValue};
 use crate::native::arg::parse_name;
 use cosy_model::Span;
+use toml_writer::{ToTomlKey as _, ToTomlValue as _, TomlKeyBuilder, TomlStringBuilder};
 
 /// The text of the file.
 pub fn toml(found: &Found, from: &str, usual: Span) -> String {
@@ -66,17 +67,15 @@ fn estimate(span: Span) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    TomlStringBuilder::new(text).as_default().to_toml_value()
 }
 
 /// A name as the key of a table.
 fn key(name: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.chars().all(bare) {
-        name.to_owned()
-    } else {
-        quoted(name)
-    }
+    let key = TomlKeyBuilder::new(name);
+    key.as_unquoted()
+        .unwrap_or_else(|| key.as_basic())
+        .to_toml_key()
 }
 
 #[cfg(test)]
@@ -85,6 +84,8 @@ mod tests {
 
     #[test]
     fn words() {
+        assert_eq!(key(""), "\"\"");
+        assert_eq!(key("a'\"b"), "\"a'\\\"b\"");
         assert_eq!(key("a-b_1"), "a-b_1");
         assert_eq!(key("a.b"), "\"a.b\"");
         assert_eq!(estimate(Span(3_600_000)), "60m");
