@@ -129,12 +129,35 @@ impl Outcome {
 /// The command line that does `what` to reservations of a cluster.
 pub fn command(cluster: &Cluster, what: &str, ids: &[ReservationId]) -> String {
     let path = cluster.socket.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    let path = if path.chars().all(plain) {
-        path
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    };
+    // Only a NUL cannot be quoted, and no path has one.
+    let path = shlex::try_quote(&path).map_or_else(|_| path.clone(), Into::into);
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     format!("COSY_SOCKET={path} cresv {what} {}", ids.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_survive_a_shell() {
+        for path in [
+            "/run/b.sock",
+            "/run/my clusters/it's \"b\" $HOME `x`",
+            "/a\nb",
+        ] {
+            let cluster = Cluster {
+                name: "b".into(),
+                socket: path.into(),
+            };
+            let line = command(&cluster, "cancel", &[ReservationId(1), ReservationId(2)]);
+            let words = shlex::split(&line).unwrap();
+            let socket = format!("COSY_SOCKET={path}");
+            assert_eq!(
+                words,
+                [socket.as_str(), "cresv", "cancel", "1", "2"],
+                "{line}"
+            );
+        }
+    }
 }
