@@ -2,7 +2,9 @@
 //! file. Nothing is executed for it, unlike with `ldd`. Source: System V ABI, chapters 4
 //! and 5.
 //!
-//! The file may be anything: every offset is checked and every table has a limit.
+//! The file may be anything: every offset is checked and every table has a limit. Ours, not the
+//! `object` crate, because that reads tables as long as the file says: 2 GiB of memory for a
+//! sparse file whose dynamic section claims so much.
 
 use std::fs::File;
 use std::io;

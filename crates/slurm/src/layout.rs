@@ -5,7 +5,8 @@
 //! is printed after it. `-O`: `NAME[:[.][WIDTH][TEXT]]`, separated by commas, 20 wide unless
 //! said; with `:TEXT` and no width the value is whole. A point aligns to the right. What is
 //! longer than its column is cut. A letter that means nothing stays as it was written and is
-//! told. Sources: squeue(1), sinfo(1), observed.
+//! told. Widths are characters, not columns of a terminal: programs cut such lines at fixed
+//! places. Sources: squeue(1), sinfo(1), observed.
 //!
 //! Knows nothing of what the columns show: a field is whatever the caller says. No format
 //! makes it fail or print more than [`WIDEST`] for a column.
@@ -16,7 +17,7 @@ pub const WIDEST: usize = 1 << 16;
 /// Width of a column of `-O` without one.
 pub const LONG_WIDTH: usize = 20;
 
-/// One column.
+/// A column: what is shown, and how it is cut or filled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column<F> {
     /// What it shows.
