@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// Who wants something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Who {
-    /// User.
+    /// Number of the user as the kernel of the connection's host tells it.
     pub uid: Uid,
     /// An administrator, as far as that is known: may use the reserve.
     pub trusted: bool,
@@ -47,7 +47,7 @@ struct State {
     users: BTreeMap<Uid, u64>,
     /// By those who are no administrators.
     ordinary: u64,
-    /// By everyone.
+    /// What all users hold together.
     all: u64,
     peak: u64,
     refused: u64,

@@ -181,7 +181,7 @@ impl Pools {
 pub struct Desk {
     /// The core's mailbox.
     pub core: mpsc::Sender<Input>,
-    /// Open connections.
+    /// Connections that answers are written to.
     pub hub: Arc<Hub>,
     /// The present configuration.
     pub cluster: Arc<Mutex<ClusterConfig>>,
@@ -195,7 +195,7 @@ pub struct Desk {
     pub users: Arc<Mutex<BTreeMap<Uid, (Instant, User)>>>,
     /// What users may hold at once.
     pub budgets: Budgets,
-    /// Threads.
+    /// Threads that do what would hold up connections.
     pub pools: Pools,
     /// How long things take.
     pub meter: Arc<Meter>,
@@ -206,7 +206,7 @@ pub struct Desk {
 /// A whole frame of an answer, counted until it is taken.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The frame.
+    /// Frame with its header, ready to be written.
     pub bytes: Vec<u8>,
     /// What it is counted as; dropped with it.
     pub share: Option<Share>,

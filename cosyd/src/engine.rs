@@ -64,7 +64,7 @@ const PROBE: Duration = Duration::from_millis(500);
 /// What the core thread is told.
 #[derive(Debug)]
 pub enum Input {
-    /// Something happened.
+    /// An event for the next turn.
     Event(Box<Event>),
     /// The same, counted until its turn comes.
     Counted(Box<Event>, Share),
@@ -160,11 +160,11 @@ pub struct Parts {
     pub hand: Hand,
     /// The present configuration, to rebuild with.
     pub config: Arc<Mutex<ClusterConfig>>,
-    /// Connections.
+    /// Connections of commands and nodes that effects write to.
     pub hub: Arc<Hub>,
     /// Everything else that effects ask for.
     pub outside: Outside,
-    /// Signs tickets.
+    /// Key of the controller, which signs tickets for steps.
     pub key: KeyPair,
     /// The core's mailbox: both ends.
     pub inputs: (mpsc::Sender<Input>, mpsc::Receiver<Input>),

@@ -20,7 +20,7 @@ const SAFE: Duration = Duration::from_secs(1);
 /// Links of one key: the present one, and former ones that have not been noticed to be dead.
 const LINKS_OF_KEY: usize = 8;
 
-/// The places.
+/// Places for connections that have not said yet who they are, and for links by their key.
 #[derive(Debug, Default)]
 pub struct Gate {
     state: Mutex<State>,

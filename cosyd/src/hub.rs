@@ -33,7 +33,7 @@ pub enum ToLink {
     Answer(LinkAnswer),
     /// A whole frame, and what it is counted as until it is taken.
     Frame(Vec<u8>, Option<Share>),
-    /// Hang up.
+    /// The connection is to end.
     Close,
 }
 
@@ -85,7 +85,7 @@ impl Backlog {
     }
 }
 
-/// Open connections.
+/// Connections of commands and nodes, by the numbers that the controller knows them by.
 #[derive(Debug, Default)]
 pub struct Hub {
     next: AtomicU64,

@@ -135,7 +135,7 @@ pub struct Death {
     pub again: bool,
 }
 
-/// The page.
+/// Memory of the process that says what is being worked on, and outlives a crash.
 #[derive(Clone, Debug)]
 pub struct Hand(Arc<Page>);
 

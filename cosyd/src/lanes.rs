@@ -41,7 +41,7 @@ pub fn is_large(event: &Event) -> bool {
     bytes >= LARGE
 }
 
-/// The lanes.
+/// Events that wait for their turn: one line for each user, served in rotation.
 #[derive(Debug, Default)]
 pub struct Lanes {
     /// What no user has asked, and what it is counted as.

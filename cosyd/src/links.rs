@@ -73,7 +73,7 @@ impl Default for Times {
 pub struct Switchboard {
     /// The core's mailbox.
     pub core: mpsc::Sender<Input>,
-    /// Open connections.
+    /// Connections that frames are written to.
     pub hub: Arc<Hub>,
     /// Answers requests that nodes pass on.
     pub desk: Arc<Desk>,

@@ -32,7 +32,7 @@ pub enum StoreError {
     /// SQLite says no.
     #[error("the database {path}: {source}")]
     Sql {
-        /// File.
+        /// Where the database is.
         path: PathBuf,
         /// The reason that SQLite gives.
         source: rusqlite::Error,
@@ -40,7 +40,7 @@ pub enum StoreError {
     /// A row is not what was written.
     #[error("the database has an unreadable row in {table}: {why}")]
     Row {
-        /// Table.
+        /// Name of the row's table.
         table: &'static str,
         /// What is wrong with the row.
         why: String,

@@ -30,7 +30,7 @@ const WHY: usize = 300;
 
 /// A controller that was taken up, and what it decided at once.
 pub struct TakenUp {
-    /// It.
+    /// Ready for its next event.
     pub controller: Controller,
     /// Its first turn.
     pub first: Batch,

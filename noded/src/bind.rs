@@ -27,7 +27,7 @@ pub struct Numa {
 }
 
 impl Numa {
-    /// This machine's.
+    /// Reads the memory nodes of this machine from sysfs.
     pub fn here() -> Self {
         Self::read(Path::new("/sys/devices/system/node"))
     }

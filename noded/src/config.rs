@@ -47,7 +47,7 @@ pub enum CgroupUse {
     /// Finding processes and limits of memory: several nodes share one machine's cores,
     /// so that numbers of cores mean nothing.
     Memory,
-    /// Nothing.
+    /// No control groups: processes are found by their environment.
     Nothing,
 }
 
@@ -82,7 +82,7 @@ pub struct Config {
     pub devices: Devices,
     /// Other countable resources.
     pub other: Counted,
-    /// Features.
+    /// Words that jobs may ask nodes for.
     pub features: Vec<String>,
     /// Directories of MPI plugins, the most important one first; the usual ones without.
     pub plugins: Vec<PathBuf>,

@@ -42,7 +42,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Before the controller says how often to report being alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Something happened.
+/// What wakes the daemon's loop.
 #[derive(Debug)]
 pub enum Event {
     /// To the link.
@@ -115,7 +115,7 @@ struct Daemon {
     step_socket: Option<StepSocket>,
     refused_keys: RevokedKeys,
     lease: Lease,
-    /// The controller's.
+    /// The controller's clock, as far as this node knows it.
     clock: ControllerClock,
     /// When it began: on a clock that counts sleep, and on one that does not.
     begun: (Duration, Instant),

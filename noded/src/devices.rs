@@ -69,9 +69,9 @@ pub struct Devices {
 /// Some of them, by number.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
-    /// GPUs.
+    /// Numbers of GPUs.
     pub gpus: &'a [u32],
-    /// Others.
+    /// Numbers of other devices, by the name of their kind.
     pub others: &'a BTreeMap<String, Vec<u32>>,
 }
 

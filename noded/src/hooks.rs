@@ -49,11 +49,11 @@ impl Reaper {
 pub struct Hook {
     /// `prolog`, `epilog`, `health check`.
     pub kind: &'static str,
-    /// Program.
+    /// Program with its arguments.
     pub command: HookCommand,
-    /// Longest run.
+    /// Longest run, after which it is killed and has failed.
     pub timeout: Duration,
-    /// Variables.
+    /// Variables beside those of every hook.
     pub environment: Vec<(&'static str, String)>,
 }
 

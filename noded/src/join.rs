@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// What the command line says.
 #[derive(Debug)]
 pub struct Join {
-    /// `HOST:PORT`.
+    /// Address of the controller, `HOST:PORT`.
     pub controller: String,
     /// The token's whole text.
     pub token: String,

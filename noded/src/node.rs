@@ -125,9 +125,9 @@ pub enum HookEnd {
 pub struct Fixed {
     /// Name of the node.
     pub name: String,
-    /// Its attempts.
+    /// Directory in which attempts are written down.
     pub spool: Spool,
-    /// Control groups.
+    /// Control groups of the jobs.
     pub cgroups: Arc<Cgroups>,
     /// Handed on to nurseries.
     pub nursery_options: NurseryOptions,

@@ -63,7 +63,7 @@ pub enum RelayEvent {
         connection: u64,
         /// User at its other end.
         uid: Uid,
-        /// And group.
+        /// Primary group of that user.
         gid: Gid,
         /// Its bytes, without header.
         frame: OsText,

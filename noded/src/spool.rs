@@ -117,7 +117,7 @@ impl Work {
         }
     }
 
-    /// The allocation.
+    /// The allocation that the work is done in.
     pub fn allocation(&self) -> &Allocation {
         match self {
             Self::Hold(allocation) => allocation,
@@ -154,7 +154,7 @@ pub struct Task {
 /// An attempt (or a step of it) as read back.
 #[derive(Debug)]
 pub struct Kept<W = Work> {
-    /// How far.
+    /// How far it had come.
     pub phase: Phase,
     /// When its shepherd took it on, or, while it is only held, since when it is ready: by the
     /// clock as it is now, also where somebody has set it since.
@@ -683,12 +683,12 @@ pub fn instance(directory: &Path, node: &str) -> String {
     format!("cosy-{node}-{:08x}", (hash ^ (hash >> 32)) as u32)
 }
 
-/// `JOB.ATTEMPT`.
+/// Name of an attempt's directory, `JOB.ATTEMPT`.
 pub fn name_of(key: AttemptKey) -> String {
     format!("{}.{}", key.job, key.attempt)
 }
 
-/// Reads `JOB.ATTEMPT`.
+/// The attempt whose directory is called `JOB.ATTEMPT`; none for other names.
 pub fn key_of(name: &str) -> Option<AttemptKey> {
     let (job, attempt) = name.split_once('.')?;
     let key = AttemptKey {

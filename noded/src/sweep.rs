@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Lost {
     /// Value of [`MARK`].
     pub mark: String,
-    /// User.
+    /// Number of the job's owner.
     pub uid: u32,
     /// Its control groups.
     pub groups: Vec<Group>,

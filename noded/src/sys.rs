@@ -453,7 +453,7 @@ impl Reaped {
 /// What asking for an ended child gives.
 #[derive(Clone, Copy, Debug)]
 pub enum Reap {
-    /// This one.
+    /// A child has ended, and is reaped.
     One(Reaped),
     /// There are children, none has ended.
     NoneEnded,

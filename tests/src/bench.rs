@@ -9,12 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whose commands.
+/// The system whose commands are measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum System {
-    /// Cosy's.
+    /// The commands with Cosy's names.
     Cosy,
-    /// Slurm's.
+    /// The commands with Slurm's names.
     Slurm,
 }
 

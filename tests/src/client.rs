@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// An answer that takes longer does not come.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest answer.
+/// Largest answer that is read, in bytes.
 const ANSWER_BYTES: usize = 1 << 30;
 
 /// A connection to a controller or to a node daemon that passes requests on.

@@ -80,7 +80,7 @@ impl Default for Options {
 /// A running cluster. When it is dropped, nothing of it is left.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The controller.
+    /// The controller's daemon.
     pub cosyd: Daemon,
     /// The node daemons of n1, n2 ...
     pub nodes: Vec<Daemon>,
@@ -539,7 +539,7 @@ impl Cluster {
             .collect()
     }
 
-    /// The shepherds.
+    /// Shepherds of this cluster's jobs that run now.
     pub fn shepherds(&self) -> Vec<system::Process> {
         let mut all = self.processes();
         all.retain(|p| p.name.starts_with("cosy:"));

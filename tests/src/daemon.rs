@@ -24,9 +24,9 @@ pub struct Daemon {
     log: PathBuf,
     /// A program and its arguments that start the daemon; nothing: it is started as it is.
     pub before: Vec<String>,
-    /// More arguments.
+    /// Arguments after `--config FILE`.
     pub args: Vec<String>,
-    /// More variables.
+    /// Variables that are set beside those of the test.
     pub variables: Vec<(String, String)>,
     /// Writing beyond a limit on the size of files is an error, not the end.
     pub ignore_file_size_signal: bool,

@@ -40,27 +40,27 @@ fn submission(workdir: &Path, program: Program, script: OsText) -> Submission {
 /// A row of a list of jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Id.
+    /// Number that the controller gave it.
     pub id: JobId,
     /// Id as users name it.
     pub name: String,
-    /// State.
+    /// State at the time of the list.
     pub state: JobState,
     /// Why it waits or ended so.
     pub reason: String,
     /// Exit code.
     pub exit_code: Option<i64>,
-    /// Signal.
+    /// Signal that ended the script.
     pub signal: Option<i64>,
-    /// Last attempt.
+    /// How often it has been given nodes.
     pub attempt: i64,
-    /// Nodes.
+    /// Nodes as a host list.
     pub nodes: String,
     /// Start in milliseconds.
     pub start: Option<i64>,
     /// End in milliseconds.
     pub end: Option<i64>,
-    /// Uid.
+    /// Number of the owner.
     pub uid: i64,
 }
 

@@ -15,9 +15,9 @@ const PROGRAMS: [&str; 8] = [
 /// An MPI library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mpi {
-    /// Open MPI.
+    /// Open MPI, whose tasks find each other by PMIx.
     OpenMpi,
-    /// MPICH.
+    /// MPICH, which speaks PMI.
     Mpich,
 }
 

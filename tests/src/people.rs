@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 
 /// A user in the group `users`.
 pub const ANN: u32 = 54_321;
-/// Another one.
+/// Another user in the group `users`.
 pub const BOB: u32 = 54_322;
 /// A third one, also in the group `guests`.
 pub const CAT: u32 = 54_323;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 /// Names the folder of the programs; nothing is then built.
 pub const FOLDER_VARIABLE: &str = "COSY_BIN_DIR";
-/// The programs.
+/// Names of the programs that are built together.
 const PROGRAMS: [&str; 3] = ["cosy", "cosyd", "noded"];
 
 /// The folder of `cosy`, `cosyd` and `noded`; built with cargo when one is missing or

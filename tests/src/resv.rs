@@ -19,7 +19,7 @@ pub fn just(id: ReservationId) -> ReservationFilter {
     }
 }
 
-/// The present.
+/// The present by this host's clock.
 pub fn now() -> Time {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let ms = since.unwrap_or_default().as_millis();

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A step of a job, as in `12.0`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepRef {
-    /// The job.
+    /// What was asked for.
     pub job: JobId,
     /// Its step.
     pub step: StepId,
@@ -24,39 +24,39 @@ pub struct StepRef {
 pub struct RunOptions {
     /// As for `csub`.
     pub job: Options,
-    /// `--job`.
+    /// Job whose step it is to be (`--job`); without, a job of its own is made.
     pub inside: Option<JobId>,
-    /// `--attach`.
+    /// Running step whose output is shown (`--attach`).
     pub attach: Option<StepRef>,
-    /// `--cancel`.
+    /// Step to end (`--cancel`).
     pub cancel: Option<StepRef>,
-    /// `--list`.
+    /// Lists the steps of a job instead of starting one (`--list`).
     pub list: bool,
-    /// `--gpus-per-task`.
+    /// GPUs of each task (`--gpus-per-task`).
     pub gpus_per_task: Option<GpuRequest>,
-    /// `--distribution`.
+    /// Which task goes to which node (`--distribution`).
     pub distribution: Distribution,
     /// Nodes of the tasks one by one, each with so many in a row; only in `srun`.
     pub places: Vec<(String, u32)>,
-    /// `--bind`.
+    /// What tasks are bound to (`--bind`).
     pub bind: Bind,
-    /// `--overlap`.
+    /// The step may share cores with other steps of the job (`--overlap`).
     pub overlap: bool,
-    /// `--overcommit`.
+    /// There may be more tasks than cores (`--overcommit`).
     pub overcommit: bool,
     /// `--wait-for` or `--immediate`.
     pub patience: Option<Span>,
-    /// `--label`.
+    /// The number of its task stands before each line of output (`--label`).
     pub label: bool,
-    /// `--unbuffered`.
+    /// Output goes on as it comes, not line by line (`--unbuffered`).
     pub unbuffered: bool,
-    /// `--kill-on-bad-exit`.
+    /// Whether the first task with a bad exit code ends the others (`--kill-on-bad-exit`).
     pub kill_on_bad_exit: Option<bool>,
-    /// `--multi-prog`.
+    /// File that says which task runs which program (`--multi-prog`).
     pub multi_prog: Option<PathBuf>,
-    /// `--pty`.
+    /// The first task gets a terminal (`--pty`).
     pub pty: bool,
-    /// `--mpi`.
+    /// Name of the MPI plugin, or `none`; without, the program tells (`--mpi`).
     pub mpi: Option<String>,
     /// What to run.
     pub command: Vec<OsString>,

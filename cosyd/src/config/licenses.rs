@@ -5,10 +5,10 @@ use cosy_model::{Counted, limits};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// As written.
+/// Counts by name as the file has them, with their places in it.
 pub type Table = BTreeMap<String, Spanned<u32>>;
 
-/// Checked.
+/// Counts by name, with a fault for each name that cannot be one.
 pub fn read(check: &mut Check<'_>, table: &Table) -> Counted {
     let mut all = Counted::default();
     for (name, count) in table.iter().take(limits::LICENSES) {

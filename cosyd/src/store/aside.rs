@@ -42,7 +42,7 @@ pub enum Table {
     Queues,
     /// Queues that were made or changed at run time.
     OwnQueues,
-    /// Accounts.
+    /// Accounts: members, budgets, what was granted.
     Accounts,
     /// Figures of the notice rule, by time.
     Figures,
@@ -115,7 +115,7 @@ pub struct Aside {
     pub id: u64,
     /// What it is.
     pub unit: Unit,
-    /// Since when.
+    /// When it was set aside.
     pub at: Time,
     /// Why, in one line.
     pub why: String,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wants {
-    /// Go on.
+    /// The next row is wanted.
     More,
     /// That was enough.
     Enough,
@@ -26,7 +26,7 @@ pub enum Wants {
 /// Which part of history.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
-    /// Which jobs.
+    /// Conditions that a job must meet.
     pub filter: &'a JobFilter,
     /// Only of that user's.
     pub only: Option<Uid>,

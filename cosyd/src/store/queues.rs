@@ -5,7 +5,7 @@ use super::encode;
 use cosy_control::OwnQueue;
 use rusqlite::{Transaction, params};
 
-/// Schema 6.
+/// What schema 6 adds: queues made or changed at run time.
 pub(super) const TABLES: &str = "
     CREATE TABLE own_queues (name TEXT PRIMARY KEY, row BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nobody listens.
+    /// Nobody listens at the socket.
     #[error("cannot reach the controller at {path}: {cause}; is cosyd running?")]
     Unreachable {
         /// The socket that was tried.
@@ -98,7 +98,7 @@ pub struct Patience {
 /// How long a command waits for a controller that is not there.
 #[derive(Clone, Copy, Debug)]
 pub struct Absent {
-    /// In all.
+    /// From the first attempt to the last.
     pub wait: Duration,
     /// Said once before it waits.
     pub says: &'static str,

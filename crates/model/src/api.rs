@@ -71,7 +71,7 @@ impl std::str::FromStr for JobRef {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobFilter {
-    /// Ids.
+    /// Only these jobs, or of arrays these tasks; all when empty.
     pub ids: Vec<JobRef>,
     /// User names, or numeric ids as text.
     pub users: Vec<String>,
@@ -79,9 +79,9 @@ pub struct JobFilter {
     pub queues: Vec<String>,
     /// Job names.
     pub names: Vec<String>,
-    /// Accounts.
+    /// Only jobs that charge one of these accounts; all when empty.
     pub accounts: Vec<String>,
-    /// States.
+    /// Only jobs in one of these states; all when empty.
     pub states: Vec<JobState>,
     /// Names of nodes that the job runs on.
     pub nodes: Vec<String>,
@@ -165,7 +165,7 @@ macro_rules! job_fields {
 /// How the values of a field are to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldKind {
-    /// Text.
+    /// Text as it is shown.
     Text,
     /// A number.
     Number,
@@ -178,7 +178,7 @@ pub enum FieldKind {
 }
 
 job_fields! {
-    /// Id.
+    /// Number that the controller gave it.
     Id = "id", Number;
     /// Id as users name it: `12`, `12_3`, or `12_[4-9%2]` for waiting tasks together.
     Ref = "ref", Text;
@@ -186,7 +186,7 @@ job_fields! {
     ArrayId = "array_id", Number;
     /// Index in its array.
     ArrayTask = "array_task", Number;
-    /// Name.
+    /// Name that its owner gave it.
     Name = "name", Text;
     /// User name.
     User = "user", Text;
@@ -194,9 +194,9 @@ job_fields! {
     Uid = "uid", Number;
     /// Group id.
     Gid = "gid", Number;
-    /// Account.
+    /// Account that it charges.
     Account = "account", Text;
-    /// Queue.
+    /// Queue that it is in.
     Queue = "queue", Text;
     /// State word.
     State = "state", Text;
@@ -208,7 +208,7 @@ job_fields! {
     Eligible = "eligible", Time;
     /// Start of its last attempt.
     Start = "start", Time;
-    /// End.
+    /// When it ended.
     End = "end", Time;
     /// Predicted start of a waiting job.
     PredictedStart = "predicted_start", Time;
@@ -268,7 +268,7 @@ job_fields! {
     Prefer = "prefer", Text;
     /// Nodes not to take.
     Avoid = "avoid", Text;
-    /// Comment.
+    /// Words of its owner, for its record.
     Comment = "comment", Text;
     /// An administrator's comment.
     AdminComment = "admin_comment", Text;
@@ -412,7 +412,7 @@ pub const NO_NUMBER: i64 = i64::MIN;
 pub enum Column {
     /// Numbers, times, lengths, flags; [`NO_NUMBER`] where there is none.
     Numbers(Vec<i64>),
-    /// Texts.
+    /// Texts, empty where there is none.
     Texts(Vec<String>),
     /// Texts that repeat: `words[at[row]]`.
     Words {
@@ -519,7 +519,7 @@ pub enum Value<'a> {
     Number(i64),
     /// A text.
     Text(&'a str),
-    /// None.
+    /// The row has no such value.
     Nothing,
 }
 
@@ -659,13 +659,13 @@ pub struct Submission {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobChange {
-    /// Name.
+    /// Name for lists and mail.
     pub name: Option<String>,
-    /// Queue.
+    /// Queue to go to.
     pub queue: Option<String>,
-    /// Account.
+    /// Account to charge.
     pub account: Option<String>,
-    /// Comment.
+    /// Words of the owner, for the record.
     pub comment: Option<String>,
     /// An administrator's comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -678,7 +678,7 @@ pub struct JobChange {
     pub tasks: Option<u32>,
     /// Cores of each task.
     pub cores_per_task: Option<u32>,
-    /// Memory.
+    /// Memory, anew.
     pub memory: Option<MemoryRequest>,
     /// Begin time.
     pub begin: Option<Time>,
@@ -686,7 +686,7 @@ pub struct JobChange {
     pub nice: Option<i64>,
     /// Whether it runs again after a node was lost.
     pub requeue: Option<bool>,
-    /// Features.
+    /// Features that each node must have, all of them anew.
     pub features: Option<Vec<String>>,
     /// Nodes to take first.
     pub prefer: Option<Vec<String>>,
@@ -704,7 +704,7 @@ pub struct JobChange {
     pub wckey: Option<String>,
     /// Licences, all of them anew.
     pub licenses: Option<crate::Counted>,
-    /// Deadline.
+    /// Latest end, which has to leave room for the time limit.
     pub deadline: Option<Time>,
     /// Priority: 0 holds, another number is for administrators.
     pub priority: Option<u32>,
@@ -743,7 +743,7 @@ pub struct JobChange {
     pub stdin: Option<OsText>,
     /// Working directory.
     pub workdir: Option<OsText>,
-    /// Mail.
+    /// Mail, all of it anew.
     pub mail: Option<crate::job::MailRequest>,
     /// The nodes that a running job keeps; it gives the others back. `nodes` of a running job
     /// says how many, the first ones.
@@ -905,7 +905,7 @@ pub enum Request {
     Jobs {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// Columns.
+        /// Columns of the answer, in this order.
         fields: Vec<JobField>,
         /// Waiting tasks of one array in one row.
         fold_arrays: bool,
@@ -919,7 +919,7 @@ pub enum Request {
     History {
         /// The jobs that are meant.
         filter: JobFilter,
-        /// Columns.
+        /// Columns of the answer, in this order.
         fields: Vec<JobField>,
     },
     /// The script of a job. Answer: [`Reply::Script`].
@@ -961,7 +961,7 @@ pub enum Request {
     },
     /// Opens or closes a queue (administrators). Answer: [`Reply::Done`].
     QueueControl {
-        /// Name.
+        /// Name of the queue.
         queue: String,
         /// Its new state.
         state: QueueState,
@@ -977,7 +977,7 @@ pub enum Request {
     },
     /// Takes a queue away at run time (administrators). Answer: [`Reply::Done`].
     DeleteQueue {
-        /// Name.
+        /// Name of the queue.
         queue: String,
     },
     /// Reads the configuration again (administrators). Answer: [`Reply::Done`].
@@ -1101,7 +1101,7 @@ pub enum Request {
     /// Makes, funds, changes or removes an account (administrators). Answer:
     /// [`Reply::Done`].
     AccountControl {
-        /// Name.
+        /// Name of the account.
         name: String,
         /// What to do.
         action: AccountAction,
@@ -1386,7 +1386,7 @@ pub struct QueueInfo {
 /// A node as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// Name.
+    /// Name as in the configuration.
     pub name: String,
     /// `idle`, `mixed`, `busy`, with `drained`, `draining`, `down`, `unknown` before them.
     pub state: String,
@@ -1402,7 +1402,7 @@ pub struct NodeInfo {
     pub amounts: Amounts,
     /// What jobs hold of it.
     pub used: Amounts,
-    /// Features.
+    /// Words that jobs may ask nodes for.
     pub features: Vec<String>,
     /// Queues that it is in.
     pub queues: Vec<String>,
@@ -1435,11 +1435,11 @@ pub struct NodeInfo {
 pub struct EndedJob {
     /// The job, or the task of an array.
     pub job: JobRef,
-    /// State.
+    /// How it ended.
     pub state: JobState,
     /// Exit code.
     pub exit_code: i32,
-    /// Signal.
+    /// Signal that ended its script; 0 for none.
     pub signal: i32,
     /// What there is to say of it: which of its nodes was lost, say. Empty without.
     #[serde(default)]
@@ -1462,7 +1462,7 @@ pub struct StepCursor {
 pub struct StepRow {
     /// Its job as users name it.
     pub job: JobRef,
-    /// Attempt.
+    /// Attempt of the job that the step belongs to.
     pub attempt: crate::Attempt,
     /// What is kept of it.
     pub record: crate::step::StepRecord,
@@ -1481,7 +1481,7 @@ pub struct HistoryEvent {
     pub who: String,
     /// Which object: `job 12`, `node n1`, `queue day`.
     pub object: String,
-    /// More.
+    /// The rest in words.
     pub detail: String,
 }
 
@@ -1540,14 +1540,14 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         more: Option<StepCursor>,
     },
-    /// Done.
+    /// What was asked for is done.
     Done {
         /// Number of objects changed.
         changed: u64,
         /// Objects that were named but could not be changed, and why.
         refused: Vec<(String, Refusal)>,
     },
-    /// Jobs.
+    /// Rows of jobs, live or ended.
     Jobs(Table),
     /// One job (a row for each task) with all fields.
     Explained {
@@ -1562,9 +1562,9 @@ pub enum Reply {
     Ended(Vec<EndedJob>),
     /// What somebody tells the user of a job: see [`Request::Notify`].
     Said(String),
-    /// Queues.
+    /// All queues that the caller may see.
     Queues(Vec<QueueInfo>),
-    /// Nodes.
+    /// The nodes that were asked for.
     Nodes(Vec<NodeInfo>),
     /// The trigger is durable.
     TriggerSet(TriggerId),
@@ -1574,7 +1574,7 @@ pub enum Reply {
     Settings(Box<crate::Settings>),
     /// A token for `noded join`.
     Token(String),
-    /// Events.
+    /// Events, oldest first.
     Events(Vec<HistoryEvent>),
     /// A quote.
     Quote(Box<Quote>),
@@ -1587,17 +1587,17 @@ pub enum Reply {
         /// Something the user should know (one line), or empty.
         note: String,
     },
-    /// Reservations.
+    /// Reservations that the caller may see.
     Reservations(Vec<ReservationInfo>),
     /// A workflow's plan.
     FlowPlan(Box<FlowPlan>),
     /// A workflow that was held, booked, submitted or confirmed, with its tasks.
     Flow(Box<FlowInfo>),
-    /// Workflows.
+    /// Workflows that the caller may see.
     Flows(Vec<FlowInfo>),
     /// A chart of the plan.
     PlanChart(Box<PlanChart>),
-    /// Accounts.
+    /// Accounts that the caller may see.
     Accounts(Vec<AccountInfo>),
     /// Lines of the ledger.
     Ledger(Vec<LedgerEntry>),

@@ -39,7 +39,7 @@ pub enum Relay {
     Users,
     /// Those of the named users and `@groups`.
     Only(Vec<String>),
-    /// Nobody's.
+    /// No requests at all.
     Nobody,
 }
 

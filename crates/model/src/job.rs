@@ -55,7 +55,7 @@ pub struct ResourceRequest {
     pub tasks_per_node: Option<u32>,
     /// Cores of each task.
     pub cores_per_task: u32,
-    /// Memory.
+    /// Memory of each node, core or GPU.
     #[serde(default)]
     pub memory: MemoryRequest,
     /// Scratch disk on each node.
@@ -225,7 +225,7 @@ pub enum Dialect {
     /// Cosy's own.
     #[default]
     Cosy,
-    /// Slurm's.
+    /// Slurm's words, for jobs submitted by its commands.
     Slurm,
 }
 
@@ -381,7 +381,7 @@ pub struct MailRequest {
 /// A job as its user asked for it. Does not change when the job runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// Name.
+    /// Name for lists and mail.
     pub name: String,
     /// Queue; the default queue without.
     #[serde(default)]
@@ -462,7 +462,7 @@ pub struct JobSpec {
     /// MPI plugin; found out without.
     #[serde(default)]
     pub mpi: Option<String>,
-    /// Mail.
+    /// Events that mail is sent about, and to whom.
     #[serde(default)]
     pub mail: MailRequest,
     /// In which words it is spoken to.
@@ -580,7 +580,7 @@ pub enum JobState {
     Waiting,
     /// Has nodes; they are being prepared.
     Starting,
-    /// Runs.
+    /// Its nodes are ready, and it runs.
     Running,
     /// Stopped for a while, keeps its nodes.
     Suspended,

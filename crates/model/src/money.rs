@@ -19,7 +19,7 @@ pub struct Su(pub i64);
 pub struct SuError(pub String);
 
 impl Su {
-    /// Nothing.
+    /// No service units.
     pub const ZERO: Self = Self(0);
     /// Millionths in one.
     pub const ONE: i64 = 1_000_000;

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 /// One attempt of one job: what a node works on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct AttemptKey {
-    /// Job.
+    /// The job that is tried.
     pub job: JobId,
-    /// Attempt.
+    /// How often it has been given nodes, this time included.
     pub attempt: Attempt,
 }
 
@@ -28,7 +28,7 @@ pub struct Allocation {
     pub node: String,
     /// All nodes of the allocation, as a host list, in the order of the job.
     pub nodes: String,
-    /// User.
+    /// Owner of the job.
     pub uid: Uid,
     /// Primary group.
     pub gid: Gid,
@@ -275,7 +275,7 @@ pub enum AttemptPhase {
     Prepared,
     /// The program runs since then.
     Running {
-        /// Start.
+        /// When it began.
         since: Time,
         /// How long it has run, on a clock that nobody sets. Older daemons do not say it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -403,7 +403,7 @@ pub struct Figures {
 /// A node as its daemon describes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeSelf {
-    /// Name.
+    /// Name as in the configuration.
     pub name: String,
     /// What was found there or configured.
     pub amounts: Amounts,
@@ -517,7 +517,7 @@ pub enum NodeReport {
     },
     /// The periodic health check says something new.
     Health {
-        /// Node.
+        /// Name of the node that was checked.
         node: String,
         /// `None` when it is well (again), else why not.
         problem: Option<String>,
@@ -526,11 +526,11 @@ pub enum NodeReport {
     RelayRequest {
         /// The connection, as this node numbers it.
         connection: u64,
-        /// Node.
+        /// Name of the node that the command is on.
         node: String,
         /// Who, as that host's kernel says.
         uid: Uid,
-        /// Group.
+        /// Primary group, as that host's kernel says.
         gid: Gid,
         /// The frame's body, without its header.
         frame: OsText,

@@ -97,7 +97,7 @@ pub enum About {
 /// A refused request: what was refused, which object, why, and what would work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub struct Refusal {
-    /// Kind.
+    /// Stable code that programs go by.
     pub code: RefusalCode,
     /// One line for the user, with figures.
     pub message: String,
@@ -123,7 +123,7 @@ impl Refusal {
         self
     }
 
-    /// [`RefusalCode::Invalid`].
+    /// A refusal of what can never be right ([`RefusalCode::Invalid`]).
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(RefusalCode::Invalid, message)
     }

@@ -121,7 +121,7 @@ pub struct Ask {
     pub queue: Option<String>,
     /// Resources and places, as for jobs.
     pub request: ResourceRequest,
-    /// Length.
+    /// How long it lasts.
     pub length: Span,
     /// Not before; now without. With [`Pick::FinishBy`] also the earliest start that it is
     /// ever moved to.
@@ -179,7 +179,7 @@ impl Ask {
 pub enum ReservationState {
     /// Kept for its holder until the hold expires.
     Held,
-    /// Promised.
+    /// Booked: its nodes are promised.
     Confirmed,
     /// Its time has come.
     Active,
@@ -284,9 +284,9 @@ impl fmt::Display for Rule {
 /// A slot that could be booked, with what it would do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct QuotedSlot {
-    /// Start.
+    /// When it would begin.
     pub start: Time,
-    /// End.
+    /// When it would end.
     pub end: Time,
     /// The nodes are free then.
     pub feasible: bool,
@@ -344,7 +344,7 @@ pub struct Quote {
 /// A reservation as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReservationInfo {
-    /// Id.
+    /// Number that the controller gave it.
     pub id: ReservationId,
     /// Id of the first of its series.
     pub series: Option<ReservationId>,
@@ -353,7 +353,7 @@ pub struct ReservationInfo {
     /// The name was given.
     #[serde(default)]
     pub name_given: bool,
-    /// Owner.
+    /// Login name of its owner.
     pub user: String,
     /// Owner's id.
     pub uid: Uid,
@@ -361,15 +361,15 @@ pub struct ReservationInfo {
     pub usable: bool,
     /// Account that pays.
     pub account: Option<String>,
-    /// Queue.
+    /// Queue whose nodes it takes.
     pub queue: String,
-    /// State.
+    /// How far it has come.
     pub state: ReservationState,
     /// Some of its nodes are lost and no others are free then.
     pub degraded: bool,
-    /// Start.
+    /// When it begins or began.
     pub start: Time,
-    /// End.
+    /// When it ends or ended.
     pub end: Time,
     /// May be moved to an earlier start, not before this.
     pub movable_from: Option<Time>,
@@ -383,11 +383,11 @@ pub struct ReservationInfo {
     pub node_count: u32,
     /// Number of cores.
     pub cores: u64,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: u64,
-    /// p·n·d.
+    /// Price of the nodes' time, p·n·d in the theory of notice.
     pub base: Su,
-    /// f.
+    /// Fee on top for what it costs others, f in the theory of notice.
     pub extra: Su,
     /// What was charged so far, or in the end.
     pub charged: Su,
@@ -422,9 +422,9 @@ pub struct ReservationInfo {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReservationFilter {
-    /// Ids.
+    /// Only these; all when empty.
     pub ids: Vec<ReservationId>,
-    /// Owners.
+    /// Only those of these owners, by login name; all when empty.
     pub users: Vec<String>,
     /// States; live ones when empty and no ids are given.
     pub states: Vec<ReservationState>,
@@ -435,7 +435,7 @@ pub struct ReservationFilter {
 /// An account as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct AccountInfo {
-    /// Name.
+    /// Name that jobs charge it by.
     pub name: String,
     /// Who may charge it: user names, and groups as `@group`; empty: everyone.
     pub members: Vec<String>,
@@ -445,7 +445,7 @@ pub struct AccountInfo {
     pub granted: Su,
     /// Held for booked reservations that are not charged yet.
     pub held: Su,
-    /// Charged.
+    /// Charged in all, for reservations that have begun.
     pub charged: Su,
     /// What can still be spent.
     pub available: Su,
@@ -500,9 +500,9 @@ pub struct PlanBar {
     pub kind: BarKind,
     /// `12` for a job, `r12` for a reservation; empty when the asking user may not see it.
     pub label: String,
-    /// From.
+    /// When the bar begins.
     pub start: Time,
-    /// Until.
+    /// When the bar ends.
     pub end: Time,
     /// Nodes by their place in [`PlanChart::nodes`].
     pub nodes: Vec<u32>,

@@ -101,11 +101,11 @@ impl Counted {
 pub struct Amounts {
     /// Processor cores.
     pub cores: u32,
-    /// Memory.
+    /// Memory for jobs.
     pub memory: MiB,
     /// Local scratch disk.
     pub disk: MiB,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: u32,
     /// Anything else that can be counted.
     #[serde(default, skip_serializing_if = "Counted::is_empty")]

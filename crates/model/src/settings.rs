@@ -50,7 +50,7 @@ pub struct Settings {
     pub admins: Vec<String>,
     /// Whether the asking user is one of them.
     pub you_are_admin: bool,
-    /// Licences.
+    /// Licences of the cluster, with what is in use.
     pub licenses: Vec<License>,
 }
 

@@ -39,11 +39,11 @@ impl fmt::Display for StepId {
 pub struct StepKey {
     /// Job and attempt.
     pub attempt: AttemptKey,
-    /// Step.
+    /// Number of the step within the job.
     pub step: StepId,
 }
 
-/// `12.0`
+/// Without the attempt, `12.0`.
 impl fmt::Display for StepKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}.{}", self.attempt.job, self.step))
@@ -86,7 +86,7 @@ pub enum InputFrom {
     Rank(u32),
     /// A file on the task's node; a pattern.
     File(OsText),
-    /// Nothing.
+    /// Tasks read the end of file at once.
     Null,
 }
 
@@ -101,7 +101,7 @@ pub enum OutputTo {
     /// To a file on the task's node; a pattern that differs by task or node (`%t`, `%n`,
     /// `%N`), else the command writes it.
     File(OsText),
-    /// Nowhere.
+    /// Output is dropped.
     Null,
     /// Where standard output goes (for standard error).
     Output,
@@ -110,7 +110,7 @@ pub enum OutputTo {
 /// How large a terminal is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// Lines.
+    /// Lines of the screen.
     pub rows: u16,
     /// Characters in a line.
     pub columns: u16,
@@ -233,9 +233,9 @@ pub struct StepSpec {
     /// Resource limits: name, soft, hard.
     #[serde(default)]
     pub rlimits: Vec<(String, u64, u64)>,
-    /// Input.
+    /// Where standard input of the tasks comes from.
     pub stdin: InputFrom,
-    /// Output.
+    /// Where standard output of the tasks goes.
     pub stdout: OutputTo,
     /// Error output.
     pub stderr: OutputTo,
@@ -318,7 +318,7 @@ impl StepSpec {
 /// Ranks `first`, `first + stride`, ... on one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RankRun {
-    /// Lowest.
+    /// Lowest of the ranks.
     pub first: u32,
     /// How many.
     pub count: u32,
@@ -367,7 +367,7 @@ impl StepLayout {
 pub struct Peer {
     /// Name of the node.
     pub node: String,
-    /// `HOST:PORT`.
+    /// Address that other nodes reach it at, `HOST:PORT`.
     pub address: String,
     /// Public key in hexadecimal.
     pub key: String,
@@ -418,9 +418,9 @@ pub enum StepAsk {
     /// See a running step's output from now on, and what is kept of it. Answer:
     /// [`StepAnswer::Created`], then frames; input is not taken.
     Attach {
-        /// Job.
+        /// Job of the step.
         job: JobId,
-        /// Step.
+        /// Number of the step.
         step: StepId,
     },
     /// Steps that run or wait. Answer: [`StepAnswer::Steps`].
@@ -435,9 +435,9 @@ pub enum StepAsk {
     },
     /// Send a signal to a step's tasks. Answer: [`StepAnswer::Done`].
     Signal {
-        /// Job.
+        /// Job of the step.
         job: JobId,
-        /// Step.
+        /// Number of the step.
         step: StepId,
         /// Number; 0 ends the step (SIGTERM, grace, SIGKILL).
         signal: i32,
@@ -445,7 +445,7 @@ pub enum StepAsk {
     /// Give running steps another time limit of their own. Answer: [`StepAnswer::Done`] when
     /// all their nodes have it.
     Limit {
-        /// Job.
+        /// Job of the step.
         job: JobId,
         /// Step; all that run without.
         #[serde(default)]
@@ -474,7 +474,7 @@ impl StepAsk {
 pub struct StepInfo {
     /// The attempt, and the step in it.
     pub key: StepKey,
-    /// Name.
+    /// Name that the step was given, by default its program's.
     pub name: String,
     /// Its nodes as a host list; empty while it waits.
     pub nodes: String,
@@ -506,7 +506,7 @@ pub struct LiveUse {
 pub struct JobUse {
     /// The script, where it runs there.
     pub script: Option<LiveUse>,
-    /// Steps.
+    /// Figures of each step that runs.
     #[serde(default)]
     pub steps: Vec<(StepId, LiveUse)>,
 }
@@ -533,9 +533,9 @@ pub enum StepAnswer {
         /// Its longest run time, from its start; `Span::UNLIMITED` without.
         limit: Span,
     },
-    /// Steps.
+    /// Steps of the job that run or wait.
     Steps(Vec<StepInfo>),
-    /// Done.
+    /// What was asked for is done.
     Done,
 }
 
@@ -581,7 +581,7 @@ pub enum Up {
     /// Output of a task. Never reordered within a task and stream; all of it comes before
     /// the [`Up::NodeEnded`] of its node.
     Output {
-        /// Task.
+        /// Number of the task that wrote it.
         rank: u32,
         /// Which output.
         stream: Stream,
@@ -597,7 +597,7 @@ pub enum Up {
     },
     /// A task has ended.
     TaskEnded {
-        /// Task.
+        /// Number of the task within the step.
         rank: u32,
         /// Exit code or signal of the task.
         end: TaskEnd,
@@ -636,7 +636,7 @@ pub enum Up {
     },
     /// A task wants the whole step to end (`MPI_Abort`).
     Abort {
-        /// Task.
+        /// Number of the task that asks for it.
         rank: u32,
         /// With this exit code.
         code: i32,
@@ -659,7 +659,7 @@ pub enum Down {
     StdinEnd,
     /// Send a signal to every task (and what it started).
     Signal {
-        /// Number.
+        /// Number as the kernel has it.
         signal: i32,
     },
     /// End the step: SIGTERM, grace, SIGKILL; a second time: SIGKILL at once.
@@ -680,9 +680,9 @@ pub enum Down {
 /// How a step ended, as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// Number.
+    /// Number of the step within the job.
     pub step: StepId,
-    /// Name.
+    /// Name that the step was given, by default its program's.
     pub name: String,
     /// Its nodes as a host list.
     pub nodes: String,
@@ -716,7 +716,7 @@ pub struct Passage {
     pub key: AttemptKey,
     /// Whose it is.
     pub uid: Uid,
-    /// Group.
+    /// Primary group of the owner.
     pub gid: Gid,
     /// The job's first node.
     pub first: Peer,

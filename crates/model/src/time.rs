@@ -150,7 +150,7 @@ impl Span {
         self.0.div_euclid(1000)
     }
 
-    /// Milliseconds.
+    /// Its length in milliseconds.
     pub const fn ms(self) -> i64 {
         self.0
     }

@@ -81,7 +81,7 @@ pub struct TriggerSpec {
 /// A trigger as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TriggerInfo {
-    /// Number.
+    /// Number that it is removed by.
     pub id: TriggerId,
     /// Who has set it, and as whom the program runs.
     pub uid: Uid,

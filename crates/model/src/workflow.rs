@@ -179,9 +179,9 @@ pub struct Transfer {
 /// jobs that depend on each other.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowSpec {
-    /// Name.
+    /// Name for lists.
     pub name: String,
-    /// Tasks.
+    /// Tasks in the order of the file; parents may stand behind their children.
     pub tasks: Vec<FlowTask>,
     /// Who waits for whom.
     pub edges: Vec<FlowEdge>,
@@ -350,9 +350,9 @@ words!(FlowTaskState, "state of a workflow's task", {
 /// A task of a workflow as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowTaskInfo {
-    /// Name.
+    /// Name within the workflow.
     pub name: String,
-    /// State.
+    /// How far the task has come.
     pub state: FlowTaskState,
     /// Names of the tasks that it waits for.
     pub parents: Vec<String>,
@@ -383,13 +383,13 @@ pub struct FlowTaskInfo {
 /// A workflow as commands show it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowInfo {
-    /// Id.
+    /// Number that the controller gave it.
     pub id: FlowId,
-    /// Name.
+    /// Name for lists.
     pub name: String,
-    /// Owner.
+    /// Login name of its owner.
     pub user: String,
-    /// State.
+    /// How far the workflow has come.
     pub state: FlowState,
     /// When it was asked for.
     pub made: Time,
@@ -417,9 +417,9 @@ pub struct FlowInfo {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlowFilter {
-    /// Ids.
+    /// Only these; all when empty.
     pub ids: Vec<FlowId>,
-    /// Owners.
+    /// Only those of these owners, by login name; all when empty.
     pub users: Vec<String>,
     /// Ended ones too, of the time that the controller remembers.
     pub ended: bool,

@@ -30,7 +30,7 @@ pub enum PluginError {
     Program(PathBuf, #[source] crate::ElfError),
 }
 
-/// A plugin.
+/// An MPI plugin: a name, and the directory of its scripts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plugin {
     /// Name, which is its directory's.

@@ -15,9 +15,9 @@ pub enum HostsError {
     /// It does not say what it should.
     #[error("{name} is '{value}': {why}")]
     Bad {
-        /// Variable.
+        /// Name of the environment variable.
         name: &'static str,
-        /// Its value.
+        /// What the variable says, as it is.
         value: String,
         /// What is wrong with it.
         why: String,

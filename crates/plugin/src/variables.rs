@@ -20,7 +20,7 @@ pub enum VariablesError {
     /// Not `NAME=value`.
     #[error("line {line} of its output is not NAME=value: '{text}'")]
     NotAssignment {
-        /// From 1.
+        /// Line of the output, from 1.
         line: usize,
         /// The beginning of the line.
         text: String,

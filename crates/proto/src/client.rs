@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct RequestKey(pub [u8; 16]);
 
-/// A question.
+/// A request of a command, numbered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ask {
     /// Protocol version of the command.
@@ -40,7 +40,7 @@ impl Ask {
     }
 }
 
-/// An answer.
+/// The controller's reply to one request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// Protocol version of the controller.

@@ -25,7 +25,7 @@ pub enum FrameError {
     /// More values than allowed.
     #[error("a message has more than the {most} values allowed")]
     TooMany {
-        /// Limit.
+        /// Values that a message may have.
         most: usize,
     },
     /// Not of the form.

@@ -78,7 +78,7 @@ impl std::str::FromStr for PublicKey {
     }
 }
 
-/// Both halves.
+/// A private key with its public half (Ed25519).
 pub struct KeyPair {
     pair: Ed25519KeyPair,
     pkcs8: Vec<u8>,
@@ -138,7 +138,7 @@ pub fn random_hex(bytes: usize) -> Result<String, KeyError> {
     Ok(raw.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// SHA-256.
+/// SHA-256 of `bytes`, 32 bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     digest.as_ref().to_vec()

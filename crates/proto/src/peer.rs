@@ -56,14 +56,14 @@ pub enum PeerRequest {
     Command {
         /// Who, as that host's kernel says. Must be the ticket's user.
         uid: Uid,
-        /// Group.
+        /// Primary group, as that host's kernel says.
         gid: Gid,
         /// What it asks.
         ask: StepAsk,
     },
 }
 
-/// Answer.
+/// What a node answers to another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerAnswer {

@@ -42,7 +42,7 @@ pub enum Link {
     Resume(u64),
 }
 
-/// One frame.
+/// What goes between the nodes of a step, and to its command: words and bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepFrame {
     /// Towards the command.

@@ -20,11 +20,11 @@ const LIMIT: usize = 4 << 20;
 pub struct Claims {
     /// Job and attempt.
     pub key: AttemptKey,
-    /// User.
+    /// Owner of the job.
     pub uid: Uid,
     /// Primary group.
     pub gid: Gid,
-    /// All groups.
+    /// All groups of the owner.
     pub groups: Vec<Gid>,
     /// Nodes, as a host list.
     pub nodes: String,
@@ -47,7 +47,7 @@ pub enum TicketError {
     /// Not signed by the pinned controller.
     #[error("the allocation's ticket is not signed by this cluster's controller")]
     Forged,
-    /// Too old.
+    /// It was good until a time that is over.
     #[error("the allocation's ticket has expired")]
     Expired,
     /// Somebody else shows it than the host that it was given to.
@@ -58,7 +58,7 @@ pub enum TicketError {
     Mismatch(&'static str),
 }
 
-/// Signs claims.
+/// The claims in text with the controller's signature.
 pub fn sign(claims: &Claims, key: &KeyPair) -> OsText {
     let frame = frame::encode(claims, LIMIT).expect("claims are far below the limit");
     let body = &frame[frame::HEADER..];

@@ -52,7 +52,7 @@ pub enum Received<T> {
     Message(T),
     /// One that is not understood here, of another release.
     Foreign {
-        /// Its name.
+        /// First key of the message, its kind.
         name: String,
         /// What is not understood about it.
         why: String,

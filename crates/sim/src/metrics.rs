@@ -39,7 +39,7 @@ pub struct Metrics {
     pub waited: i128,
     /// Sum of the bounded slowdowns, in parts of one ([`Metrics::mean_bounded_slowdown`]).
     slowdown: i128,
-    /// Sorted.
+    /// Wait of each job, shortest first.
     waits: Vec<Span>,
 }
 

@@ -92,25 +92,25 @@ impl Iterator for Tries {
 pub struct CancelRequest {
     /// Ids, in their order.
     pub targets: Vec<Target>,
-    /// Account.
+    /// Only jobs that charge this account.
     pub account: Option<String>,
-    /// Name.
+    /// Only jobs of this name.
     pub name: Option<String>,
-    /// Nodes as given.
+    /// Only jobs on one of these nodes, a host list as it was written.
     pub nodes: Option<String>,
-    /// Partition.
+    /// Only jobs of this partition.
     pub partition: Option<String>,
-    /// Quality of service.
+    /// Only jobs of this quality of service.
     pub qos: Option<String>,
-    /// Reservation.
+    /// Only jobs in this reservation, by its name.
     pub reservation: Option<String>,
-    /// States.
+    /// Only jobs in one of these states; all when empty.
     pub states: Vec<SlurmState>,
     /// User as given.
     pub user: Option<String>,
     /// The calling user.
     pub me: bool,
-    /// Key.
+    /// Only jobs submitted with this key (`--wckey`).
     pub wckey: Option<String>,
     /// Clusters as given.
     pub clusters: Option<String>,
@@ -122,9 +122,9 @@ pub struct CancelRequest {
     pub full: bool,
     /// Ask before each.
     pub interactive: bool,
-    /// Say less.
+    /// What went well is not reported (`--quiet`).
     pub quiet: bool,
-    /// Say more.
+    /// Each signal that is sent is reported (`--verbose`).
     pub verbose: bool,
 }
 

@@ -7,10 +7,10 @@
 
 use std::fmt::Write;
 
-/// A value.
+/// Anything that JSON and YAML can both say.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Data {
-    /// Nothing.
+    /// `null` in both spellings.
     Null,
     /// Yes or no.
     Flag(bool),
@@ -18,11 +18,11 @@ pub enum Data {
     Number(i64),
     /// A number that Slurm tells as a fraction.
     Real(f64),
-    /// A text.
+    /// Text, quoted where its spelling needs that.
     Text(String),
     /// One after another.
     List(Vec<Data>),
-    /// By name.
+    /// Entries in the order in which they are printed.
     Map(Vec<(Key, Data)>),
 }
 
@@ -65,12 +65,12 @@ pub fn map<const N: usize>(entries: [(&'static str, Data); N]) -> Data {
     Data::Map(entries.collect())
 }
 
-/// Which spelling.
+/// Language of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spelling {
-    /// `--json`.
+    /// RFC 8259, indented as Slurm does (`--json`).
     Json,
-    /// `--yaml`.
+    /// YAML 1.2 in blocks (`--yaml`).
     Yaml,
 }
 

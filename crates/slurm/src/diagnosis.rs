@@ -10,19 +10,19 @@ use jiff::Zoned;
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Submitted.
+    /// Jobs submitted today that are known.
     pub submitted: usize,
-    /// Started.
+    /// Jobs among them that have begun today.
     pub started: usize,
     /// Ended with exit code 0.
     pub completed: usize,
     /// Ended by somebody.
     pub cancelled: usize,
-    /// Ended otherwise.
+    /// Ended with another exit code, at a limit, or with a node.
     pub failed: usize,
-    /// Waiting now.
+    /// Jobs that wait now, held ones too.
     pub pending: usize,
-    /// Running now.
+    /// Jobs that run now.
     pub running: usize,
 }
 

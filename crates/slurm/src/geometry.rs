@@ -37,9 +37,9 @@ pub struct StepShape {
 /// How the step is to be laid out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Nodes.
+    /// Number of nodes, at least 1.
     pub nodes: u32,
-    /// Tasks.
+    /// Number of tasks on all nodes together.
     pub tasks: u32,
     /// Most tasks on one node, where that matters.
     pub tasks_per_node: Option<u32>,

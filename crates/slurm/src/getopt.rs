@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// Whether an option takes a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// None: `--hold`.
+    /// It takes no value: `--hold`.
     Nothing,
     /// One: `--name=X`, `--name X`, `-nX`, `-n X`.
     Value,
@@ -27,7 +27,7 @@ pub struct Opt {
     pub name: &'static str,
     /// Long spelling without the dashes; empty where there is none.
     pub long: &'static str,
-    /// Short spelling.
+    /// Short spelling, the letter after one dash.
     pub short: Option<u8>,
     /// Whether it takes a value.
     pub takes: Takes,
@@ -82,7 +82,7 @@ pub enum Order {
 /// An option as it was given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// [`Opt::name`].
+    /// Which option it is: its [`Opt::name`], however it was spelt.
     pub name: &'static str,
     /// Its value; never there for [`Takes::Nothing`], always for [`Takes::Value`].
     pub value: Option<OsString>,

@@ -121,7 +121,7 @@ impl<'t> JobView<'t> {
         }
     }
 
-    /// A number.
+    /// The field's number; none where it is empty.
     pub fn number(&self, field: JobField) -> Option<i64> {
         self.table.number(self.row, field)
     }
@@ -146,7 +146,7 @@ impl<'t> JobView<'t> {
         self.number(field).map(Span)
     }
 
-    /// A flag.
+    /// The field's flag; false where it is empty.
     pub fn flag(&self, field: JobField) -> bool {
         self.count(field) != 0
     }
@@ -164,7 +164,7 @@ impl<'t> JobView<'t> {
         found.unwrap_or(JobState::Waiting)
     }
 
-    /// Slurm's state.
+    /// Its state in Slurm's words.
     pub fn state(&self) -> SlurmState {
         match self.our_state() {
             JobState::Waiting if self.text(JobField::Reason) == WaitReason::HeldSpecial.word() => {

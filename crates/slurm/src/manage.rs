@@ -9,13 +9,13 @@ use crate::table::Row;
 /// A column: the name that `format=` knows it by, its title, its width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Name.
+    /// Name that `format=` knows it by, compared without regard to case.
     pub name: &'static str,
     /// Other names of it.
     pub also: &'static [&'static str],
-    /// Title.
+    /// Heading over the column.
     pub title: &'static str,
-    /// Width.
+    /// Characters of the column where `format=` says nothing else.
     pub width: usize,
 }
 
@@ -163,11 +163,11 @@ pub const FIELDS: &[Field] = &[
 /// What can be listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
-    /// Accounts.
+    /// Accounts with their members.
     Accounts,
     /// Who may charge which account.
     Associations,
-    /// This cluster.
+    /// The cluster that this controller runs, alone.
     Clusters,
     /// The one quality of service.
     Qos,
@@ -328,13 +328,13 @@ pub fn help(options: &[Row]) -> String {
 pub struct Column {
     /// What is shown in the column.
     pub field: Field,
-    /// How wide.
+    /// Characters that the column is filled or cut to.
     pub width: usize,
     /// Blanks behind instead of before.
     pub left: bool,
 }
 
-/// Widest column.
+/// Widest column that `format=` may ask for, in characters.
 const WIDEST: usize = 4096;
 
 /// Reads `User,Account%20,QOS%-30`.
@@ -374,7 +374,7 @@ fn find(name: &str) -> Option<Field> {
 /// How a list is printed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TableStyle {
-    /// Without titles.
+    /// Without headings (`--noheader`).
     pub bare: bool,
     /// With `|` instead of columns.
     pub parsable: bool,

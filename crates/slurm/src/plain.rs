@@ -78,15 +78,15 @@ pub const SDIAG: &[Row] = &[
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Invocation {
-    /// The report.
+    /// The report, with its options.
     Report(Parsed),
-    /// `--help`.
+    /// The long help (`--help`).
     Help,
-    /// `--usage`.
+    /// The short help (`--usage`).
     Usage,
-    /// `--version`.
+    /// Name and version (`--version`).
     Version,
-    /// A mistake.
+    /// What cannot be understood.
     Mistake(Mistake),
 }
 

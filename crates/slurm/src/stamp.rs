@@ -60,7 +60,7 @@ fn parts(span: Span) -> (i64, i64, i64, i64) {
 /// How points of time are written: `SLURM_TIME_FORMAT`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum StampForm {
-    /// `2026-11-21T02:20:28`.
+    /// Date and time, `2026-11-21T02:20:28`.
     #[default]
     Standard,
     /// `02:20:28` today, `Tomorr 02:20`, `Ystday 02:20`, `Sat 02:20` within a week,

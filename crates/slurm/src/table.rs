@@ -73,7 +73,7 @@ impl Row {
         Self { opt, value, about }
     }
 
-    /// `-A, --account=NAME`.
+    /// Both spellings and the value, `-A, --account=NAME`.
     fn spelled(&self) -> String {
         let short = match self.opt.short {
             Some(letter) if !self.opt.long.is_empty() => format!("-{}, ", char::from(letter)),

@@ -101,7 +101,7 @@ const EVENTS: [(&str, TriggerEvent); 8] = [
 /// What a command line wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invocation {
-    /// To do.
+    /// What is to be done.
     pub action: Action,
     /// To tell what was done.
     pub verbose: bool,
@@ -125,7 +125,7 @@ pub enum Action {
     Clear(Filter),
 }
 
-/// Which triggers.
+/// Which triggers are shown or removed; empty fields ask for nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
     /// With this number.

@@ -69,7 +69,7 @@ impl Controllers {
         self.memory || self.cpu || self.cpuset || self.pids
     }
 
-    /// For `cgroup.subtree_control`.
+    /// What is written to `cgroup.subtree_control` to switch them on.
     fn text(self) -> String {
         let all = [
             (self.memory, "+memory"),
@@ -111,7 +111,7 @@ pub enum Processes {
     /// As many as suit its cores ([`limits::JOB_PROCESSES`]).
     #[default]
     ByCores,
-    /// So many.
+    /// At most so many.
     Most(u32),
     /// As many as the machine has.
     Unlimited,
@@ -609,7 +609,7 @@ fn text_of(path: &Path) -> OsText {
     OsText(path.as_os_str().as_bytes().to_vec())
 }
 
-/// `0-3,7`.
+/// The numbers as the kernel's lists have them, `0-3,7`.
 fn ranges(mut numbers: Vec<u32>) -> String {
     numbers.sort_unstable();
     numbers.dedup();

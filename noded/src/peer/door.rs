@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 /// What there is room for.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Connections.
+    /// Connections at one time.
     pub all: usize,
     /// Connections of one address.
     pub of_address: usize,

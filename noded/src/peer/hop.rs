@@ -34,13 +34,13 @@ const CLOSING: Duration = Duration::from_millis(100);
 const SHORT: Duration = Duration::from_secs(1);
 const SHORT_TIMES: u32 = 20;
 
-/// A hop.
+/// The way from a step's supervisor here to the one on a child node.
 pub struct Hop {
     /// Connections to other nodes.
     pub pool: Arc<Pool>,
     /// The step's directory here.
     pub directory: PathBuf,
-    /// Which step.
+    /// Step that the frames belong to.
     pub key: StepKey,
     /// The child's place among the children.
     pub child: u32,

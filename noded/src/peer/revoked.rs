@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// The keys. Clones are the same ones.
 #[derive(Clone, Debug)]
 pub struct RevokedKeys {
-    /// In hexadecimal.
+    /// Public keys in hexadecimal.
     keys: Arc<watch::Sender<BTreeSet<String>>>,
     memory: PathBuf,
 }

@@ -92,9 +92,9 @@ impl From<Question> for Ask {
 pub enum Reply<'a> {
     /// Done; nothing to tell.
     Done,
-    /// A number.
+    /// The number that was asked for.
     Number(u32),
-    /// Bytes.
+    /// Value of a key, as its writer put it.
     Value(&'a [u8]),
     /// An entry of the space and the number of the next.
     Entry {
@@ -134,7 +134,7 @@ impl Thread {
         })
     }
 
-    /// The word.
+    /// The identifier as it was sent.
     pub fn bytes(&self) -> &[u8] {
         &self.word[..self.length]
     }

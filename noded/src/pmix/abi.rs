@@ -28,19 +28,19 @@ pub const RANK_WILDCARD: u32 = u32::MAX - 1;
 
 /// Kinds of values.
 pub mod kind {
-    /// `bool`.
+    /// C's `bool`, one byte.
     pub const BOOL: u16 = 1;
     /// `char *`.
     pub const STRING: u16 = 3;
-    /// `uint16_t`.
+    /// C's `uint16_t`.
     pub const UINT16: u16 = 13;
-    /// `uint32_t`.
+    /// C's `uint32_t`.
     pub const UINT32: u16 = 14;
     /// `pmix_info_t`, in arrays.
     pub const INFO: u16 = 24;
     /// `pmix_data_array_t *`.
     pub const DATA_ARRAY: u16 = 39;
-    /// `pmix_rank_t`.
+    /// Number of a process in its namespace (`pmix_rank_t`).
     pub const PROC_RANK: u16 = 40;
     /// A map of nodes or ranks as the library packs it.
     pub const REGEX: u16 = 49;
@@ -52,28 +52,28 @@ pub mod kind {
 pub struct Proc {
     /// `nspace`, ended by NUL.
     pub namespace: [c_char; NAMESPACE_BYTES],
-    /// `rank`
+    /// Number in the namespace, or [`RANK_WILDCARD`].
     pub rank: u32,
 }
 
-/// `pmix_byte_object_t`
+/// `pmix_byte_object_t`: bytes with their length.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ByteObject {
-    /// `bytes`
+    /// `bytes`: where they begin.
     pub bytes: *mut c_char,
-    /// `size`
+    /// `size`: how many they are.
     pub size: usize,
 }
 
-/// `pmix_data_array_t`
+/// `pmix_data_array_t`: values of one kind.
 #[repr(C)]
 pub struct DataArray {
-    /// `type`
+    /// `type`: one of [`kind`].
     pub kind: u16,
-    /// `size`
+    /// `size`: number of values.
     pub size: usize,
-    /// `array`
+    /// `array`: where they begin; of the type that `kind` says.
     pub array: *mut c_void,
 }
 
@@ -81,54 +81,54 @@ pub struct DataArray {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union Data {
-    /// `flag`
+    /// `flag`, for [`kind::BOOL`].
     pub flag: bool,
-    /// `string`
+    /// `string`, for [`kind::STRING`], ended by NUL.
     pub string: *const c_char,
-    /// `uint16`
+    /// `uint16`, for [`kind::UINT16`].
     pub uint16: u16,
     /// `uint32`, `rank`
     pub uint32: u32,
-    /// `bo`
+    /// `bo`, for [`kind::REGEX`].
     pub bytes: ByteObject,
-    /// `darray`
+    /// `darray`, for [`kind::DATA_ARRAY`].
     pub array: *const DataArray,
     /// As large as the largest member (`envar`).
     pub whole: [u64; 3],
 }
 
-/// `pmix_value_t`
+/// `pmix_value_t`: a value with its kind.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Value {
-    /// `type`
+    /// `type`: one of [`kind`], which says the member of `data`.
     pub kind: u16,
-    /// `data`
+    /// `data`: the value itself.
     pub data: Data,
 }
 
-/// `pmix_info_t`
+/// `pmix_info_t`: a key with its value.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Info {
     /// `key`, ended by NUL.
     pub key: [c_char; KEY_BYTES],
-    /// `flags`
+    /// `flags`: directives to the library; 0 here.
     pub flags: u32,
-    /// `value`
+    /// `value`: what the key has.
     pub value: Value,
 }
 
-/// `pmix_op_cbfunc_t`
+/// `pmix_op_cbfunc_t`: takes a status and the library's token.
 pub type OpDone = Option<unsafe extern "C" fn(c_int, *mut c_void)>;
-/// `pmix_release_cbfunc_t`
+/// `pmix_release_cbfunc_t`: told when the library needs data no more.
 pub type Release = Option<unsafe extern "C" fn(*mut c_void)>;
-/// `pmix_modex_cbfunc_t`
+/// `pmix_modex_cbfunc_t`: takes a status, data with their length, and tokens.
 pub type ModexDone =
     Option<unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, Release, *mut c_void)>;
 /// `pmix_server_client_connected_fn_t`, `pmix_server_client_finalized_fn_t`
 pub type ClientCame = unsafe extern "C" fn(*const Proc, *mut c_void, OpDone, *mut c_void) -> c_int;
-/// `pmix_server_abort_fn_t`
+/// `pmix_server_abort_fn_t`: a process asks for the end of others.
 pub type Abort = unsafe extern "C" fn(
     *const Proc,
     *mut c_void,
@@ -139,7 +139,7 @@ pub type Abort = unsafe extern "C" fn(
     OpDone,
     *mut c_void,
 ) -> c_int;
-/// `pmix_server_fencenb_fn_t`
+/// `pmix_server_fencenb_fn_t`: processes of this node have reached a fence.
 pub type Fence = unsafe extern "C" fn(
     *const Proc,
     usize,
@@ -150,7 +150,7 @@ pub type Fence = unsafe extern "C" fn(
     ModexDone,
     *mut c_void,
 ) -> c_int;
-/// `pmix_server_dmodex_req_fn_t`
+/// `pmix_server_dmodex_req_fn_t`: asks for the data of a process elsewhere.
 pub type DirectModex =
     unsafe extern "C" fn(*const Proc, *const Info, usize, ModexDone, *mut c_void) -> c_int;
 
@@ -160,15 +160,15 @@ pub type Absent = Option<unsafe extern "C" fn()>;
 /// `pmix_server_module_t`, with room at its end for functions that later releases add.
 #[repr(C)]
 pub struct Module {
-    /// `client_connected`
+    /// `client_connected`: a process of this node has come.
     pub client_connected: Option<ClientCame>,
-    /// `client_finalized`
+    /// `client_finalized`: a process of this node is done with PMIx.
     pub client_finalized: Option<ClientCame>,
-    /// `abort`
+    /// `abort`: a process asks for the end of others.
     pub abort: Option<Abort>,
-    /// `fence_nb`
+    /// `fence_nb`: all processes of this node are at a fence.
     pub fence: Option<Fence>,
-    /// `direct_modex`
+    /// `direct_modex`: data of a process elsewhere are asked for.
     pub direct_modex: Option<DirectModex>,
     /// `publish`, `lookup`, `unpublish`, `spawn`, `connect`, `disconnect`,
     /// `register_events`, `deregister_events`, `listener`, `notify_event`, `query`,

@@ -49,7 +49,7 @@ pub enum Event {
 /// One who takes part in an exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// The namespace.
+    /// Namespace without its NUL.
     pub namespace: Vec<u8>,
     /// The rank, or [`abi::RANK_WILDCARD`].
     pub rank: u32,
@@ -106,7 +106,7 @@ pub struct OpReply {
 unsafe impl Send for OpReply {}
 
 impl OpReply {
-    /// Answers.
+    /// Gives the library the status that it waits for.
     pub fn send(self, status: c_int) {
         if let Some(done) = self.done {
             // SAFETY: function and token came together, and are used once.

@@ -12,7 +12,7 @@ use cosy_model::step::StepLayout;
 pub struct Fact {
     /// The attribute's name on the wire.
     pub key: &'static str,
-    /// Its value.
+    /// The value, in the kind that the standard gives it.
     pub value: Fixed,
 }
 

@@ -19,7 +19,7 @@ pub const JOBID: &str = "pmix.jobid";
 pub const UNIV_SIZE: &str = "pmix.univ.size";
 /// Number of tasks.
 pub const JOB_SIZE: &str = "pmix.job.size";
-/// Most tasks.
+/// Number of tasks that there may be at most.
 pub const MAX_PROCS: &str = "pmix.max.size";
 /// Number of programs.
 pub const JOB_NUM_APPS: &str = "pmix.job.napps";

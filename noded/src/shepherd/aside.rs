@@ -41,7 +41,7 @@ impl Aside {
         }
     }
 
-    /// Its number.
+    /// Number of the process.
     pub const fn pid(&self) -> Pid {
         self.pid
     }

@@ -389,7 +389,7 @@ pub(super) fn joins(groups: &[Group], born: Option<&Path>) -> Result<Vec<(CStrin
         .collect()
 }
 
-/// An environment.
+/// Values of environment variables by name.
 pub(super) type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The job's environment: as ordered, then what only the node knows.

@@ -16,7 +16,7 @@ pub enum Order {
     Kill(KillCause),
     /// Pass a signal on.
     Signal {
-        /// Number.
+        /// Number as the kernel has it.
         signal: i32,
         /// Only to the script.
         script_only: bool,
@@ -25,7 +25,7 @@ pub enum Order {
     Note,
     /// Stop everything, and the clock.
     Suspend,
-    /// Go on.
+    /// Continue stopped processes.
     Resume,
     /// Another time limit, in seconds from the start.
     Limit(u32),

@@ -15,11 +15,11 @@ use words::many;
 /// What steps hold of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Held {
-    /// Cores.
+    /// Number of cores.
     pub cores: u32,
-    /// Memory.
+    /// Memory of the tasks together.
     pub memory: MiB,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: u32,
 }
 
@@ -46,7 +46,7 @@ pub enum Misfit {
 /// The job as its first node knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct JobShape<'a> {
-    /// For messages.
+    /// Id of the job, for messages.
     pub job: JobId,
     /// Its nodes in order.
     pub parts: &'a [JobPart],

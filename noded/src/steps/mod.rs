@@ -143,7 +143,7 @@ pub struct StepTask {
 /// How a step ended on this node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepOutcome {
-    /// Here.
+    /// How its tasks on this node ended together.
     pub end: NodeEnd,
     /// Its tasks here.
     pub tasks: Vec<(u32, TaskEnd)>,

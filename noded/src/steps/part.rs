@@ -25,7 +25,7 @@ pub(super) struct PartRequest {
 }
 
 impl PartRequest {
-    /// Says no.
+    /// Answers that the part will not be started here.
     pub fn refuse(self, reason: String) {
         let _ = self.verdict.send(Verdict::Refuse(reason));
     }

@@ -131,7 +131,7 @@ impl Connection {
         });
     }
 
-    /// Refuses.
+    /// Answers with a refusal, which ends the connection.
     pub fn refuse(self, code: RefusalCode, message: impl Into<String>) {
         self.finish(StepAnswer::Refused(Refusal::new(code, message)));
     }
@@ -157,11 +157,11 @@ pub fn say_now(stream: &StdStream, bytes: &[u8]) -> io::Result<usize> {
 /// A command asks.
 #[derive(Debug)]
 pub struct IncomingStep {
-    /// Its connection.
+    /// Connection that the answer goes to.
     pub connection: Connection,
-    /// User.
+    /// Number of the user as the kernel tells it.
     pub uid: Uid,
-    /// Group.
+    /// Primary group as the kernel tells it.
     pub gid: Gid,
     /// What the command asks for.
     pub ask: StepAsk,
@@ -169,7 +169,7 @@ pub struct IncomingStep {
     pub from_peer: bool,
 }
 
-/// The socket.
+/// The local socket at which commands inside jobs ask for steps.
 #[derive(Debug)]
 pub struct StepSocket {
     path: PathBuf,

@@ -42,7 +42,7 @@ pub enum StepEvent {
     IncomingPeer(IncomingPeer),
     /// A waiting step's command has gone, or its patience is at its end (`late`).
     Left {
-        /// Attempt.
+        /// Attempt that the step belongs to.
         attempt: AttemptKey,
         /// Its number among those that wait.
         number: u64,
@@ -97,7 +97,7 @@ pub struct Setup {
     pub controller: PublicKey,
     /// Until when they are.
     pub clock: ControllerClock,
-    /// Control groups.
+    /// Control groups of the jobs.
     pub cgroups: Arc<Cgroups>,
     /// GPUs and other devices.
     pub devices: Arc<Devices>,
@@ -258,7 +258,7 @@ impl Steps {
         self.jobs.values().any(|job| !job.running.is_empty())
     }
 
-    /// Something happened.
+    /// Does what the event calls for.
     pub fn event(&mut self, event: StepEvent) {
         match event {
             StepEvent::Asked(asked) => self.asked(asked),

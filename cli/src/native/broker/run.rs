@@ -18,11 +18,11 @@ const MOST_ROWS: usize = 12;
 /// Several clusters, as the command line has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Several<'a> {
-    /// `--clusters`.
+    /// Names of clusters with commas, or `all` (`--clusters`).
     pub list: &'a str,
-    /// `--all`.
+    /// Books on each of the clusters, at one time, or on none (`--all`).
     pub all: bool,
-    /// `--json`.
+    /// Prints JSON instead of tables (`--json`).
     pub json: bool,
 }
 

@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 
 /// What the user asked for.
 pub struct Request {
-    /// `--nodes`.
+    /// Daemons with one node each (`--nodes`).
     pub nodes: u32,
-    /// `--virtual`.
+    /// Nodes that one more daemon stands for (`--virtual`).
     pub virtuals: u32,
-    /// `--cores`.
+    /// Cores of each node (`--cores`).
     pub cores: u32,
-    /// `--memory`, of each node.
+    /// Memory of each node (`--memory`).
     pub memory: MiB,
-    /// `--dir`.
+    /// Where the files go; without, a temporary directory (`--dir`).
     pub dir: Option<PathBuf>,
     /// Contents of `--config`.
     pub config: toml::Table,
-    /// `--keep`.
+    /// The files stay after the end (`--keep`).
     pub keep: bool,
-    /// `--as-user`.
+    /// Commands ask as an ordinary user, whom quotas and rules bind (`--as-user`).
     pub as_user: bool,
     /// COMMAND; empty for a shell.
     pub command: Vec<OsString>,

@@ -33,13 +33,13 @@ pub(super) const SHUTDOWN: Never = Never {
     denied: says::NOT_YOURS,
     why: "cosyd is stopped by the service manager of its host",
 };
-/// `setdebug`.
+/// Answer to `setdebug`.
 pub(super) const DEBUG: Never = never("slurm_set_debug_level", LOG);
-/// `setdebugflags`.
+/// Answer to `setdebugflags`.
 pub(super) const DEBUG_FLAGS: Never = never("slurm_set_debug_flags", LOG);
-/// `schedloglevel`.
+/// Answer to `schedloglevel`.
 pub(super) const SCHEDULER_LOG: Never = never("slurm_set_schedlog_level", LOG);
-/// `fsdampeningfactor`.
+/// Answer to `fsdampeningfactor`.
 pub(super) const DAMPENING: Never = never(
     "slurm_set_fs_dampeningfactor",
     "there is no such factor here",

@@ -11,49 +11,49 @@ use std::time::Duration;
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
-    /// `--label`.
+    /// The number of its task stands before each line of output (`--label`).
     pub label: bool,
-    /// `--unbuffered`.
+    /// Output goes on as it comes, not line by line (`--unbuffered`).
     pub unbuffered: bool,
-    /// `--kill-on-bad-exit`.
+    /// Whether the first task with a bad exit code ends the others (`--kill-on-bad-exit`).
     pub kill_on_bad_exit: Option<bool>,
-    /// `--wait`.
+    /// After the first end of a task the others have so long (`--wait`); none is no limit.
     pub wait: Option<Duration>,
-    /// `--multi-prog`.
+    /// The command is a file that says which task runs which program (`--multi-prog`).
     pub multi_prog: bool,
-    /// `--pty`.
+    /// The first task gets a terminal (`--pty`).
     pub pty: bool,
-    /// `--mpi`.
+    /// Name of the MPI plugin, or `none` (`--mpi`).
     pub mpi: Option<String>,
-    /// `--overlap`.
+    /// The step may share cores with other steps of the job (`--overlap`).
     pub overlap: bool,
-    /// `--cpu-bind`.
+    /// What tasks are bound to (`--cpu-bind`).
     pub cpu_bind: Option<CpuBind>,
     /// `--jobid`, or the environment.
     pub job: Option<JobId>,
     /// `--immediate`, at most so long.
     pub immediate: Option<Duration>,
-    /// `--relative`.
+    /// First node of the step, counted from 0 within the job (`--relative`).
     pub relative: Option<u32>,
-    /// `--preserve-env`.
+    /// The environment goes to the tasks as it is (`--preserve-env`).
     pub preserve: bool,
-    /// `--quit-on-interrupt`.
+    /// One interrupt ends the step, instead of two (`--quit-on-interrupt`).
     pub quit_on_interrupt: bool,
-    /// `--disable-status`.
+    /// Interrupts go on to the tasks instead of listing them (`--disable-status`).
     pub disable_status: bool,
-    /// `--slurmd-debug`.
+    /// How often more was asked for of the nodes' supervisors (`--slurmd-debug`).
     pub supervisors: u32,
-    /// `--debugger-test`.
+    /// Tasks stop before they begin, for a debugger (`--debugger-test`).
     pub stopped: bool,
-    /// `--prolog`.
+    /// Program that runs here before the step (`--prolog`).
     pub prolog: Option<String>,
-    /// `--epilog`.
+    /// Program that runs here after the step (`--epilog`).
     pub epilog: Option<String>,
-    /// `--task-prolog`.
+    /// Program that runs before each task (`--task-prolog`).
     pub task_prolog: Option<String>,
-    /// `--task-epilog`.
+    /// Program that runs after each task (`--task-epilog`).
     pub task_epilog: Option<String>,
-    /// `--het-group`.
+    /// Components of a heterogeneous job that the step runs on (`--het-group`).
     pub het_groups: Option<Vec<u32>>,
 }
 

@@ -10,7 +10,7 @@ pub struct Claim {
     pub says: &'static str,
     /// Its figures.
     pub paper: String,
-    /// Ours.
+    /// The figures of our runs.
     pub ours: String,
     /// Whether ours are as the paper says, by the rule that is told with the claim.
     pub holds: bool,

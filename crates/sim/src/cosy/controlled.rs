@@ -41,7 +41,7 @@ pub trait Users {
 
 /// A machine with its rules, and what it is to do.
 pub struct Setup<'a> {
-    /// Nodes.
+    /// The nodes that the controller has.
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,

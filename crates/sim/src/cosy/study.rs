@@ -39,9 +39,9 @@ pub enum Lengths {
 pub struct Settings {
     /// Nodes of the machine.
     pub nodes: u32,
-    /// Requests.
+    /// Requests in each workload.
     pub jobs: usize,
-    /// Workloads.
+    /// Number of workloads, each with a seed of its own.
     pub seeds: u64,
     /// Seed of the first workload; the others follow.
     pub first_seed: u64,
@@ -98,7 +98,7 @@ pub fn nothing_waits(cases: &[Case]) -> bool {
 /// All workloads without reservations (experiment 1).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Before {
-    /// Utilisation.
+    /// Share of the node time that ran jobs, from 0 to 1.
     pub utilisation: Mean,
     /// Mean wait of queued jobs, in hours.
     pub wait_hours: Mean,

@@ -16,7 +16,7 @@ const WIDE: u64 = 4;
 /// Sums of waits with and without reservations.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Waits {
-    /// Jobs.
+    /// Number of jobs in the sums.
     pub jobs: u64,
     /// Sum with reservations, in seconds.
     pub with_s: f64,

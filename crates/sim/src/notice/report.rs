@@ -74,7 +74,7 @@ impl<'a> Report<'a> {
         rows.all(|row| row.scheme != academic || row.holds())
     }
 
-    /// Everything.
+    /// All figures of the study, as `--json` prints them.
     pub fn to_json(&self) -> Value {
         let row = |row: &Row| {
             json!({

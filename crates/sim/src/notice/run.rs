@@ -17,7 +17,7 @@ pub const WEEK: Span = Span::from_secs(7 * 86_400);
 /// The machine and its month.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Month {
-    /// Nodes.
+    /// The nodes of the machine.
     pub machine: Machine,
     /// How the queue is served.
     pub policy: Policy,
@@ -32,7 +32,7 @@ pub struct Month {
 /// Which run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Setting {
-    /// Rules.
+    /// Rules of notice that requests are judged by.
     pub scheme: Scheme,
     /// What the refused do.
     pub refused: Refused,

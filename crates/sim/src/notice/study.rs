@@ -16,7 +16,7 @@ pub struct Settings {
     pub rising: Vec<Share>,
     /// Shares that stay the same all month.
     pub constant: Vec<Share>,
-    /// Rules.
+    /// Rules of notice that are compared.
     pub schemes: Vec<Scheme>,
     /// Drawings of each.
     pub seeds: u64,
@@ -27,7 +27,7 @@ pub struct Settings {
 /// All drawings of the same.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Rules.
+    /// Rules of notice that requests were judged by.
     pub scheme: Scheme,
     /// What the refused do.
     pub refused: Refused,

@@ -40,7 +40,7 @@ pub struct RuleFigures {
     pub at: usize,
     /// p; `None` while there are too few requests.
     pub share: Option<Share>,
-    /// w.
+    /// The wait `w` that the rule looks at.
     pub wait: Span,
     /// n; `None` when the curve allows none.
     pub multiple: Option<Multiple>,

@@ -19,7 +19,7 @@ const TIMES: usize = 3;
 /// Mean times of planning a graph of some size, in microseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Point {
-    /// Tasks.
+    /// Tasks of the graph.
     pub tasks: usize,
     /// First schedules alone, in the order of [`SCHEDULERS`].
     pub first_us: [f64; 4],

@@ -23,7 +23,7 @@ pub struct NodeUpdate {
     pub change: Option<NodeChange>,
     /// The reason in words, as it is shown.
     pub reason: Option<String>,
-    /// `AvailableFeatures`.
+    /// New features that the node has (`AvailableFeatures`).
     pub features: Option<Vec<String>>,
     /// `ActiveFeatures`: here a node has no others.
     pub active: Option<Vec<String>>,

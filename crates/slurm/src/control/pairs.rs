@@ -60,15 +60,15 @@ pub fn pairs<'a>(words: &'a [String], alone: &[&str]) -> Vec<Pair<'a>> {
 /// What an update is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
-    /// Jobs.
+    /// `JobId=`, `JobName=`: one job or several.
     Job,
     /// Steps of a job.
     Step,
-    /// Nodes.
+    /// `NodeName=`: a host list.
     Node,
-    /// A partition.
+    /// `PartitionName=`: one partition by name.
     Partition,
-    /// A reservation.
+    /// `ReservationName=` or `Reservation=`: one reservation by name or id.
     Reservation,
 }
 

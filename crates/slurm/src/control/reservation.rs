@@ -74,11 +74,11 @@ const DAYS: i64 = 28;
 pub struct ReservationChange {
     /// Name; made of owner and number without.
     pub name: String,
-    /// Start.
+    /// `StartTime`; not given with an update that leaves it alone.
     pub start: Option<Time>,
-    /// End.
+    /// `EndTime`, instead of a length.
     pub end: Option<Time>,
-    /// Length.
+    /// `Duration`, instead of an end.
     pub length: Option<Span>,
     /// Who may use it.
     pub sharing: Sharing,
@@ -92,7 +92,7 @@ pub struct ReservationChange {
     pub node_count: Option<u32>,
     /// Number of cores.
     pub cores: Option<u32>,
-    /// Partition.
+    /// `PartitionName`: where nodes are taken from that are not named.
     pub partition: Option<String>,
     /// Features that nodes must have.
     pub features: Vec<String>,

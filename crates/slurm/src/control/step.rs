@@ -12,7 +12,7 @@ pub struct StepUpdate {
     pub job: u64,
     /// Number of the step; all that run without.
     pub step: Option<u32>,
-    /// The limit.
+    /// New time limit, absolute or as a difference.
     pub limit: Limit,
 }
 

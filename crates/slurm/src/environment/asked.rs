@@ -43,7 +43,7 @@ pub struct Requested {
 }
 
 impl Requested {
-    /// The variables.
+    /// Variables of the options that were given, without those of the others.
     pub fn variables(&self) -> Variables {
         let mut all = Variables::default();
         all.set("SLURM_JOB_NAME", &self.name);

@@ -30,9 +30,9 @@ pub struct ArrayFacts {
     pub task: String,
     /// Number of tasks.
     pub count: String,
-    /// Lowest index.
+    /// Lowest index of the array's tasks.
     pub min: String,
-    /// Highest index.
+    /// Highest index of the array's tasks.
     pub max: String,
     /// From one index to the next.
     pub step: String,
@@ -45,19 +45,19 @@ pub struct Facts {
     pub cluster: String,
     /// Where its nodes reach the controller, `host:port`.
     pub controller: Option<String>,
-    /// Job.
+    /// Id as users write it: `12`, `12_3`.
     pub job: String,
-    /// Its name.
+    /// Name of the job.
     pub name: String,
     /// Login name, user and group number of its owner.
     pub owner: (String, String, String),
-    /// Queue.
+    /// Name of the queue that it runs in, a partition to Slurm.
     pub queue: String,
-    /// Account.
+    /// Account that it charges.
     pub account: Option<String>,
-    /// Quality of service.
+    /// Name of its quality of service.
     pub qos: Option<String>,
-    /// Reservation.
+    /// Name of the reservation that it runs in.
     pub reservation: Option<String>,
     /// Nodes as a host list.
     pub nodes: String,
@@ -65,7 +65,7 @@ pub struct Facts {
     pub tasks: Vec<u32>,
     /// Cores of each node.
     pub cores: Vec<u32>,
-    /// Memory.
+    /// Memory limit, as it was asked for.
     pub memory: Option<Memory>,
     /// How often it was started before.
     pub restarts: u32,

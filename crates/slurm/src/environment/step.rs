@@ -18,7 +18,7 @@ pub struct Step {
     pub nodes: String,
     /// Tasks of each of them.
     pub tasks: Vec<u32>,
-    /// This node.
+    /// Name of the node that these variables are for.
     pub node: String,
     /// Its number in the step.
     pub node_rank: u32,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Accounts {
     /// Members by account.
     pub members: BTreeMap<String, BTreeSet<String>>,
-    /// Administrators.
+    /// Login names of those with `AdminLevel=Administrator`.
     pub admins: BTreeSet<String>,
     /// Everybody who is in an account, the one of root too.
     pub users: BTreeSet<String>,

@@ -34,9 +34,9 @@ pub struct Imported {
 struct Node {
     names: String,
     cores: Option<u64>,
-    /// MiB.
+    /// `RealMemory`, in MiB.
     memory: Option<u64>,
-    /// MiB.
+    /// `TmpDisk`, in MiB.
     disk: u64,
     gpus: u64,
     other: BTreeMap<String, u64>,
@@ -73,9 +73,9 @@ struct Queue {
     max_time: Option<Span>,
     default_time: Option<Span>,
     max_nodes: Option<u64>,
-    /// MiB.
+    /// `MaxMemPerNode`, in MiB.
     max_memory: Option<u64>,
-    /// MiB.
+    /// `DefMemPerCPU`, in MiB.
     memory_per_core: Option<u64>,
     exclusive: bool,
     state: &'static str,
@@ -96,7 +96,7 @@ struct Cluster {
     private: bool,
     /// `SelectType=select/linear`: jobs get whole nodes.
     whole_nodes: bool,
-    /// MiB.
+    /// `DefMemPerCPU` of the cluster, in MiB.
     memory_per_core: Option<u64>,
     licenses: BTreeMap<String, u32>,
     /// Path of the program that sends mail as mail(1) does.

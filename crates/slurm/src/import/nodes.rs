@@ -136,7 +136,7 @@ impl Reader {
         node.cores = None;
     }
 
-    /// `gpu:a100:2,gpu:1(S:0),fpga:1`.
+    /// Counts of a list like `gpu:a100:2,gpu:1(S:0),fpga:1`; types and sockets are left out.
     fn gres(&mut self, line: &Line, node: &mut Node, text: &str) {
         let mut types = Vec::new();
         for item in words(text) {
@@ -176,7 +176,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// `2`, `2K`.
+/// A count with a factor of 1024, 1024^2 or 1024^3: `2`, `2K`.
 fn size(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),

@@ -6,7 +6,7 @@ use super::fields::{Column, Field};
 /// Whether separators stand between values, or behind each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Form {
-    /// Columns.
+    /// Columns of fixed width, with dashes below the headings.
     #[default]
     Columns,
     /// `-p`: behind each.

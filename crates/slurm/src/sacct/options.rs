@@ -166,23 +166,23 @@ pub struct Query {
     pub jobs: Vec<String>,
     /// Jobs of all users.
     pub all_users: bool,
-    /// Users.
+    /// Owners, by login name or number.
     pub users: Vec<String>,
-    /// Groups.
+    /// Groups of the owners, by name or number.
     pub groups: Vec<String>,
-    /// Accounts.
+    /// Accounts that were charged.
     pub accounts: Vec<String>,
-    /// Partitions.
+    /// Partitions that the jobs were in.
     pub partitions: Vec<String>,
-    /// Names.
+    /// Names of jobs.
     pub names: Vec<String>,
     /// Qualities of service.
     pub qos: Vec<String>,
-    /// Keys.
+    /// Keys that the jobs were submitted with (`--wckey`).
     pub wckeys: Vec<String>,
     /// Nodes as they were written.
     pub nodes: Option<String>,
-    /// States.
+    /// States that a job was in within the time asked about.
     pub states: Vec<SlurmState>,
     /// Features that they asked for: texts that must be in what was asked for.
     pub features: Vec<String>,
@@ -194,19 +194,19 @@ pub struct Query {
     pub node_count: Option<(i64, i64)>,
     /// Fewest and most cores.
     pub core_count: Option<(i64, i64)>,
-    /// Clusters.
+    /// Names of clusters, of which this one is the only known.
     pub clusters: Vec<String>,
-    /// There since.
+    /// Only records of jobs that were there after this time.
     pub since: Option<Time>,
-    /// There before.
+    /// Only records of jobs that were there before this time.
     pub until: Option<Time>,
-    /// The present.
+    /// The present, which ends records without an end.
     pub now: Time,
-    /// Without steps.
+    /// Only jobs, without their steps (`--allocations`).
     pub whole: bool,
-    /// Columns.
+    /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// No headings.
+    /// Without headings (`--noheader`).
     pub bare: bool,
     /// How it is printed.
     pub form: Form,
@@ -223,15 +223,15 @@ pub struct Query {
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Invocation {
-    /// A report.
+    /// A report about jobs.
     Report(Box<Query>),
-    /// `--help`.
+    /// The long help (`--help`).
     Help,
-    /// `--usage`.
+    /// The short help (`--usage`).
     Usage,
-    /// `--version`.
+    /// Name and version (`--version`).
     Version,
-    /// `--helpformat`.
+    /// The list of fields (`--helpformat`).
     Fields,
     /// A mistake: what the C library says.
     Mistake(Mistake),

@@ -12,7 +12,7 @@ use cosy_model::{End, EndCause, JobState, Span, Time};
 pub enum Part<'t> {
     /// The whole job.
     Whole,
-    /// Its script.
+    /// The batch step of the job, its script.
     Batch,
     /// A step that has ended.
     Ended(&'t StepRow),
@@ -20,10 +20,10 @@ pub enum Part<'t> {
     Running(&'t StepInfo),
 }
 
-/// One record.
+/// One line: a job, its script or one of its steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'t> {
-    /// The job.
+    /// Record of the job that the line belongs to.
     pub job: JobView<'t>,
     /// What of it.
     pub part: Part<'t>,
@@ -42,7 +42,7 @@ pub struct Usage {
     pub user_us: i64,
     /// In the kernel.
     pub system_us: i64,
-    /// Largest memory.
+    /// Most memory that a task had, in bytes.
     pub peak_bytes: i64,
 }
 
@@ -90,7 +90,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// `12_3.batch`.
+    /// Id as users write it: `12_3`, `12_3.batch`.
     pub fn id(&self) -> String {
         self.with_step(self.job.text(F::Ref).to_owned())
     }
@@ -117,7 +117,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// State.
+    /// State in Slurm's words; a batch step of a job at its time limit counts as cancelled.
     pub fn state(&self) -> SlurmState {
         match self.part {
             Part::Batch if self.job.our_state() == JobState::TimedOut => SlurmState::Cancelled,
@@ -156,7 +156,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Start.
+    /// When it began; none for what never did.
     pub fn start(&self) -> Option<Time> {
         match self.part {
             Part::Whole | Part::Batch => self.job.time(F::Start),
@@ -186,7 +186,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Cores held.
+    /// Cores that are or were held.
     pub fn cores(&self) -> i64 {
         match self.part {
             Part::Whole => self.job.cores(),

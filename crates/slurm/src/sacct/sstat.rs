@@ -121,9 +121,9 @@ pub struct Query {
     pub jobs: Vec<String>,
     /// All steps of a job.
     pub all: bool,
-    /// Columns.
+    /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// No headings.
+    /// Without headings (`--noheader`).
     pub bare: bool,
     /// How it is printed.
     pub form: Form,

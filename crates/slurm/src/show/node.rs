@@ -115,7 +115,7 @@ fn cores_per_socket(node: &NodeInfo) -> u32 {
     (node.amounts.cores / sockets).max(1)
 }
 
-/// `2.83`.
+/// The load with two decimals, `2.83`; `N/A` where the node told none.
 fn load(hundredths: Option<u32>) -> String {
     hundredths.map_or_else(
         || "N/A".to_owned(),

@@ -8,17 +8,17 @@ use jiff::tz::TimeZone;
 /// A step as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// `101.batch`, `101_3.0`.
+    /// Id as users write it: `101.batch`, `101_3.0`.
     pub id: String,
-    /// Whose.
+    /// Owner of the job.
     pub uid: Uid,
-    /// Start.
+    /// When it began; none while it waits.
     pub start: Option<Time>,
     /// Its own limit.
     pub time_limit: Option<Span>,
     /// Slurm's state word.
     pub state: &'static str,
-    /// Queue.
+    /// Name of the job's queue, a partition to Slurm.
     pub queue: String,
     /// Nodes as a host list.
     pub nodes: String,
@@ -26,9 +26,9 @@ pub struct Step {
     pub node_count: u32,
     /// Cores; the batch script, which shares those of the job, has none of its own.
     pub cores: u32,
-    /// Tasks.
+    /// Number of tasks on all nodes together.
     pub tasks: u32,
-    /// Name.
+    /// Name that the step was given, by default its program's.
     pub name: String,
     /// Its resources: `cpu=2,mem=200M,node=1`; empty for the batch script.
     pub tres: String,

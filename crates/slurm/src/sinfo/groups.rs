@@ -10,9 +10,9 @@ use std::cmp::Ordering;
 /// A node and its state.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// The node.
+    /// The node itself.
     pub node: &'a NodeInfo,
-    /// Its state.
+    /// What it does, as `sinfo` distinguishes it.
     pub state: NodeState,
 }
 
@@ -196,7 +196,7 @@ impl Alike {
 /// A key of `--sort`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SortKey {
-    /// By what.
+    /// Field that lines are compared by.
     pub field: Field,
     /// The other way round.
     pub turned: bool,
@@ -208,7 +208,7 @@ pub struct SortKey {
 pub const USUAL: &str = "#P,-t";
 /// Names of nodes.
 pub const BY_NODE: &str = "N";
-/// Reasons.
+/// By the words of the reason, then by who gave it.
 pub const REASONS: &str = "E,u";
 
 /// Reads letters of `-o`, each perhaps with `+`, `-`, `#` before it.

@@ -81,15 +81,15 @@ pub struct Query {
     pub responding: bool,
     /// Only nodes alike in everything go together.
     pub exact: bool,
-    /// No headings.
+    /// Without headings (`--noheader`).
     pub bare: bool,
     /// Seconds between two reports.
     pub iterate: Option<u64>,
     /// JSON or YAML.
     pub spelling: Option<Spelling>,
-    /// Long report.
+    /// More columns (`--long`).
     pub long: bool,
-    /// Clusters.
+    /// Names of clusters, of which this one is the only known.
     pub clusters: Vec<String>,
     /// Nodes as they were written.
     pub nodes: Option<String>,
@@ -101,7 +101,7 @@ pub struct Query {
     pub format: Option<Format>,
     /// Partitions; all when empty.
     pub partitions: Vec<String>,
-    /// Reasons.
+    /// List reasons why nodes are out (`-R`).
     pub reasons: bool,
     /// A line for each partition.
     pub summary: bool,
@@ -109,7 +109,7 @@ pub struct Query {
     pub sort: Option<String>,
     /// States; all when empty.
     pub states: Vec<Filter>,
-    /// Reservations.
+    /// List reservations instead of nodes (`-T`).
     pub reservations: bool,
     /// How often more was asked for.
     pub verbose: u32,
@@ -146,13 +146,13 @@ impl Query {
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Invocation {
-    /// A report.
+    /// A report about nodes.
     Report(Box<Query>),
-    /// `--help`.
+    /// The long help (`--help`).
     Help,
-    /// `--usage`.
+    /// The short help (`--usage`).
     Usage,
-    /// `--version`.
+    /// Name and version (`--version`).
     Version,
     /// A mistake: what the C library says.
     Mistake(Mistake),

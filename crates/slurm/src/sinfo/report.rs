@@ -125,19 +125,19 @@ pub fn lines(layout: &Layout<Field>, groups: &[Group<'_>], look: &ValueStyle) ->
 /// A reservation in `sinfo -T`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reserved {
-    /// Name.
+    /// Name that the reservation is shown by.
     pub name: String,
     /// It has begun.
     pub active: bool,
-    /// Start.
+    /// When the reservation begins.
     pub start: Time,
-    /// End.
+    /// When the reservation ends.
     pub end: Time,
     /// Nodes as a host list.
     pub nodes: String,
 }
 
-/// `sinfo -T`.
+/// The report of `sinfo -T`: one line for each reservation.
 pub fn reservations(all: &[Reserved], bare: bool, stamps: &Stamps) -> String {
     if all.is_empty() {
         return "No reservations in the system\n".to_owned();

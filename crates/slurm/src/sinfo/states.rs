@@ -8,9 +8,9 @@ use cosy_model::api::NodeInfo;
 pub enum Base {
     /// Not heard of yet.
     Unknown,
-    /// Given up.
+    /// Lost, or taken out at once.
     Down,
-    /// Nothing.
+    /// No core is held.
     Idle,
     /// All cores are held.
     Allocated,
@@ -173,15 +173,15 @@ pub const WORDS: &str = "unknown,down,idle,allocated,?,mixed,future,drain,draine
 /// What a word of `--states` means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filter {
-    /// All nodes.
+    /// Every node, whatever it does.
     All,
     /// Those that do that and are not drained.
     Base(Base),
     /// Drained and draining ones.
     Drain,
-    /// Drained ones.
+    /// Taken out of service, and no job is left.
     Drained,
-    /// Draining ones.
+    /// Taken out of service, while jobs still run.
     Draining,
     /// Those that do not answer.
     Silent,

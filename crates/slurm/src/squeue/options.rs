@@ -102,12 +102,12 @@ pub const OPTIONS: &[Row] = &[
     Row::long_flag("usage", "print a short summary of options"),
 ];
 
-/// Which columns.
+/// How columns were asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// `-o`.
+    /// Text with letters, `%.8i %j` (`-o`).
     Letters(String),
-    /// `-O`.
+    /// Names of fields, `jobid:8,name` (`-O`).
     Names(String),
 }
 
@@ -115,29 +115,29 @@ pub enum Format {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub struct Query {
-    /// Accounts.
+    /// Accounts that the jobs charge.
     pub accounts: Vec<String>,
     /// Jobs as they were written.
     pub jobs: Vec<String>,
-    /// Licenses.
+    /// Licenses of which the jobs asked for at least one.
     pub licenses: Vec<String>,
-    /// Names.
+    /// Names of jobs.
     pub names: Vec<String>,
     /// Nodes as they were written.
     pub nodes: Option<String>,
-    /// Partitions.
+    /// Partitions that the jobs may go to.
     pub partitions: Vec<String>,
     /// Qualities of service.
     pub qos: Vec<String>,
-    /// Reservation.
+    /// Name of the reservation that the jobs are in.
     pub reservation: Option<String>,
     /// States as they were written; `None` are those that have not ended.
     pub states: Option<String>,
     /// Users; a number or a name.
     pub users: Vec<String>,
-    /// Own jobs.
+    /// Only jobs of the calling user (`--me`).
     pub me: bool,
-    /// Clusters.
+    /// Names of clusters, of which this one is the only known.
     pub clusters: Vec<String>,
     /// Columns; the usual ones without.
     pub format: Option<Format>,
@@ -147,13 +147,13 @@ pub struct Query {
     pub priority: bool,
     /// Array tasks in lines of their own.
     pub array: bool,
-    /// Long report.
+    /// More columns (`--long`).
     pub long: bool,
-    /// Expected starts.
+    /// When waiting jobs are expected to start, instead (`--start`).
     pub start: bool,
     /// Steps, and which of them (all when empty).
     pub steps: Option<Vec<String>>,
-    /// No headings.
+    /// Without headings (`--noheader`).
     pub bare: bool,
     /// Sizes as they are.
     pub raw_sizes: bool,
@@ -205,13 +205,13 @@ impl Query {
 /// What a command line asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Invocation {
-    /// A report.
+    /// A report about jobs or steps.
     Report(Box<Query>),
-    /// `--help`.
+    /// The long help (`--help`).
     Help,
-    /// `--usage`.
+    /// The short help (`--usage`).
     Usage,
-    /// `--version`.
+    /// Name and version (`--version`).
     Version,
     /// A mistake: what the C library says.
     Mistake(Mistake),
@@ -331,9 +331,9 @@ pub(crate) fn list(text: &str) -> Vec<String> {
 pub enum States {
     /// Those that have not ended.
     Live,
-    /// All.
+    /// Ended ones too, as long as the controller remembers them.
     All,
-    /// These.
+    /// Jobs in one of the listed states.
     These(Vec<SlurmState>),
 }
 

@@ -11,10 +11,10 @@ use cosy_model::api::JobField as F;
 /// Partition, state, and then the highest priority first.
 pub const USUAL: &str = "P,t,-p";
 
-/// One key.
+/// A field to sort by, and which way round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SortKey {
-    /// By what.
+    /// Field that rows are compared by.
     pub field: Field,
     /// The other way round.
     pub turned: bool,
@@ -79,7 +79,7 @@ fn rank<'t>(field: Field, job: &JobView<'t>) -> Rank<'t> {
     }
 }
 
-/// Sorts rows.
+/// Sorts rows by the first key, those that are equal there by the next, and so on.
 pub fn sort(rows: &mut Vec<JobView<'_>>, keys: &[SortKey]) {
     for key in keys.iter().rev() {
         rows.sort_by_cached_key(|job| rank(key.field, job));

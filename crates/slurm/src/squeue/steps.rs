@@ -18,13 +18,13 @@ pub struct Step {
     pub job: String,
     /// Number or name within the job: `0`, `batch`.
     pub step: String,
-    /// Name.
+    /// Name that the step was given, by default its program's.
     pub name: String,
-    /// Partition.
+    /// Partition of the job.
     pub partition: String,
-    /// User.
+    /// Login name of the job's owner.
     pub user: String,
-    /// User id.
+    /// Number of the owner.
     pub uid: i64,
     /// Start; `None` while it waits.
     pub start: Option<Time>,
@@ -37,7 +37,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// `12_3.batch`.
+    /// Id as users write it: `12_3.batch`.
     pub fn id(&self) -> String {
         format!("{}.{}", self.job, self.step)
     }

@@ -79,7 +79,7 @@ pub fn needs() -> Vec<F> {
 
 type Entries = Vec<(Key, Data)>;
 
-/// One job.
+/// A job as `squeue --json` shows it.
 pub fn of_job(job: &JobView<'_>) -> Data {
     let mut all = Vec::with_capacity(120);
     who(&mut all, job);

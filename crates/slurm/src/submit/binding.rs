@@ -19,7 +19,7 @@ pub enum To {
 /// A value of `--cpu-bind`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuBind {
-    /// To what.
+    /// What tasks are bound to.
     pub to: To,
     /// Each task tells it.
     pub verbose: bool,

@@ -85,9 +85,9 @@ struct Parser<'a> {
     rest: &'a str,
     same: Groups,
     counted: Vec<CountedFeatures>,
-    /// Within `[...]`.
+    /// What is read stands within `[...]`.
     inside: bool,
-    /// After it.
+    /// What is read stands behind a `[...]`.
     closed: bool,
 }
 
@@ -102,7 +102,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `BOTH|BOTH|...`
+    /// Alternatives, each a sum: `BOTH|BOTH|...`.
     fn either(&mut self, depth: usize) -> Option<Groups> {
         if depth > DEEPEST {
             return None;

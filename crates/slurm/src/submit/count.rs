@@ -37,7 +37,7 @@ pub(super) fn cut(text: &str) -> String {
 /// How many nodes: at least, and at most where that was said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeCount {
-    /// Least.
+    /// Fewest nodes that will do.
     pub least: u32,
     /// Most, with `-N 2-4`; `-N 2` means 2 and no more.
     pub most: u32,

@@ -9,7 +9,7 @@ pub const INVALID: &str = "Job dependency problem";
 /// What a job waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Depend {
-    /// The conditions.
+    /// Conditions, of which `any` says whether one is enough.
     pub all: Vec<Dependency>,
     /// One of them is enough.
     pub any: bool,

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Which task goes to which node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Nodes {
-    /// Neighbours together.
+    /// Neighbouring tasks share a node while there is room.
     #[default]
     Block,
     /// Round the nodes.
@@ -23,7 +23,7 @@ pub enum Nodes {
 /// A distribution as it was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Distribution {
-    /// Over nodes.
+    /// How tasks go over the nodes.
     pub nodes: Nodes,
     /// As `SLURM_DISTRIBUTION` tells it.
     pub text: String,

@@ -102,12 +102,12 @@ const LIMITS: [&str; 10] = [
 /// Which resource limits a job takes along.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Propagate {
-    /// All.
+    /// All limits of the submitting process.
     #[default]
     All,
-    /// None.
+    /// None of the limits.
     None,
-    /// These.
+    /// The limits of these names, without `RLIMIT_`.
     Some(Vec<String>),
 }
 

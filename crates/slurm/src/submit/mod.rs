@@ -32,16 +32,16 @@ pub mod wishes;
 /// The programs that ask for jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
-    /// `sbatch`.
+    /// The command for scripts, `sbatch`.
     Sbatch,
-    /// `srun`.
+    /// The command for steps and programs, `srun`.
     Srun,
-    /// `salloc`.
+    /// The command for allocations, `salloc`.
     Salloc,
 }
 
 impl Program {
-    /// Its name.
+    /// Name of the program, as messages have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sbatch => "sbatch",
@@ -78,7 +78,7 @@ pub enum Line {
 pub struct Fault {
     /// What to print on standard error.
     pub lines: Vec<Line>,
-    /// Exit code.
+    /// Exit code of the command.
     pub code: u8,
 }
 

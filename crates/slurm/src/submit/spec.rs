@@ -23,23 +23,23 @@ pub const TOO_LATE: &str = "Incompatible begin and deadline time specification";
 /// What a job takes from where it is asked for.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The present.
+    /// The present, from which relative times count.
     pub now: Time,
     /// What to run.
     pub program: Program,
     /// The job's name where none is given.
     pub default_name: String,
-    /// Working directory.
+    /// Working directory where `--chdir` names none.
     pub workdir: OsText,
-    /// Variables.
+    /// Block of variables `NAME=value`, each ended by NUL.
     pub environment: OsText,
     /// File mode mask.
     pub umask: u32,
-    /// Resource limits.
+    /// Resource limits: name, soft and hard value.
     pub rlimits: Vec<(String, u64, u64)>,
-    /// This host.
+    /// Name of the host that the job is submitted from.
     pub host: Option<String>,
-    /// This session.
+    /// Session that the job is submitted in.
     pub session: Option<u32>,
     /// The whole command line.
     pub line: String,

@@ -96,7 +96,7 @@ struct Reader<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Given {
     Whole,
-    /// No year.
+    /// A date without a year: the next such day.
     MonthAndDay,
 }
 

@@ -31,85 +31,85 @@ pub struct Scene<'a> {
 /// Memory as it was asked for; the last option wins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Memory {
-    /// Not at all.
+    /// The queue's default.
     #[default]
     Default,
     /// `--mem`; 0 is all that the nodes have.
     PerNode(MiB),
-    /// `--mem-per-cpu`.
+    /// Memory for each core (`--mem-per-cpu`).
     PerCore(MiB),
-    /// `--mem-per-gpu`.
+    /// Memory for each GPU (`--mem-per-gpu`).
     PerGpu(MiB),
 }
 
 /// Everything that was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct SubmitOptions {
-    /// `--job-name`.
+    /// Name of the job (`--job-name`).
     pub name: Option<String>,
-    /// `--partition`.
+    /// Partitions to choose from, separated by commas (`--partition`).
     pub partition: Option<String>,
-    /// `--account`.
+    /// Account to charge (`--account`).
     pub account: Option<String>,
-    /// `--qos`.
+    /// Quality of service by name; recorded (`--qos`).
     pub qos: Option<String>,
-    /// `--wckey`.
+    /// Key for accounting; recorded (`--wckey`).
     pub wckey: Option<String>,
-    /// `--comment`.
+    /// Words that go into the job's record (`--comment`).
     pub comment: Option<String>,
-    /// `--reservation`.
+    /// Reservation by name or id (`--reservation`).
     pub reservation: Option<String>,
-    /// `--clusters`.
+    /// Names of clusters: this one, or `all` (`--clusters`).
     pub clusters: Option<String>,
     /// `--array`, as text.
     pub array: Option<String>,
     /// `--dependency`, as text.
     pub dependency: Option<String>,
-    /// `--kill-on-invalid-dep`.
+    /// Whether a job ends whose dependency cannot come true any more (`--kill-on-invalid-dep`).
     pub end_if_never: Option<bool>,
-    /// `--begin`.
+    /// Earliest start (`--begin`).
     pub begin: Option<Time>,
-    /// `--deadline`.
+    /// Latest end (`--deadline`).
     pub deadline: Option<Time>,
-    /// `--time`.
+    /// Time limit; without, the queue's default (`--time`).
     pub time: Option<Span>,
-    /// `--time-min`.
+    /// Shortest time limit that will do, for an earlier start (`--time-min`).
     pub time_min: Option<Span>,
-    /// `--hold`.
+    /// The job waits until somebody releases it (`--hold`).
     pub hold: bool,
-    /// `--nice`.
+    /// What the priority is lowered by (`--nice`).
     pub nice: Option<i64>,
-    /// `--priority`.
+    /// Priority that replaces the computed one, for administrators (`--priority`).
     pub priority: Option<u32>,
-    /// `--requeue`, `--no-requeue`.
+    /// Whether the job starts again when its node is lost (`--requeue`, `--no-requeue`).
     pub requeue: Option<bool>,
-    /// `--nodes`.
+    /// Fewest and most nodes (`--nodes`).
     pub nodes: Option<NodeCount>,
-    /// `--ntasks`.
+    /// Tasks on all nodes together (`--ntasks`).
     pub tasks: Option<u32>,
-    /// `--ntasks-per-node`.
+    /// Most tasks on one node (`--ntasks-per-node`).
     pub tasks_per_node: Option<u32>,
-    /// `--ntasks-per-gpu`.
+    /// Tasks for each GPU (`--ntasks-per-gpu`).
     pub tasks_per_gpu: Option<u32>,
-    /// `--cpus-per-task`.
+    /// Cores of each task (`--cpus-per-task`).
     pub cores_per_task: Option<u32>,
     /// `--mincpus`: cores on each node at least.
     pub cores_per_node: Option<u32>,
-    /// `--cpus-per-gpu`.
+    /// Cores that come with each GPU (`--cpus-per-gpu`).
     pub cores_per_gpu: Option<u32>,
     /// `--mem` and its like.
     pub memory: Memory,
-    /// `--tmp`.
+    /// Local disk on each node (`--tmp`).
     pub disk: Option<MiB>,
     /// `--exclusive`, `--oversubscribe`.
     pub exclusive: Option<bool>,
-    /// `--contiguous`.
+    /// Nodes next to each other in the configuration's order (`--contiguous`).
     pub contiguous: bool,
-    /// `--overcommit`.
+    /// More tasks than cores are fine (`--overcommit`).
     pub overcommit: bool,
-    /// `--use-min-nodes`.
+    /// As few nodes as will do (`--use-min-nodes`).
     pub fewest_nodes: bool,
-    /// `--spread-job`.
+    /// As many nodes as possible (`--spread-job`).
     pub spread: bool,
     /// `--gres`, as text.
     pub gres: Option<String>,
@@ -131,53 +131,54 @@ pub struct SubmitOptions {
     pub prefer: Option<String>,
     /// `--nodelist`, as text; a host list or, with a `/`, a file.
     pub nodelist: Option<String>,
-    /// `--nodefile`.
+    /// File with a host list (`--nodefile`).
     pub nodefile: Option<OsString>,
     /// `--exclude`, as text.
     pub exclude: Option<String>,
-    /// `--chdir`.
+    /// Working directory (`--chdir`).
     pub chdir: Option<OsString>,
-    /// `--output`.
+    /// File for standard output, with patterns like `%j` (`--output`).
     pub output: Option<OsString>,
-    /// `--error`.
+    /// File for standard error, with patterns; without, the one for output (`--error`).
     pub error: Option<OsString>,
-    /// `--input`.
+    /// File for standard input, with patterns (`--input`).
     pub input: Option<OsString>,
-    /// `--open-mode`.
+    /// Whether output files are emptied or appended to (`--open-mode`).
     pub open_mode: Option<OpenMode>,
-    /// `--export`.
+    /// Which variables of the environment go along (`--export`).
     pub export: Option<Export>,
-    /// `--export-file`.
+    /// File with further variables, separated by NUL, or a descriptor's number
+    /// (`--export-file`).
     pub export_file: Option<OsString>,
-    /// `--get-user-env`.
+    /// The environment of a login of the user instead of this one (`--get-user-env`).
     pub login: bool,
-    /// `--propagate`.
+    /// Resource limits that go along (`--propagate`).
     pub propagate: Propagate,
-    /// `--signal`.
+    /// Signal to send before the time limit, to whom and how long before (`--signal`).
     pub signal: Option<WarnSignal>,
-    /// `--mail-type`.
+    /// Events that the user gets mail about (`--mail-type`).
     pub mail_type: Option<MailRequest>,
-    /// `--mail-user`.
+    /// Address for mail; without, the user's (`--mail-user`).
     pub mail_user: Option<String>,
-    /// `--distribution`.
+    /// How tasks are dealt out to nodes and cores (`--distribution`).
     pub distribution: Option<Distribution>,
     /// `--acctg-freq`: seconds between looks at tasks.
     pub sampling: Option<u32>,
-    /// `--ignore-pbs`.
+    /// `#PBS` and `#BSUB` lines of the script are no options (`--ignore-pbs`).
     pub ignore_pbs: bool,
     /// How often `--verbose`.
     pub verbose: u32,
-    /// `--quiet`.
+    /// Only errors are printed (`--quiet`).
     pub quiet: bool,
-    /// `--parsable`.
+    /// Prints the id alone, followed by `;CLUSTER` where one was named (`--parsable`).
     pub parsable: bool,
-    /// `--test-only`.
+    /// Nothing is submitted; prints when the job would start (`--test-only`).
     pub test_only: bool,
     /// `--wait` of sbatch.
     pub wait: bool,
-    /// `--bbf`.
+    /// File whose text goes before the script (`--bbf`).
     pub preamble: Option<OsString>,
-    /// `--wrap`.
+    /// Command line to be wrapped in a script (`--wrap`).
     pub wrap: Option<String>,
     /// Lines to print for options that mean nothing here, without doubles.
     pub remarks: Vec<String>,
@@ -542,7 +543,7 @@ fn export(found: &Found) -> Export {
     given(found).map_or_else(Export::default, |text| Export::read(&text))
 }
 
-/// `[SECONDS][S|L]`.
+/// Checks the grammar `[SECONDS][S|L]` of `--get-user-env`.
 fn check_user_env(found: &Found) -> Result<(), Fault> {
     let text = found.text();
     let mode = text.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -10,7 +10,7 @@ use std::io::Write;
 /// What it says of itself.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// Its node.
+    /// Name of the task's node.
     pub node: String,
     /// It was bound, and not only left where its step is.
     pub by_mask: bool,

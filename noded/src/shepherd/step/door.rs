@@ -33,7 +33,7 @@ pub struct Door {
 /// One who has.
 #[derive(Debug)]
 pub struct Docked {
-    /// What for.
+    /// What the connection is for, by its first word.
     pub what: Dock,
     /// The connection.
     pub socket: OwnedFd,

@@ -31,7 +31,7 @@ pub enum Stage {
     Exec,
     /// Making the file that is to be received.
     Create,
-    /// Writing it.
+    /// Writing the file that is received.
     Write,
     /// Reading what is to be in it.
     Read,
@@ -69,7 +69,7 @@ impl Stage {
     }
 }
 
-/// What failed.
+/// A stage of starting a task that failed, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure {
     stage: Stage,

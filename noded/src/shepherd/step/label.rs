@@ -14,11 +14,11 @@ use std::time::Instant;
 /// A stream of a task that goes to a file with labels.
 #[derive(Clone, Debug)]
 pub struct LabelledFile {
-    /// The task.
+    /// Number of the task that writes it.
     pub rank: u32,
     /// Which of its streams.
     pub stream: Stream,
-    /// The file.
+    /// Path of the file.
     pub path: CString,
 }
 

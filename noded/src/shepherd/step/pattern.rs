@@ -6,7 +6,7 @@
 //! the ranks of its program, `%%`. What is none of these stays as it is.
 //! Source: srun(1), "FILENAME PATTERN" and "MULTIPLE PROGRAM CONFIGURATION".
 
-/// Widest field.
+/// Most digits that a number is filled up to (`%8j`).
 const WIDTH: usize = 10;
 
 /// What a file's pattern is filled from.
@@ -18,9 +18,9 @@ pub struct Names<'a> {
     pub node_number: u32,
     /// Name of the node.
     pub node: &'a str,
-    /// Job.
+    /// Id of the job, `12` or `12_3`.
     pub job: &'a str,
-    /// Step.
+    /// Number of the step.
     pub step: &'a str,
     /// Login name.
     pub user: &'a str,

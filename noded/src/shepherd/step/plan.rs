@@ -64,7 +64,7 @@ pub enum What {
     Run {
         /// Places where it may be.
         candidates: Vec<CString>,
-        /// Arguments.
+        /// Arguments, the program's name first.
         argv: Vec<CString>,
     },
     /// Writes a file.
@@ -86,7 +86,7 @@ pub struct TaskPlan {
     pub stdout: Sink,
     /// Standard error.
     pub stderr: Sink,
-    /// Its work.
+    /// What the process does.
     pub what: What,
     /// Variables of its own, `NAME=value`.
     pub environment: Vec<CString>,

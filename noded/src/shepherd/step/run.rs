@@ -50,7 +50,7 @@ const CHUNK: usize = cosy_model::limits::STEP_CHUNK;
 pub struct Child {
     /// Numbers of the nodes that it speaks for.
     pub nodes: Vec<u32>,
-    /// The hop.
+    /// Connection to the hop that leads there.
     pub way: FrameSocket,
     /// Nothing more comes from there.
     pub over: bool,

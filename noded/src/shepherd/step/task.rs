@@ -80,10 +80,10 @@ pub fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// One task.
+/// A task of the step on this node.
 #[derive(Debug)]
 pub struct Task {
-    /// Rank.
+    /// Number within the step, from 0.
     pub rank: u32,
     /// Its process, once it was forked.
     pub pid: Option<Pid>,

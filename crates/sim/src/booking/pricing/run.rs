@@ -15,7 +15,7 @@ use cosy_sched::notice::Share;
 pub struct System {
     /// What tables call it.
     pub name: &'static str,
-    /// Processors.
+    /// Processors, each a node of its own.
     pub nodes: u32,
     /// Jobs of the log.
     pub jobs: Vec<Job>,

@@ -27,7 +27,7 @@ pub const PAPER: [(i64, [f64; 3], [f64; 3]); 6] = [
 
 /// What the claims are tried on.
 pub struct Tried<'a> {
-    /// Everything.
+    /// All runs of the study.
     pub study: &'a Study,
     /// Success by load and by what-if.
     pub success: &'a [Success; 2],

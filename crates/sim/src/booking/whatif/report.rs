@@ -15,7 +15,7 @@ pub struct Report {
     pub seeds: usize,
     /// Shares of granted requests.
     pub success: [Success; 2],
-    /// Makespans.
+    /// How much longer the whole schedule gets.
     pub growth: [Growth; 2],
     /// Table 1.
     pub table: [Vec<Row>; 2],

@@ -43,7 +43,7 @@ pub struct Settings {
 /// What is changed in the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Nothing.
+    /// The workload as it is.
     None,
     /// Jobs ask for fewer nodes than [`LIMITED`].
     Limited,

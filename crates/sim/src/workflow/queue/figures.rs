@@ -20,7 +20,7 @@ pub struct Figures {
     pub wait_h: f64,
     /// Their mean bounded slowdown.
     pub slowdown: f64,
-    /// Workflows.
+    /// Number of workflows submitted.
     pub flows: u64,
     /// Without a plan.
     pub refused: f64,
