@@ -245,7 +245,6 @@ impl Controller {
         self.reservations_set(step);
         self.flows.clock_set(step);
         self.triggers.clock_set(step);
-        self.changes.clock_set(step);
         self.plans.clock_set();
         for user in self.users.values_mut() {
             user.at = user.at.set_by(step);
@@ -333,12 +332,7 @@ impl Controller {
     }
 
     fn nodes_set(&mut self, step: ClockStep) {
-        for at in 0..self.nodes.len() {
-            let node = &mut self.nodes[at];
-            node.idle_since = node.idle_since.set_by(step);
-            // What they told was told of another clock. Wrong ones are wrong until they tell.
-            node.clock.forget();
-        }
+        self.machine.clock_set(step);
         self.tell_policy();
     }
 
@@ -370,30 +364,27 @@ impl Controller {
     }
 
     fn hear_all(&mut self) {
-        let listened = self.clocks.listened;
-        for node in &mut self.nodes {
-            node.heard = listened;
-        }
+        self.machine.all_heard(self.clocks.listened);
     }
 
     // ---- nodes
 
     /// The daemon of a link has told what its clock shows.
     pub(crate) fn note_clock(&mut self, now: Time, link: LinkId, told: Time) {
-        let nodes = self.links.get(&link).map(|link| link.nodes.clone());
+        let nodes = self.machine.link(link).map(|link| link.nodes.clone());
         for id in nodes.unwrap_or_default() {
             self.note_clock_of(now, id, told);
         }
     }
 
     pub(crate) fn note_clock_of(&mut self, now: Time, id: NodeId, told: Time) {
-        self.nodes[id.index()].clock.told(told.ahead_of(now));
+        self.machine.node_mut(id).clock.told(told.ahead_of(now));
         self.judge_clock(now, id);
     }
 
     fn is_off(&self, id: NodeId) -> Option<bool> {
         let most = self.config.policy.clock_skew;
-        let ahead = self.nodes[id.index()].clock.ahead();
+        let ahead = self.machine.node(id).clock.ahead();
         ahead.map(|ahead| ahead.abs() > most)
     }
 
@@ -401,7 +392,7 @@ impl Controller {
     fn judge_clock(&mut self, now: Time, id: NodeId) {
         let Some(off) = self.is_off(id) else { return };
         let wrong = off && !self.clocks.doubted;
-        let node = &mut self.nodes[id.index()];
+        let node = self.machine.node_mut(id);
         if std::mem::replace(&mut node.clock.wrong, wrong) == wrong {
             return;
         }
@@ -414,8 +405,10 @@ impl Controller {
 
     /// Where most nodes say that the controller's clock is wrong, theirs are not.
     pub(crate) fn check_clocks(&mut self, now: Time) {
-        let all = (0..self.nodes.len()).map(|at| NodeId(at as u32));
-        let linked = all.filter(|id| self.nodes[id.index()].link.is_some());
+        let linked = self
+            .machine
+            .ids()
+            .filter(|id| self.machine.node(*id).link.is_some());
         let telling: Vec<(NodeId, bool)> = linked
             .filter_map(|id| Some((id, self.is_off(id)?)))
             .collect();
@@ -441,7 +434,7 @@ impl Controller {
     /// A start as a node tells it, on the controller's clock: never before the nodes were
     /// given, never after now.
     pub(crate) fn start_on_our_clock(&self, now: Time, id: NodeId, run: &Run, told: Time) -> Time {
-        let date = self.nodes[id.index()].clock.date(told);
+        let date = self.machine.node(id).clock.date(told);
         date.within(run.allocated, now)
     }
 
@@ -454,7 +447,7 @@ impl Controller {
         });
         let end = match (first, told.start) {
             (Some(first), Some(start)) => first + told.end.since(start),
-            (Some(_) | None, None) | (None, Some(_)) => self.nodes[id.index()].clock.date(told.end),
+            (Some(_) | None, None) | (None, Some(_)) => self.machine.node(id).clock.date(told.end),
         };
         End {
             start: first,
@@ -472,7 +465,7 @@ impl Controller {
         run: Option<&Run>,
         told: &mut End,
     ) {
-        let clock = &self.nodes[id.index()].clock;
+        let clock = &self.machine.node(id).clock;
         let first = told.start.unwrap_or(told.end);
         let length = told.end.since(first);
         let earliest = run.map_or(Time(i64::MIN), |run| run.allocated);

@@ -11,18 +11,15 @@ use crate::conversations::mail::Mailing;
 use crate::conversations::plans::Plans;
 use crate::conversations::requests::KnownUser;
 use crate::conversations::waits::Waits;
-use crate::event::{Batch, Effect, Event, LinkId};
+use crate::event::{Batch, Effect, Event};
 use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::ended::EndedJobs;
 use crate::jobs::job::{Group, Job};
 use crate::jobs::licenses::Licenses;
 use crate::jobs::reviews::{Reviews, Steps};
 use crate::jobs::rows::UnsavedRows;
-use crate::machine::Changes;
+use crate::machine::Machine;
 use crate::machine::features::Choosers;
-use crate::machine::keys::Keys;
-use crate::machine::nodes::{Link, Node};
-use crate::machine::passages::Passages;
 use crate::planning::alternative_queues::Undecided;
 use crate::procedures::older_store::LostStore;
 use crate::queues::Queue;
@@ -34,7 +31,7 @@ use crate::set_aside::{Aside, Object};
 use crate::triggers::Triggers;
 use crate::turn::Turn;
 use crate::workflows::{FlowPlans, Flows};
-use cosy_model::{JobId, Moment, NodeId, ReservationId, Span, Steady, Time, Uid};
+use cosy_model::{JobId, Moment, ReservationId, Span, Steady, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +47,7 @@ pub(crate) const TICK: Span = Span::from_secs(1);
 pub struct Controller {
     pub(crate) config: ClusterConfig,
     pub(crate) sched: Scheduler,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) node_ids: BTreeMap<String, NodeId>,
+    pub(crate) machine: Machine,
     pub(crate) queues: Vec<Queue>,
     /// Queues of the configuration, and those made or changed at run time.
     pub(crate) own_queues: OwnQueues,
@@ -70,11 +66,6 @@ pub struct Controller {
     /// Live jobs by user, each part of a job counted.
     pub(crate) jobs_of: BTreeMap<Uid, u32>,
     pub(crate) users: BTreeMap<Uid, KnownUser>,
-    pub(crate) links: BTreeMap<LinkId, Link>,
-    /// Keys that nodes joined with, revoked ones, tokens.
-    pub(crate) keys: Keys,
-    /// Passages that wait for the look-up of a user.
-    pub(crate) passages: Passages,
     pub(crate) answers: Answers,
     /// Commands that wait for jobs to end.
     pub(crate) waits: Waits,
@@ -86,8 +77,6 @@ pub struct Controller {
     pub(crate) plans: Plans,
     /// Jobs whose rows are behind.
     pub(crate) rows: UnsavedRows,
-    /// Orders that wait for the user's groups: they are sent when those are known.
-    pub(crate) unordered: BTreeSet<(JobId, NodeId)>,
     /// Ends of jobs in which nothing is launched: the controller itself ends those.
     pub(crate) held_ends: BTreeSet<(Time, JobId)>,
     /// Jobs whose cores others may have.
@@ -106,8 +95,6 @@ pub struct Controller {
     pub(crate) undecided: Undecided,
     /// Licences: held, waited for.
     pub(crate) licenses: Licenses,
-    /// What nodes have become and was not acted upon yet.
-    pub(crate) changes: Changes,
     pub(crate) reservations: Reservations,
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
@@ -146,8 +133,7 @@ impl Controller {
         Self {
             config,
             sched,
-            nodes: Vec::new(),
-            node_ids: BTreeMap::new(),
+            machine: Machine::default(),
             queues: Vec::new(),
             own_queues: OwnQueues::default(),
             jobs: BTreeMap::new(),
@@ -161,16 +147,12 @@ impl Controller {
             names: BTreeMap::new(),
             jobs_of: BTreeMap::new(),
             users: BTreeMap::new(),
-            links: BTreeMap::new(),
-            keys: Keys::default(),
-            passages: Passages::default(),
             answers: Answers::default(),
             waits: Waits::default(),
             bulk: BulkRequests::default(),
             lists: Lists::default(),
             plans: Plans::default(),
             rows: UnsavedRows::default(),
-            unordered: BTreeSet::new(),
             held_ends: BTreeSet::new(),
             lending: BTreeSet::new(),
             interactive: Interactive::default(),
@@ -180,7 +162,6 @@ impl Controller {
             joint: crate::jobs::components::Joint::default(),
             undecided: Undecided::default(),
             licenses: Licenses::default(),
-            changes: Changes::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
@@ -309,7 +290,7 @@ impl Controller {
             self.reservations.next_due(),
             self.flows.next_due(),
             self.triggers.next_due(),
-            self.changes.next_due(),
+            self.machine.next_due(),
         ];
         next.into_iter().flatten().min()
     }
@@ -367,7 +348,7 @@ impl Controller {
         if steady.since(self.forgotten) > Span::from_minutes(10) {
             self.forgotten = steady;
             self.answers.forget_old(&mut self.turn, now, steady);
-            self.keys.forget_expired(&mut self.turn, now);
+            self.machine.keys_mut().forget_expired(&mut self.turn, now);
         }
     }
 
@@ -395,7 +376,7 @@ impl Controller {
     pub(crate) fn save_job(&mut self, id: JobId) {
         self.stands_apart(id);
         if let Some(job) = self.jobs.get(&id) {
-            let row = job.row(&|n| self.nodes[n.index()].spec.name.clone());
+            let row = job.row(&|n| self.machine.name(n).to_owned());
             self.record(Record::Job(Box::new(row)));
         }
     }

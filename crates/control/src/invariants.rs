@@ -264,8 +264,8 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
             sum.give(part.held());
             cores.extend(part.held_cores());
             parts.push(part);
-            if !it.nodes[part.node.index()].jobs.contains(&job.id) {
-                let name = &it.nodes[part.node.index()].spec.name;
+            if !it.machine.node(part.node).jobs.contains(&job.id) {
+                let name = it.machine.name(part.node);
                 return Err(format!(
                     "job {} is missing at its node {name}: {:?}",
                     job.id, job.phase
@@ -274,7 +274,7 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
         }
     }
     for (id, (sum, mut cores, parts)) in held {
-        let node = &it.nodes[id.index()];
+        let node = it.machine.node(id);
         let name = &node.spec.name;
         if node.known && !sum.fits(&node.amounts) {
             return Err(format!("node {name} is overbooked: {sum:?}"));
@@ -336,7 +336,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
         *plain.entry(base).or_default() += u32::from(!job.has_row);
         let body = it.groups.get(&base).and_then(|g| g.bodies.get(&number));
         let shared = body.is_some_and(|body| Arc::ptr_eq(&body.submitted, &job.submitted));
-        if !shared && !it.changes.under_way() {
+        if !shared && !it.machine.changes().under_way() {
             return Err(format!("job {} has a body {number} of its own", job.id));
         }
         if job.has_row && number > 0 && !body.is_some_and(|body| body.stored) {

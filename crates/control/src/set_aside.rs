@@ -86,8 +86,8 @@ impl Controller {
             .iter()
             .filter_map(|aside| aside.node.as_ref())
         {
-            if let Some(id) = self.node_ids.get(name) {
-                self.nodes[id.index()].state = NodeState::Drained {
+            if let Some(id) = self.machine.id_of(name) {
+                self.machine.node_mut(id).state = NodeState::Drained {
                     reason: "what was known of it is set aside".to_owned(),
                     by: "controller".to_owned(),
                     since: None,
@@ -102,7 +102,7 @@ impl Controller {
         if !self.aside.has(key.job) {
             return false;
         }
-        let node = &mut self.nodes[id.index()];
+        let node = self.machine.node_mut(id);
         let changed = match goes_on {
             true => node.has_room_for(key) && node.strays.insert(key),
             false => node.strays.remove(&key),

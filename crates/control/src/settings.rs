@@ -30,7 +30,7 @@ impl Controller {
             next_job: JobId(self.next_job),
             first_job: JobId(config.first_job.0.max(1)),
             batch_delay: policy.batch_delay,
-            nodes: u32::try_from(self.nodes.len()).unwrap_or(u32::MAX),
+            nodes: u32::try_from(self.machine.node_count()).unwrap_or(u32::MAX),
             max_array_tasks: policy.max_array_tasks,
             grace: policy.grace,
             keep_ended: policy.keep_ended,

@@ -326,7 +326,7 @@ impl Controller {
             | JobField::CoresByNode
             | JobField::CoreIds
             | JobField::GpuIds => run.map_or(Cell::None, |run| {
-                let name = |n: NodeId| self.nodes[n.index()].spec.name.as_str();
+                let name = |n: NodeId| self.machine.node(n).spec.name.as_str();
                 held_cell(&held_of_run(run, name), field)
             }),
             JobField::Allocated => run.map_or(Cell::None, |r| Cell::Number(r.allocated.0)),
@@ -391,7 +391,7 @@ impl Controller {
             Place::Good { demand, .. } => {
                 let further = demand.more.iter().flat_map(|part| part.allowed.iter());
                 let mut nodes = demand.allowed.iter().chain(further);
-                nodes.any(|n| !self.nodes[n.index()].known)
+                nodes.any(|n| !self.machine.node(n).known)
             }
             Place::Lost | Place::Beyond { .. } => false,
         };

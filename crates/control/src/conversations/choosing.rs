@@ -237,7 +237,7 @@ impl Controller {
         fn set(words: &[String]) -> BTreeSet<&str> {
             words.iter().map(String::as_str).collect()
         }
-        let node = |name: &String| self.node_ids.get(name).copied();
+        let node = |name: &String| self.machine.id_of(name);
         Sieve {
             users: Users::new(filter.users.iter().map(String::as_str)),
             queues: set(&filter.queues),

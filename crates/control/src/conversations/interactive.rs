@@ -109,7 +109,7 @@ impl Controller {
     fn entry_of(&self, job: &Job) -> Option<Entry> {
         let run = job.run().filter(|run| run.after.is_none())?;
         let part = run.parts.first()?;
-        let first = &self.nodes[part.node.index()];
+        let first = self.machine.node(part.node);
         Some(Entry {
             key: job.key(),
             nodes: self.node_list(run),

@@ -266,7 +266,7 @@ impl Controller {
         seed: Option<&TokenSeed>,
     ) -> Result<Reply, Refusal> {
         self.require_admin(caller, "let nodes join")?;
-        if !self.node_ids.contains_key(node) {
+        if !self.machine.has_node(node) {
             return Err(Refusal::new(
                 RefusalCode::NotFound,
                 format!("there is no node '{node}' in the configuration: add it first"),
@@ -275,7 +275,9 @@ impl Controller {
         let seed = seed.ok_or_else(|| Refusal::invalid("no random number was given"))?;
         let expiry = now + valid;
         let (hash, name) = (seed.hash.clone(), node.to_owned());
-        self.keys.offer(&mut self.turn, hash, name, expiry);
+        self.machine
+            .keys_mut()
+            .offer(&mut self.turn, hash, name, expiry);
         let who = caller.user.name.clone();
         self.happened(now, "token", &who, format!("node {node}"), String::new());
         Ok(Reply::Token(seed.text.clone()))

@@ -75,7 +75,7 @@ impl Controller {
             };
         }
         if let Some(ended) = self.ended.get(key.job) {
-            let name = &self.nodes[id.index()].spec.name;
+            let name = self.machine.name(id);
             let run = ended.row.run.iter();
             let here = run.flat_map(|r| &r.parts).any(|p| p.node == *name);
             return key.attempt < ended.row.attempt || key.attempt == ended.row.attempt && here;

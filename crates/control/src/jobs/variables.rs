@@ -104,7 +104,7 @@ impl Controller {
         block.set("COSY_BUNDLE_BY_NODE", by_node.collect::<Vec<_>>().join(","));
         for at in 0..=bundles.len() {
             let own = run.parts.iter().filter(|p| usize::from(p.bundle) == at);
-            let names = own.map(|p| self.nodes[p.node.index()].spec.name.as_str());
+            let names = own.map(|p| self.machine.node(p.node).spec.name.as_str());
             let nodes = cosy_model::fold(&names.collect::<Vec<_>>());
             block.set(&format!("COSY_BUNDLE_{at}_NODES"), nodes);
         }

@@ -71,7 +71,9 @@ impl Controller {
         let least = request.nodes.unwrap_or(1) as usize;
         // Enough nodes at all, then most idle ones, then the first.
         let rank = |set: &NodeMask| {
-            let idle = set.iter().filter(|n| self.nodes[n.index()].is_idle());
+            let idle = set
+                .iter()
+                .filter(|n| self.machine.nodes[n.index()].is_idle());
             (set.count() as usize >= least, idle.count())
         };
         let mut best: Option<NodeMask> = None;
@@ -88,7 +90,9 @@ impl Controller {
     pub(crate) fn counted(&self, request: &ResourceRequest, allowed: &NodeMask) -> Vec<AtLeast> {
         let each = request.counted_features.iter().map(|counted| {
             let mut nodes = self.having(allowed, &counted.any);
-            let untold = allowed.iter().filter(|n| self.nodes[n.index()].is_untold());
+            let untold = allowed
+                .iter()
+                .filter(|n| self.machine.nodes[n.index()].is_untold());
             untold.for_each(|n| nodes.insert(n));
             AtLeast {
                 nodes,
@@ -117,9 +121,14 @@ impl Controller {
         let all = all.map(|name| (name, About::Feature));
         let preferred = request.prefer_features.iter().flatten();
         let mut all = all.chain(preferred.map(|name| (name, About::Preference)));
-        let nowhere =
-            |(name, _): &(&String, About)| !self.nodes.iter().any(|n| n.features.contains(*name));
-        let untold = self.nodes.iter().any(Node::is_untold);
+        let nowhere = |(name, _): &(&String, About)| {
+            !self
+                .machine
+                .nodes
+                .iter()
+                .any(|n| n.features.contains(*name))
+        };
+        let untold = self.machine.nodes.iter().any(Node::is_untold);
         match all.find(nowhere) {
             Some((name, about)) if !untold => {
                 let why = format!("no node has the feature '{name}'");
@@ -131,12 +140,13 @@ impl Controller {
 
     /// Nodes that have all features of one of the groups.
     fn having(&self, among: &NodeMask, groups: &[Vec<String>]) -> NodeMask {
-        let has =
-            |group: &Vec<String>, n: cosy_model::NodeId| self.nodes[n.index()].has_features(group);
+        let has = |group: &Vec<String>, n: cosy_model::NodeId| {
+            self.machine.nodes[n.index()].has_features(group)
+        };
         let fits = among
             .iter()
             .filter(|n| groups.iter().any(|group| has(group, *n)));
-        let mut nodes = NodeMask::new(self.nodes.len());
+        let mut nodes = NodeMask::new(self.machine.nodes.len());
         fits.for_each(|n| nodes.insert(n));
         nodes
     }
@@ -167,7 +177,7 @@ impl Controller {
         }
         if body.jobs as usize > AT_ONCE {
             let names = new.spec.request.same_features.into_iter().flatten();
-            return self.changes.concern_features(names);
+            return self.machine.changes.concern_features(names);
         }
         for id in self.place_body(jobs, &Arc::new(new)) {
             if self.planner_of(id).dequeue(id) {

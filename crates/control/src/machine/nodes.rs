@@ -141,8 +141,26 @@ impl Node {
         }
     }
 
+    /// What the store has of it.
+    pub fn load(&mut self, row: &NodeRow) {
+        self.state = row.state.clone();
+        self.load_features(row);
+        match &row.amounts {
+            Some(amounts) if self.known => self.keep_types(amounts),
+            Some(amounts) => {
+                self.amounts = amounts.clone();
+                self.keep_types(amounts);
+                self.known = true;
+            }
+            None => {}
+        }
+        let before = Condition::default().lost(row.lost);
+        self.condition = Condition::of(self, before);
+        self.told_lost = row.lost && !matches!(self.state, NodeState::Down { .. });
+    }
+
     /// Until its daemon tells them again, those that it told before count.
-    pub fn load_features(&mut self, row: &NodeRow) {
+    fn load_features(&mut self, row: &NodeRow) {
         self.features_set = row.features_set;
         if row.features_set {
             self.features = row.features.iter().cloned().collect();
@@ -272,8 +290,8 @@ impl Controller {
     pub(crate) fn lacking(&self, run: &Run, order: &str) -> Option<NodeId> {
         let mut nodes = run.parts.iter().map(|part| part.node);
         nodes.find(|id| {
-            let link = self.nodes[id.index()].link;
-            let link = link.and_then(|link| self.links.get(&link));
+            let link = self.machine.nodes[id.index()].link;
+            let link = link.and_then(|link| self.machine.links.get(&link));
             link.is_some_and(|link| link.lacks.contains(&order))
         })
     }
@@ -283,9 +301,9 @@ impl Controller {
         if let Some(clock) = figures.clock {
             self.note_clock(now, link, clock);
         }
-        let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+        let nodes = self.machine.links.get(&link).map(|l| l.nodes.clone());
         for id in nodes.unwrap_or_default() {
-            let machine = &mut self.nodes[id.index()].machine;
+            let machine = &mut self.machine.nodes[id.index()].machine;
             machine.load_hundredths = figures.load_hundredths;
             machine.free_memory = figures.free_memory;
         }
@@ -294,9 +312,9 @@ impl Controller {
     /// The node knows then until when it was heard, and how far the store was.
     pub(crate) fn say_heard(&mut self, link: LinkId, number: u64) {
         if number > 0 {
-            let nodes = self.links.get(&link).map(|l| l.nodes.clone());
+            let nodes = self.machine.links.get(&link).map(|l| l.nodes.clone());
             for id in nodes.unwrap_or_default() {
-                self.nodes[id.index()].fences = true;
+                self.machine.nodes[id.index()].fences = true;
             }
             let mark = self.mark();
             self.effect(Effect::Heard { link, number, mark });
@@ -314,7 +332,7 @@ impl Controller {
         let mut lacks = Vec::new();
         let answer = match hello {
             LinkHello::Join { node, token_hash } => self.join(now, &node, &token_hash, &peer),
-            LinkHello::Node { .. } if self.keys.revoked_of(&peer).is_some() => {
+            LinkHello::Node { .. } if self.machine.keys.revoked_of(&peer).is_some() => {
                 LinkAnswer::Refused(self.told_revoked(&peer))
             }
             LinkHello::Node { lacks: not_known } if self.names_of_key(&peer).next().is_some() => {
@@ -334,7 +352,7 @@ impl Controller {
                 nodes,
                 lacks,
             };
-            self.links.insert(link, opened);
+            self.machine.links.insert(link, opened);
         }
         self.effect(Effect::LinkReply { link, answer });
     }
@@ -342,33 +360,38 @@ impl Controller {
     /// Names that a key stands for.
     pub(crate) fn names_of_key<'a>(&'a self, peer: &'a str) -> impl Iterator<Item = &'a str> {
         let configured = self
+            .machine
             .nodes
             .iter()
             .filter(move |n| n.spec.key.as_deref() == Some(peer))
             .map(|n| n.spec.name.as_str());
-        configured.chain(self.keys.nodes_of(peer))
+        configured.chain(self.machine.keys.nodes_of(peer))
     }
 
     fn key_fits(&self, name: &str, peer: &str) -> bool {
-        self.keys.revoked_of(peer).is_none()
-            && self.node_ids.contains_key(name)
+        self.machine.keys.revoked_of(peer).is_none()
+            && self.machine.node_ids.contains_key(name)
             && self.key_of(name).is_some_and(|key| key == peer)
     }
 
     /// The key that a node's name stands for: the configuration's unless that was revoked,
     /// else the one that it joined with.
     pub(crate) fn key_of(&self, name: &str) -> Option<&String> {
-        let id = self.node_ids.get(name);
-        let configured = id.and_then(|id| self.nodes[id.index()].spec.key.as_ref());
-        let configured = configured.filter(|key| self.keys.revoked_of(key).is_none());
-        configured.or_else(|| self.keys.of_node(name))
+        let id = self.machine.node_ids.get(name);
+        let configured = id.and_then(|id| self.machine.nodes[id.index()].spec.key.as_ref());
+        let configured = configured.filter(|key| self.machine.keys.revoked_of(key).is_none());
+        configured.or_else(|| self.machine.keys.of_node(name))
     }
 
     fn join(&mut self, now: Time, node: &str, hash: &str, peer: &str) -> LinkAnswer {
-        if self.keys.revoked_of(peer).is_some() {
+        if self.machine.keys.revoked_of(peer).is_some() {
             return LinkAnswer::Refused(self.told_revoked(peer));
         }
-        if let Err(why) = self.keys.join(&mut self.turn, now, node, hash, peer) {
+        if let Err(why) = self
+            .machine
+            .keys
+            .join(&mut self.turn, now, node, hash, peer)
+        {
             return LinkAnswer::Refused(why.to_owned());
         }
         let object = format!("node {node}");
@@ -377,12 +400,12 @@ impl Controller {
     }
 
     pub(crate) fn link_closed(&mut self, link: LinkId) {
-        let Some(gone) = self.links.remove(&link) else {
+        let Some(gone) = self.machine.links.remove(&link) else {
             return;
         };
         for id in gone.nodes {
-            if self.nodes[id.index()].link == Some(link) {
-                self.nodes[id.index()].link = None;
+            if self.machine.nodes[id.index()].link == Some(link) {
+                self.machine.nodes[id.index()].link = None;
                 self.update_available(id);
             }
         }
@@ -398,14 +421,14 @@ impl Controller {
         let mut unknown = Vec::new();
         let mut ids = Vec::new();
         for node in nodes {
-            let peer = self.links.get(&link).map(|l| l.peer.clone());
+            let peer = self.machine.links.get(&link).map(|l| l.peer.clone());
             if peer.is_some_and(|peer| self.key_fits(&node.name, &peer)) {
                 ids.push(self.register_one(now, link, node));
             } else {
                 unknown.push(node.name);
             }
         }
-        let revoked = self.keys.revoked().cloned().collect();
+        let revoked = self.machine.keys.revoked().cloned().collect();
         let order = self.welcome(unknown, revoked);
         self.effect(Effect::Order { link, order });
         for id in &ids {
@@ -415,15 +438,15 @@ impl Controller {
             self.reconcile(now, *id, inventory);
             self.tell_where(*id);
         }
-        if let Some(link) = self.links.get_mut(&link) {
+        if let Some(link) = self.machine.links.get_mut(&link) {
             link.nodes.extend(ids);
         }
     }
 
     fn register_one(&mut self, now: Time, link: LinkId, from: NodeSelf) -> NodeId {
-        let id = self.node_ids[&from.name];
-        let at = self.links.get(&link).and_then(|l| l.address);
-        let node = &mut self.nodes[id.index()];
+        let id = self.machine.node_ids[&from.name];
+        let at = self.machine.links.get(&link).and_then(|l| l.address);
+        let node = &mut self.machine.nodes[id.index()];
         let old_link = node.link.replace(link).filter(|old| *old != link);
         node.last_seen = Some(now);
         node.heard = self.clocks.listened;
@@ -448,7 +471,7 @@ impl Controller {
         node.told_features.clone_from(&from.features);
         node.find_features();
         let renamed = node.features != old;
-        self.changes.features(&old, &node.features);
+        self.machine.changes.features(&old, &node.features);
         let first = self.told_amounts(id, Some(from));
         if let Some(old) = old_link {
             self.effect(Effect::CloseLink(old));
@@ -457,7 +480,7 @@ impl Controller {
             self.save_node(id);
         }
         if back {
-            let object = format!("node {}", self.nodes[id.index()].spec.name);
+            let object = format!("node {}", self.machine.nodes[id.index()].spec.name);
             self.happened(now, "back", "controller", object, String::new());
         }
         self.update_available(id);
@@ -465,7 +488,7 @@ impl Controller {
     }
 
     pub(crate) fn save_node(&mut self, id: NodeId) {
-        let node = &self.nodes[id.index()];
+        let node = &self.machine.nodes[id.index()];
         let record = Record::Node {
             name: node.spec.name.clone(),
             row: NodeRow {
@@ -480,7 +503,8 @@ impl Controller {
     }
 
     pub(crate) fn update_available(&mut self, id: NodeId) {
-        let available = self.nodes[id.index()].takes_jobs() && !self.changes.concern(id);
+        let available =
+            self.machine.nodes[id.index()].takes_jobs() && !self.machine.changes.concern(id);
         self.sched.set_available(id, available);
         self.update_available_inside(id, available);
         self.watch_node(id);
@@ -488,7 +512,7 @@ impl Controller {
 
     /// Takes back what the controller said of a node while the configuration did not have it.
     pub(crate) fn configured_again(&mut self, now: Time, id: NodeId) {
-        let node = &mut self.nodes[id.index()];
+        let node = &mut self.machine.nodes[id.index()];
         let NodeState::Drained { reason, by, .. } = &node.state else {
             return;
         };
@@ -506,7 +530,7 @@ impl Controller {
 
     /// Takes a node out of service with a reason, as its own checks demand.
     pub(crate) fn drain_by_itself(&mut self, now: Time, id: NodeId, reason: &str) {
-        let node = &mut self.nodes[id.index()];
+        let node = &mut self.machine.nodes[id.index()];
         if node.state == NodeState::Open {
             node.state = NodeState::Drained {
                 reason: reason.to_owned(),
@@ -568,11 +592,11 @@ impl Controller {
             )));
         }
         for id in ids {
-            let node = &mut self.nodes[id.index()];
+            let node = &mut self.machine.nodes[id.index()];
             let new = names.iter().cloned().collect();
             let old = std::mem::replace(&mut node.features, new);
             node.features_set = true;
-            self.changes.features(&old, &node.features);
+            self.machine.changes.features(&old, &node.features);
             let object = format!("node {}", node.spec.name);
             self.save_node(*id);
             let who = caller.user.name.clone();
@@ -612,7 +636,7 @@ impl Controller {
                 reason.clone(),
             ),
         };
-        let node = &mut self.nodes[id.index()];
+        let node = &mut self.machine.nodes[id.index()];
         node.state = state;
         if *action == NodeAction::Resume {
             node.problem = None;
@@ -632,30 +656,28 @@ impl Controller {
     /// Looks for nodes that were silent too long.
     pub(crate) fn check_nodes(&mut self, now: Time) {
         let (timeout, listened) = (self.config.policy.node_timeout, self.clocks.listened);
-        let silent: Vec<NodeId> = (0..self.nodes.len())
-            .map(|n| NodeId(n as u32))
-            .filter(|id| {
-                let node = &self.nodes[id.index()];
-                !node.lost && Span(listened.0 - node.heard.0) > timeout
-            })
-            .collect();
+        let is_silent = |id: &NodeId| {
+            let node = self.machine.node(*id);
+            !node.lost && Span(listened.0 - node.heard.0) > timeout
+        };
+        let silent: Vec<NodeId> = self.machine.ids().filter(is_silent).collect();
         for id in silent {
             self.lose_node(now, id);
         }
-        for at in 0..self.nodes.len() {
-            let node = &self.nodes[at];
+        for id in self.machine.ids() {
+            let node = self.machine.node(id);
             let silent = Span(listened.0 - node.heard.0);
             let wait = self.fencing(node).unwrap_or(Span::ZERO);
             if node.lost && !node.given_up && silent > timeout + wait {
-                self.nodes[at].given_up = true;
-                self.give_up_node(now, NodeId(at as u32), "the node was lost");
+                self.machine.node_mut(id).given_up = true;
+                self.give_up_node(now, id, "the node was lost");
             }
         }
     }
 
     /// Tells all nodes anew what they are told at registration.
     pub(crate) fn tell_policy(&mut self) {
-        let links: Vec<LinkId> = self.links.keys().copied().collect();
+        let links: Vec<LinkId> = self.machine.links.keys().copied().collect();
         for link in links {
             let order = self.welcome(Vec::new(), Vec::new());
             self.effect(Effect::Order { link, order });
@@ -689,7 +711,7 @@ impl Controller {
     }
 
     fn lose_node(&mut self, now: Time, id: NodeId) {
-        let node = &mut self.nodes[id.index()];
+        let node = &mut self.machine.nodes[id.index()];
         node.lost = true;
         let seen = node.last_seen.is_some();
         let object = format!("node {}", node.spec.name);
@@ -697,8 +719,8 @@ impl Controller {
             self.effect(Effect::CloseLink(link));
         }
         self.update_available(id);
-        if seen || !self.nodes[id.index()].jobs.is_empty() {
-            self.nodes[id.index()].told_lost = true;
+        if seen || !self.machine.nodes[id.index()].jobs.is_empty() {
+            self.machine.nodes[id.index()].told_lost = true;
             self.happened(now, "lost", "controller", object, String::new());
         }
     }
@@ -716,7 +738,7 @@ impl Controller {
         let each = WORK_FOR_NODE + self.queues.len();
         let piece = (PIECE_WORK / each).max(1);
         let next = list.told.len();
-        let all = self.nodes.len();
+        let all = self.machine.nodes.len();
         let to = all.min(next.saturating_add(piece));
         self.looks += ((to - next) * each / WORK_FOR_NODE) as u64;
         list.told.extend((next..to).map(|at| self.node_info(at)));
@@ -725,7 +747,7 @@ impl Controller {
 
     fn node_info(&self, at: usize) -> NodeInfo {
         let id = NodeId(at as u32);
-        let node = &self.nodes[at];
+        let node = &self.machine.nodes[at];
         let mut used = self.sched.used(id);
         // A job that waits for the cores that it lent is counted with them.
         used.cores = used.cores.min(node.amounts.cores);
@@ -745,7 +767,7 @@ impl Controller {
                 (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
                     "it does not answer".to_owned()
                 }
-                (NodeState::Open, None) if self.changes.is_short(id) => SHORT.to_owned(),
+                (NodeState::Open, None) if self.machine.changes.is_short(id) => SHORT.to_owned(),
                 (NodeState::Open, None) => self.unknown_words(id),
             },
             reason_by: said_by(&node.state).0,
@@ -799,7 +821,7 @@ fn node_state(node: &Node, used: &Amounts, idle: bool) -> String {
 impl Controller {
     /// Whether a name may be reported about on that link.
     pub(crate) fn node_on_link(&self, link: LinkId, name: &str) -> Option<NodeId> {
-        let id = *self.node_ids.get(name)?;
-        (self.nodes[id.index()].link == Some(link)).then_some(id)
+        let id = *self.machine.node_ids.get(name)?;
+        (self.machine.nodes[id.index()].link == Some(link)).then_some(id)
     }
 }

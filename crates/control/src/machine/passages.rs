@@ -17,7 +17,7 @@ const ADDRESS_BYTES: usize = limits::NAME_BYTES + 6;
 impl Controller {
     /// Where a node is reached; the address is empty while it does not listen.
     pub(crate) fn peer(&self, id: NodeId) -> Peer {
-        let node = &self.nodes[id.index()];
+        let node = &self.machine.nodes[id.index()];
         let name = &node.spec.name;
         Peer {
             node: name.clone(),
@@ -41,12 +41,12 @@ impl Controller {
     /// A node has registered: those that share jobs with it hear where it is now, and it
     /// where they are, if that was elsewhere before.
     pub(crate) fn tell_where(&mut self, id: NodeId) {
-        if !self.nodes.iter().any(|node| node.moved) {
+        if !self.machine.nodes.iter().any(|node| node.moved) {
             return;
         }
         for other in self.fellows(id) {
             for (told, moved) in [(other, id), (id, other)] {
-                if self.nodes[moved.index()].moved {
+                if self.machine.nodes[moved.index()].moved {
                     let peer = self.peer(moved);
                     self.order(told, |node| NodeOrder::Moved { node, peer });
                 }
@@ -56,7 +56,7 @@ impl Controller {
 
     /// The other nodes of the jobs on a node.
     fn fellows(&self, id: NodeId) -> BTreeSet<NodeId> {
-        let jobs = self.nodes[id.index()].jobs.iter();
+        let jobs = self.machine.nodes[id.index()].jobs.iter();
         let runs = jobs.filter_map(|job| self.jobs.get(job)?.run());
         let held = runs.flat_map(|run| run.parts.iter());
         let held = held.filter(|part| part.step != PartStep::Released);
@@ -69,20 +69,22 @@ impl Controller {
             Ok(effect) => effect,
             Err(NoPassage::Refused(refusal)) => no_passage(&asked, refusal),
             Err(NoPassage::Unknown(_))
-                if self.passages.waiting.len() >= limits::PASSAGES_WAITING =>
+                if self.machine.passages.waiting.len() >= limits::PASSAGES_WAITING =>
             {
                 no_passage(&asked, directory_silent())
             }
-            Err(NoPassage::Unknown(uid)) => return self.passages.waiting.push((uid, asked)),
+            Err(NoPassage::Unknown(uid)) => {
+                return self.machine.passages.waiting.push((uid, asked));
+            }
         };
         self.effect(effect);
     }
 
     /// A look-up has come back: what waited for it is answered.
     pub(crate) fn passages_of(&mut self, now: Time, uid: Uid, found: bool) {
-        let waiting = std::mem::take(&mut self.passages.waiting);
+        let waiting = std::mem::take(&mut self.machine.passages.waiting);
         let (these, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(u, _)| *u == uid);
-        self.passages.waiting = others;
+        self.machine.passages.waiting = others;
         for (_, asked) in these {
             match found {
                 true => self.asked_passage(now, asked),
@@ -157,7 +159,7 @@ impl Controller {
 
     /// The key that a link's daemon has proved to hold; empty for a link that has gone.
     pub(crate) fn key_of_link(&self, link: LinkId) -> String {
-        let link = self.links.get(&link);
+        let link = self.machine.links.get(&link);
         link.map(|link| link.peer.clone()).unwrap_or_default()
     }
 }

@@ -19,11 +19,11 @@ impl Controller {
         ids: &[NodeId],
         reason: &str,
     ) -> Result<(), Refusal> {
-        let name = |id: &NodeId| self.nodes[id.index()].spec.name.clone();
+        let name = |id: &NodeId| self.machine.name(*id).to_owned();
         let mut names: BTreeSet<String> = ids.iter().map(name).collect();
         let key = |name: &String| Some((self.key_of(name)?.clone(), name.clone()));
         let keys: Vec<(String, String)> = names.iter().filter_map(key).collect();
-        if keys.len() > self.keys.room_for_revoked() {
+        if keys.len() > self.machine.keys.room_for_revoked() {
             let most = limits::REVOKED_KEYS;
             let why = format!("at most {most} revoked keys are remembered");
             return Err(Refusal::new(RefusalCode::TooMany, why));
@@ -31,7 +31,7 @@ impl Controller {
         for (key, name) in &keys {
             names.extend(self.names_of_key(key).map(str::to_owned));
             let (key, name) = (key.clone(), name.clone());
-            self.keys.revoke(&mut self.turn, key, name, now);
+            self.machine.keys.revoke(&mut self.turn, key, name, now);
         }
         for name in &names {
             self.forget_key(now, caller, name, reason);
@@ -45,18 +45,22 @@ impl Controller {
     /// The node of that name has no key any more, nobody may join as it with a token that
     /// was made before, and its jobs are given up.
     fn forget_key(&mut self, now: Time, caller: &Caller, name: &str, reason: &str) {
-        self.keys.forget_node(&mut self.turn, name);
+        self.machine.keys.forget_node(&mut self.turn, name);
         let who = caller.user.name.clone();
         let object = format!("node {name}");
         self.happened(now, "revoked", &who, object, reason.to_owned());
-        if let Some(id) = self.node_ids.get(name).copied() {
+        if let Some(id) = self.machine.node_ids.get(name).copied() {
             let reason = format!("its key was revoked: {reason}");
             self.node_control_one(now, caller, id, &NodeAction::Down { reason });
         }
     }
 
     fn drop_links(&mut self, keys: &BTreeSet<String>) {
-        let theirs = self.links.iter().filter(|(_, l)| keys.contains(&l.peer));
+        let theirs = self
+            .machine
+            .links
+            .iter()
+            .filter(|(_, l)| keys.contains(&l.peer));
         let theirs: Vec<LinkId> = theirs.map(|(link, _)| *link).collect();
         for link in theirs {
             self.effect(Effect::CloseLink(link));
@@ -66,7 +70,11 @@ impl Controller {
 
     /// Every daemon hears of it at once; those that are away hear it when they come.
     fn tell_revoked(&mut self, keys: &BTreeSet<String>) {
-        let there = self.links.iter().filter(|(_, link)| !link.nodes.is_empty());
+        let there = self
+            .machine
+            .links
+            .iter()
+            .filter(|(_, link)| !link.nodes.is_empty());
         let there: Vec<LinkId> = there.map(|(link, _)| *link).collect();
         for link in there {
             let order = self.welcome(Vec::new(), keys.iter().cloned().collect());
@@ -76,7 +84,7 @@ impl Controller {
 
     /// What a daemon is told that comes with a revoked key.
     pub(crate) fn told_revoked(&self, key: &str) -> String {
-        let node = self.keys.revoked_of(key).unwrap_or_default();
+        let node = self.machine.keys.revoked_of(key).unwrap_or_default();
         format!(
             "the key {key} of node {node} was revoked: remove its key file there and let it join anew with a token"
         )

@@ -152,7 +152,7 @@ impl Controller {
     /// The job's part of a node.
     fn take_share(&mut self, id: JobId, share: cosy_model::NodeShare) -> Part {
         let lent = self.lent_cores(share.node);
-        let node = &mut self.nodes[share.node.index()];
+        let node = self.machine.node_mut(share.node);
         node.jobs.insert(id);
         node.part(share, &lent)
     }
@@ -188,7 +188,7 @@ impl Controller {
     }
 
     pub(crate) fn order_prepare_on(&mut self, id: JobId, node: NodeId, user: &User) {
-        let Some(link) = self.nodes[node.index()].link else {
+        let Some(link) = self.machine.node(node).link else {
             return; // ordered again when it registers
         };
         let Some((allocation, expiry)) = self.allocation(id, node, user) else {
@@ -211,7 +211,7 @@ impl Controller {
             run.launching = Launching::Unsent;
         }
         let Some(first) = run.first() else { return };
-        let Some(link) = self.nodes[first.index()].link else {
+        let Some(link) = self.machine.node(first).link else {
             return; // ordered again when it registers
         };
         let Some((allocation, expiry)) = self.allocation(id, first, user) else {
@@ -240,7 +240,7 @@ impl Controller {
         let limit = run.limit;
         let allocation = Allocation {
             key: job.key(),
-            node: self.nodes[node.index()].spec.name.clone(),
+            node: self.machine.name(node).to_owned(),
             nodes: self.node_list(run),
             uid: user.uid,
             gid: user.granted(job.submitted.gid),
@@ -297,14 +297,14 @@ impl Controller {
     pub(crate) fn files(&self, job: &Job, run: &Run) -> (OsText, OsText, OsText) {
         let node = run
             .first()
-            .map(|n| self.nodes[n.index()].spec.name.as_str())
+            .map(|n| self.machine.node(n).spec.name.as_str())
             .unwrap_or_default();
         files(&job.submitted, job.id, job.member.map(|m| m.index), node)
     }
 
     /// The nodes of an attempt as a host list.
     pub(crate) fn node_list(&self, run: &Run) -> String {
-        let name = |p: &Part| self.nodes[p.node.index()].spec.name.clone();
+        let name = |p: &Part| self.machine.name(p.node).to_owned();
         let names: Vec<String> = run.parts.iter().map(name).collect();
         cosy_model::fold(&names)
     }

@@ -45,7 +45,7 @@ impl Controller {
         let name = self.name_of(id);
         let run = self.jobs.get(&id).and_then(Job::run);
         let lacking = run.and_then(|run| self.lacking(run, "suspend"));
-        let lacking = lacking.map(|node| self.nodes[node.index()].spec.name.clone());
+        let lacking = lacking.map(|node| self.machine.name(node).to_owned());
         let Some(job) = self.jobs.get_mut(&id) else {
             return Ok(());
         };
@@ -91,7 +91,7 @@ impl Controller {
         };
         let held = run.parts.iter().filter(|p| p.step != PartStep::Released);
         for part in held {
-            let node = &mut self.nodes[part.node.index()];
+            let node = self.machine.node_mut(part.node);
             node.cores.give(&part.cores);
         }
     }
@@ -152,7 +152,7 @@ impl Controller {
         let Some(run) = job.run() else { return false };
         let held = |p: &&Part| p.step != PartStep::Released;
         let parts = || run.parts.iter().filter(held);
-        if parts().any(|p| self.nodes[p.node.index()].cores.holds_any(&p.cores)) {
+        if parts().any(|p| self.machine.node(p.node).cores.holds_any(&p.cores)) {
             return false;
         }
         let (shares, whole) = (run.shares(), job.submitted.is_exclusive());
@@ -205,7 +205,7 @@ impl Controller {
         for part in &mut run.parts {
             part.kept = None;
             if part.step != PartStep::Released {
-                self.nodes[part.node.index()].cores.mark(&part.cores);
+                self.machine.node_mut(part.node).cores.mark(&part.cores);
                 nodes.push(part.node);
             }
         }
@@ -240,7 +240,7 @@ impl Controller {
         let nodes = run.map(|run| run.shares()).unwrap_or_default();
         for share in nodes {
             self.order_suspension(share.node, id);
-            let takes_jobs = self.nodes[share.node.index()].takes_jobs();
+            let takes_jobs = self.machine.node(share.node).takes_jobs();
             self.update_available_inside(share.node, takes_jobs);
         }
     }
@@ -281,7 +281,7 @@ impl Controller {
 
     /// A node has registered: orders may have been lost.
     pub(crate) fn repeat_suspensions(&mut self, node: NodeId) {
-        let jobs: Vec<JobId> = self.nodes[node.index()].jobs.iter().copied().collect();
+        let jobs: Vec<JobId> = self.machine.node(node).jobs.iter().copied().collect();
         for id in jobs {
             let run = self.jobs.get(&id).and_then(Job::run);
             let ever = run.is_some_and(|run| {

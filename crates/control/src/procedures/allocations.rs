@@ -28,7 +28,7 @@ impl Controller {
     pub(crate) fn awaits_addresses(&self, id: JobId) -> bool {
         let parts = self.jobs.get(&id).and_then(Job::run).map(|r| &r.parts);
         let unheard = |part: &Part| {
-            let node = &self.nodes[part.node.index()];
+            let node = self.machine.node(part.node);
             node.link.is_none() && !node.lost
         };
         parts.into_iter().flatten().any(unheard)
@@ -36,11 +36,7 @@ impl Controller {
 
     /// A node has registered: first nodes that had to wait for it get their orders.
     pub(crate) fn order_awaiting(&mut self, now: Time, registered: NodeId) {
-        let jobs: Vec<JobId> = self.nodes[registered.index()]
-            .jobs
-            .iter()
-            .copied()
-            .collect();
+        let jobs: Vec<JobId> = self.machine.node(registered).jobs.iter().copied().collect();
         for id in jobs {
             let Some(job) = self.jobs.get(&id).filter(|j| j.submitted.is_held()) else {
                 continue;
@@ -56,7 +52,7 @@ impl Controller {
             }
             match self.fresh_user(now, uid) {
                 Some(user) => self.order_prepare_on(id, first, &user),
-                None => drop(self.unordered.insert((id, first))),
+                None => self.machine.awaits_user(id, first),
             }
         }
     }
@@ -119,7 +115,7 @@ impl Controller {
         self.comes_to_end(now, id, after);
         self.save_job(id);
         for node in held {
-            if self.nodes[node.index()].given_up {
+            if self.machine.node(node).given_up {
                 self.give_back(now, id, node);
             } else {
                 self.order_end_held(id, node);

@@ -23,10 +23,10 @@ impl Controller {
     /// A node is given up: its attempts end or wait again. One that can be reached ends what
     /// it has first; what it should have ended before is no longer waited for.
     pub(crate) fn give_up_node(&mut self, now: Time, id: NodeId, why: &str) {
-        let reached = self.nodes[id.index()].link.is_some();
-        let name = self.nodes[id.index()].spec.name.clone();
+        let reached = self.machine.node(id).link.is_some();
+        let name = self.machine.name(id).to_owned();
         self.programs_lost(now, &name);
-        let jobs: Vec<JobId> = self.nodes[id.index()].jobs.iter().copied().collect();
+        let jobs: Vec<JobId> = self.machine.node(id).jobs.iter().copied().collect();
         for job_id in jobs {
             let Some(job) = self.jobs.get_mut(&job_id) else {
                 continue;
@@ -64,7 +64,7 @@ impl Controller {
     /// `node n1 was lost`, where that ends the job's attempt.
     pub(crate) fn lost_words(&self, job: &Job) -> Option<String> {
         let lost = job.run()?.lost.iter();
-        let names: Vec<&str> = lost.map(|n| &*self.nodes[n.index()].spec.name).collect();
+        let names: Vec<&str> = lost.map(|n| &*self.machine.node(*n).spec.name).collect();
         match names.len() {
             0 => None,
             1 => Some(format!("node {} was lost", names[0])),

@@ -27,7 +27,7 @@ const LIMIT_MARGIN: Span = Span::from_secs(30);
 
 impl Controller {
     pub(crate) fn link_reported(&mut self, now: Time, link: LinkId, report: NodeReport) {
-        if !self.links.contains_key(&link) {
+        if self.machine.link(link).is_none() {
             return;
         }
         self.seen(now, link);
@@ -111,13 +111,7 @@ impl Controller {
     }
 
     fn seen(&mut self, now: Time, link: LinkId) {
-        let Some(link) = self.links.get(&link) else {
-            return;
-        };
-        for id in &link.nodes {
-            let node = &mut self.nodes[id.index()];
-            (node.last_seen, node.heard) = (Some(now), self.clocks.listened);
-        }
+        self.machine.heard_from(link, now, self.clocks.listened);
     }
 
     fn drain_if(&mut self, now: Time, id: NodeId, drain: Option<String>) {
@@ -130,7 +124,7 @@ impl Controller {
         if let Some(problem) = &problem {
             self.drain_by_itself(now, id, problem);
         }
-        self.nodes[id.index()].problem = problem;
+        self.machine.node_mut(id).problem = problem;
         self.update_available(id);
     }
 
@@ -190,7 +184,7 @@ impl Controller {
         if let Some(user) = self.fresh_user(now, uid) {
             self.order_launch(id, &user);
         } else if let Some(first) = self.jobs[&id].run().and_then(|r| r.first()) {
-            self.unordered.insert((id, first));
+            self.machine.awaits_user(id, first);
         }
     }
 
@@ -343,9 +337,9 @@ impl Controller {
             if step == PartStep::Released {
                 continue;
             }
-            let lost = self.nodes[node.index()].given_up;
+            let lost = self.machine.node(node).given_up;
             // After a restart a silent node may have been told to launch: it is asked first.
-            let heard = self.nodes[node.index()].link.is_some();
+            let heard = self.machine.node(node).link.is_some();
             let idle = Some(node) == first && !launched && !held && heard;
             if Some(node) == clean || lost || idle {
                 self.give_back(now, id, node);
@@ -393,12 +387,12 @@ impl Controller {
         let cores = part.held_cores().to_vec();
         run.leaving.retain(|p| p.step != PartStep::Released);
         let last = run.all_parts().all(|p| p.step == PartStep::Released);
-        let on = &mut self.nodes[node.index()];
+        let on = self.machine.node_mut(node);
         on.cores.give(&cores);
         on.devices.give(&gpus, &devices);
         on.jobs.remove(&id);
         on.idle_since = now;
-        let takes_jobs = on.takes_jobs() && !self.changes.concern(node);
+        let takes_jobs = on.takes_jobs() && !self.machine.changes().concern(node);
         self.update_available_inside(node, takes_jobs);
         self.watch_node(node);
         self.take_over_again(node);
@@ -502,7 +496,7 @@ impl Controller {
         };
         self.stands_apart(id);
         let job = &self.jobs[&id];
-        let row = job.end_row(end, &note, &|n| self.nodes[n.index()].spec.name.clone());
+        let row = job.end_row(end, &note, &|n| self.machine.name(n).to_owned());
         let mut mails = Vec::new();
         if end.cause == EndCause::TimeLimit {
             mails.extend(self.mail(job, &News::Share(WHOLE)));
@@ -633,7 +627,7 @@ impl Controller {
 
     /// Sends an order to a node if it is connected; else registration makes it good.
     pub(crate) fn order(&mut self, id: NodeId, order: impl FnOnce(String) -> NodeOrder) {
-        let node = &self.nodes[id.index()];
+        let node = self.machine.node(id);
         if let Some(link) = node.link {
             let order = order(node.spec.name.clone());
             self.effect(Effect::Order { link, order });
@@ -642,7 +636,7 @@ impl Controller {
 
     /// Compares what a node knows with what it should know.
     pub(crate) fn reconcile(&mut self, now: Time, id: NodeId, inventory: &[InventoryItem]) {
-        let name = self.nodes[id.index()].spec.name.clone();
+        let name = self.machine.name(id).to_owned();
         let mine = inventory.iter().filter(|i| i.node == name);
         let (programs, mine): (Vec<&InventoryItem>, Vec<&InventoryItem>) =
             mine.partition(|i| i.key.job.trigger().is_some());
@@ -650,7 +644,9 @@ impl Controller {
         for item in &mine {
             self.take_inventory(now, id, item);
         }
-        let missing: Vec<JobId> = self.nodes[id.index()]
+        let missing: Vec<JobId> = self
+            .machine
+            .node(id)
             .jobs
             .iter()
             .copied()
@@ -718,7 +714,7 @@ impl Controller {
     /// The node knows nothing of an attempt that it should have: the order got lost, or
     /// the machine was restarted, or the attempt was over and forgotten already.
     fn not_in_inventory(&mut self, now: Time, id: NodeId, job_id: JobId) {
-        let boot = self.nodes[id.index()].boot_id.clone();
+        let boot = self.machine.node(id).boot_id.clone();
         let Some(job) = self.jobs.get_mut(&job_id) else {
             return;
         };
@@ -757,7 +753,7 @@ impl Controller {
             return; // ordered when they have registered
         }
         let Some(user) = self.fresh_user(now, uid) else {
-            self.unordered.insert((job_id, id));
+            self.machine.awaits_user(job_id, id);
             return;
         };
         if held || !first {
@@ -769,16 +765,15 @@ impl Controller {
 
     /// The user's groups are known: what could not be ordered without them is now.
     pub(crate) fn order_late(&mut self, now: Time, user: &User) {
-        let late: Vec<(JobId, NodeId)> = self.unordered.iter().copied().collect();
-        for (job_id, id) in late {
+        for (job_id, id) in self.machine.awaiting_users() {
             let Some(job) = self.jobs.get(&job_id) else {
-                self.unordered.remove(&(job_id, id));
+                self.machine.awaits_no_more(job_id, id);
                 continue;
             };
             if job.submitted.uid != user.uid {
                 continue;
             }
-            self.unordered.remove(&(job_id, id));
+            self.machine.awaits_no_more(job_id, id);
             let Some(run) = job.run() else { continue };
             let open = run.after.is_none() && run.started.is_none() && run.killed.is_none();
             let ordered = run.part(id).is_some_and(|p| p.step == PartStep::Ordered);
@@ -801,7 +796,7 @@ impl Controller {
     pub(crate) fn check_limits(&mut self, now: Time) {
         let grace = self.config.policy.grace;
         let mut late = Vec::new();
-        for node in &self.nodes {
+        for node in self.machine.nodes() {
             for id in &node.jobs {
                 let Some(job) = self.jobs.get(id) else {
                     continue;

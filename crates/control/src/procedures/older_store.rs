@@ -193,11 +193,11 @@ impl Controller {
             self.order(id, |node| NodeOrder::Release { key, node });
             return true;
         }
-        if !self.nodes[id.index()].has_room_for(key) {
+        if !self.machine.node(id).has_room_for(key) {
             return false;
         }
-        if self.nodes[id.index()].strays.insert(key) {
-            let node = self.nodes[id.index()].spec.name.clone();
+        if self.machine.node_mut(id).strays.insert(key) {
+            let node = self.machine.name(id).to_owned();
             let detail = format!("attempt {} on {node} goes on", key.attempt);
             let object = format!("job {}", key.job);
             self.happened(now, "found", "controller", object, detail);
@@ -243,7 +243,7 @@ impl Controller {
         end: Option<&End>,
     ) -> bool {
         let later = self.is_later_than_store(key);
-        if self.nodes[id.index()].strays.remove(&key) {
+        if self.machine.node_mut(id).strays.remove(&key) {
             self.update_available(id);
         }
         let Some(end) = end.filter(|_| later) else {
@@ -256,11 +256,8 @@ impl Controller {
             .entry(key.job)
             .or_insert(key.attempt);
         *over = key.attempt.max(*over);
-        for at in 0..self.nodes.len() {
-            if self.nodes[at].strays.contains(&key) {
-                let node = NodeId(at as u32);
-                self.order(node, |node| NodeOrder::Release { key, node });
-            }
+        for node in self.machine.with_stray(key) {
+            self.order(node, |node| NodeOrder::Release { key, node });
         }
         self.was_later(now, key);
         let detail = format!(
@@ -296,7 +293,7 @@ impl Controller {
         if submitted.is_some_and(|job| !self.lost_store.concerns(job)) {
             return found;
         }
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (at, node) in self.machine.nodes().iter().enumerate() {
             let of = node.strays.iter().filter(|key| key.job == job);
             found.extend(of.map(|key| (NodeId(at as u32), *key)));
         }
@@ -308,7 +305,7 @@ impl Controller {
         let Some((node, key)) = self.nodes_with_unknown(id).first().copied() else {
             return Ok(());
         };
-        let name = &self.nodes[node.index()].spec.name;
+        let name = self.machine.name(node);
         Err(Refusal::new(
             RefusalCode::WrongState,
             format!(
@@ -329,7 +326,7 @@ impl Controller {
 
     /// A node is given up by an administrator: what goes on there is ended.
     pub(crate) fn end_unknown_on(&mut self, id: NodeId) {
-        for key in self.nodes[id.index()].strays.clone() {
+        for key in self.machine.node(id).strays.clone() {
             if self.aside.has(key.job) {
                 continue;
             }
@@ -340,7 +337,7 @@ impl Controller {
 
     /// Why nothing starts on a node where such attempts go on.
     pub(crate) fn unknown_words(&self, id: NodeId) -> String {
-        let strays = &self.nodes[id.index()].strays;
+        let strays = &self.machine.node(id).strays;
         let names = strays.iter().take(NAMED_STRAYS);
         let names: Vec<String> = names
             .map(|key| format!("{}.{}", key.job, key.attempt))

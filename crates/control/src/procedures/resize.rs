@@ -75,7 +75,7 @@ impl Controller {
         let wrong = |why: String| Refusal::new(RefusalCode::Invalid, why).about(About::Node);
         let mut left = BTreeSet::new();
         for name in names {
-            let node = self.node_ids.get(name).copied();
+            let node = self.machine.id_of(name);
             let node = node.filter(|node| run.parts.iter().any(|part| part.node == *node));
             let Some(node) = node else {
                 return Err(wrong(format!(
@@ -90,7 +90,7 @@ impl Controller {
             None => Ok(left),
             Some(first) => Err(wrong(format!(
                 "node {} is the first of job {job} and cannot be given back",
-                self.nodes[first.index()].spec.name
+                self.machine.node(first).spec.name
             ))),
         }
     }
@@ -147,13 +147,13 @@ impl Controller {
         };
         match self.fresh_user(now, uid) {
             Some(user) => self.order_prepare_on(id, first, &user),
-            None => drop(self.unordered.insert((id, first))),
+            None => self.machine.awaits_user(id, first),
         }
     }
 
     /// A node has registered: it may not have heard.
     pub(crate) fn repeat_resizes(&mut self, now: Time, node: NodeId) {
-        let jobs: Vec<JobId> = self.nodes[node.index()].jobs.iter().copied().collect();
+        let jobs: Vec<JobId> = self.machine.node(node).jobs.iter().copied().collect();
         for id in jobs {
             let run = self.jobs.get(&id).and_then(Job::run);
             let first = |run: &Run| run.first() == Some(node) && run.after.is_none();

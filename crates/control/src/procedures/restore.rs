@@ -6,8 +6,9 @@ use crate::controller::Controller;
 use crate::conversations::answers::to_keep;
 use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
+use crate::machine::Machine;
 use crate::machine::keys::Keys;
-use crate::machine::nodes::{NOT_CONFIGURED, Node};
+use crate::machine::nodes::NOT_CONFIGURED;
 use crate::procedures::older_store::LostStore;
 use crate::queues::Queue;
 use crate::queues::administered::OwnQueues;
@@ -16,13 +17,10 @@ use crate::record::{
 };
 use crate::reservations::LoadedReservations;
 use crate::set_aside::Aside;
-use crate::triggers::Condition;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
 use cosy_model::node::AttemptKey;
-use cosy_model::{
-    JobId, JobSpec, Moment, NodeId, NodeState, QueueState, Time, Uid, User, WaitReason,
-};
+use cosy_model::{JobId, JobSpec, Moment, QueueState, Time, Uid, User, WaitReason};
 use cosy_sched::{NodeMask, Policy, Scheduler};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,13 +77,16 @@ impl Controller {
         it.first_own = JobId(it.next_job);
         it.turn = Turn::after(loaded.last_event);
         it.lost_store = LostStore::restore(&loaded.older);
-        it.keys = Keys::restore(loaded.node_keys, loaded.revoked_keys, loaded.tokens);
+        let keys = Keys::restore(loaded.node_keys, loaded.revoked_keys, loaded.tokens);
         it.dependencies = Dependencies::restore(loaded.facts);
         it.load_answers(loaded.answers);
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.aside = Aside::new(loaded.set_aside);
-        it.build_machine(&nodes, &queue_states);
+        it.machine = Machine::restore(&it.config.nodes, &nodes, keys);
+        it.close_unread_nodes();
+        it.build_queues(&queue_states);
+        it.tell_planner();
         it.load_reservations(now, reservations);
         let rows = RowsOfJobs {
             jobs: loaded.jobs,
@@ -96,8 +97,8 @@ impl Controller {
         it.load_steps(&loaded.steps);
         it.load_flows(now, loaded.flows, loaded.next_flow);
         it.load_triggers(now, loaded.triggers, loaded.next_trigger);
-        for at in 0..it.nodes.len() {
-            it.configured_again(now, NodeId(at as u32));
+        for id in it.machine.ids() {
+            it.configured_again(now, id);
         }
         it
     }
@@ -121,38 +122,6 @@ impl Controller {
         }
     }
 
-    /// Nodes and queues out of the configuration and what the store knows of them.
-    fn build_machine(
-        &mut self,
-        known: &BTreeMap<String, NodeRow>,
-        states: &BTreeMap<String, QueueState>,
-    ) {
-        for (at, spec) in self.config.nodes.iter().enumerate() {
-            let mut node = Node::new(spec.clone(), NodeState::Open);
-            if let Some(row) = known.get(&spec.name) {
-                node.state = row.state.clone();
-                node.load_features(row);
-                match &row.amounts {
-                    Some(amounts) if node.known => node.keep_types(amounts),
-                    Some(amounts) => {
-                        node.amounts = amounts.clone();
-                        node.keep_types(amounts);
-                        node.known = true;
-                    }
-                    None => {}
-                }
-                let before = Condition::default().lost(row.lost);
-                node.condition = Condition::of(&node, before);
-                node.told_lost = row.lost && !matches!(node.state, NodeState::Down { .. });
-            }
-            self.node_ids.insert(spec.name.clone(), NodeId(at as u32));
-            self.nodes.push(node);
-        }
-        self.close_unread_nodes();
-        self.build_queues(states);
-        self.tell_planner();
-    }
-
     /// States that are not those of the configuration.
     pub(crate) fn queue_states(&self) -> BTreeMap<String, QueueState> {
         let own = self.queues.iter().filter(|q| q.state != q.spec.state);
@@ -172,14 +141,14 @@ impl Controller {
     }
 
     fn queue_nodes(&self, names: Option<&[String]>) -> NodeMask {
-        let mut mask = NodeMask::new(self.nodes.len());
+        let mut mask = NodeMask::new(self.machine.node_count());
         match names {
             Some(names) => {
-                for id in names.iter().filter_map(|n| self.node_ids.get(n)) {
-                    mask.insert(*id);
+                for id in names.iter().filter_map(|n| self.machine.id_of(n)) {
+                    mask.insert(id);
                 }
             }
-            None => (0..self.nodes.len()).for_each(|n| mask.insert(NodeId(n as u32))),
+            None => self.machine.ids().for_each(|id| mask.insert(id)),
         }
         mask
     }
@@ -187,14 +156,19 @@ impl Controller {
     /// Hands machine and queues to the planner.
     pub(crate) fn tell_planner(&mut self) {
         self.placings += 1;
-        let amounts = self.nodes.iter().map(|n| n.amounts.clone()).collect();
+        let amounts = self
+            .machine
+            .nodes()
+            .iter()
+            .map(|n| n.amounts.clone())
+            .collect();
         let joint = self.joint_queues();
         let queues = self.queues.iter().map(|q| q.nodes.clone());
         let queues = queues.chain(joint.into_iter().map(|(nodes, _)| nodes));
         let policy = policy(&self.config);
         self.sched.reconfigure(policy, amounts, queues.collect());
-        for at in 0..self.nodes.len() {
-            self.update_available(NodeId(at as u32));
+        for id in self.machine.ids() {
+            self.update_available(id);
         }
         for (at, queue) in self.queues.iter().enumerate() {
             let starts = queue.state.starts_jobs();
@@ -382,11 +356,11 @@ impl Controller {
     fn load_parts(&mut self, id: JobId, rows: Vec<PartRow>) -> Vec<Part> {
         let mut parts = Vec::new();
         for part in rows {
-            let Some(node) = self.node_ids.get(&part.node).copied() else {
+            let Some(node) = self.machine.id_of(&part.node) else {
                 continue; // the node was taken out of the configuration
             };
             if !part.released {
-                let on = &mut self.nodes[node.index()];
+                let on = self.machine.node_mut(node);
                 if part.kept.is_none() {
                     on.cores.mark(&part.cores);
                 }
@@ -435,7 +409,7 @@ impl Controller {
         let base = job.submitted.base;
         let held = job.submitted.is_held() && row.after.is_none();
         let lost = row.lost.iter();
-        let lost = lost.filter_map(|name| self.node_ids.get(name).copied());
+        let lost = lost.filter_map(|name| self.machine.id_of(name));
         job.phase = Phase::Run(Box::new(Run {
             allocated: row.allocated,
             started: row.started,
@@ -492,33 +466,26 @@ impl Controller {
     pub(crate) fn reconfigure(&mut self, now: Time, mut config: ClusterConfig) {
         self.lay_own_queues(&mut config);
         let states = self.queue_states();
-        let mut kept = config.nodes.clone();
-        kept.retain(|spec| self.node_ids.contains_key(&spec.name));
-        for spec in kept {
-            let id = self.node_ids[&spec.name];
+        for spec in config.nodes.clone() {
+            let Some(id) = self.machine.id_of(&spec.name) else {
+                continue;
+            };
             let configured = spec.amounts.is_some();
-            self.nodes[id.index()].spec = spec;
+            self.machine.node_mut(id).spec = spec;
             if configured {
                 self.configured_amounts(id);
             }
-            let node = &mut self.nodes[id.index()];
+            let node = self.machine.node_mut(id);
             node.features_set = false;
             node.find_features();
         }
         for spec in &config.nodes {
-            if !self.node_ids.contains_key(&spec.name) {
-                let id = NodeId(self.nodes.len() as u32);
-                self.node_ids.insert(spec.name.clone(), id);
-                self.nodes.push(Node::new(spec.clone(), NodeState::Open));
+            if !self.machine.has_node(&spec.name) {
+                self.machine.add(spec.clone());
             }
         }
         let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
-        let (there, gone): (Vec<_>, Vec<_>) = self
-            .node_ids
-            .iter()
-            .partition(|(name, _)| named.contains(name.as_str()));
-        let ids = |of: Vec<(_, &NodeId)>| of.into_iter().map(|(_, id)| *id).collect();
-        let (there, gone): (Vec<NodeId>, Vec<NodeId>) = (ids(there), ids(gone));
+        let (there, gone) = self.machine.divided_by(&named);
         self.next_job = self.next_job.max(config.first_job.0);
         let told = self.welcome(Vec::new(), Vec::new());
         self.config = config;
@@ -552,7 +519,7 @@ impl Controller {
                 self.count_queued(base, false);
             }
         }
-        self.changes.all_placed(now, self.jobs.len());
+        self.machine.changes_mut().all_placed(now, self.jobs.len());
         self.joint.clear();
         self.tell_planner();
         self.rebuild_insides();

@@ -297,7 +297,7 @@ impl Controller {
         let nodes = &self.queues[queue.index()].nodes;
         let up = nodes
             .iter()
-            .filter(|n| self.nodes[n.index()].takes_jobs())
+            .filter(|n| self.machine.node(*n).takes_jobs())
             .count();
         if up == 0 {
             let name = &self.queues[queue.index()].spec.name;

@@ -139,7 +139,7 @@ impl Controller {
                 "the daemon that passed this on does not speak for node {node}"
             )));
         };
-        let spec = &self.nodes[id.index()].spec;
+        let spec = &self.machine.node(id).spec;
         self.may_pass_at_all(spec, &caller.user)?;
         if !spec.login && !self.has_job_on(id, caller.user.uid) {
             return Err(no_job_there(&caller.user.name, node));
@@ -177,11 +177,16 @@ impl Controller {
     /// anything from another's key then.
     fn is_private(&self) -> bool {
         let own = self.config.controller_uid;
-        own.0 != 0 && self.nodes.iter().all(|node| node.only_uid == Some(own))
+        own.0 != 0
+            && self
+                .machine
+                .nodes()
+                .iter()
+                .all(|node| node.only_uid == Some(own))
     }
 
     fn has_job_on(&self, id: NodeId, uid: Uid) -> bool {
-        let node = &self.nodes[id.index()];
+        let node = self.machine.node(id);
         let jobs = node.jobs.iter();
         jobs.filter_map(|job| self.jobs.get(job))
             .any(|job| job.submitted.uid == uid)
@@ -192,7 +197,7 @@ impl Controller {
     pub(crate) fn may_pass(&self, link: LinkId, user: &User) -> Result<(), Refusal> {
         let mut may = self.may_come(link, user.uid);
         for id in self.nodes_where(link, user.uid) {
-            may = self.may_pass_at_all(&self.nodes[id.index()].spec, user);
+            may = self.may_pass_at_all(&self.machine.node(id).spec, user);
             if may.is_ok() {
                 break;
             }
@@ -206,27 +211,27 @@ impl Controller {
             return Ok(());
         }
         let nodes = self.nodes_on(link);
-        let first = nodes.first().map(|id| &self.nodes[id.index()].spec.name);
-        let name = first.map_or("of that daemon", String::as_str);
+        let first = nodes.first().map(|id| self.machine.name(*id));
+        let name = first.unwrap_or("of that daemon");
         Err(no_job_there(&uid.to_string(), name))
     }
 
     fn nodes_where(&self, link: LinkId, uid: Uid) -> Vec<NodeId> {
         let mut nodes = self.nodes_on(link);
-        nodes.retain(|id| self.nodes[id.index()].spec.login || self.has_job_on(*id, uid));
+        nodes.retain(|id| self.machine.node(*id).spec.login || self.has_job_on(*id, uid));
         nodes
     }
 
     fn nodes_on(&self, link: LinkId) -> Vec<NodeId> {
-        let nodes = self.links.get(&link).map_or(&[][..], |l| &l.nodes);
-        let there = |id: &NodeId| self.nodes[id.index()].link == Some(link);
+        let nodes = self.machine.link(link).map_or(&[][..], |l| &l.nodes);
+        let there = |id: &NodeId| self.machine.node(*id).link == Some(link);
         nodes.iter().copied().filter(there).collect()
     }
 
     /// Whether a user on a login host with that link is an administrator.
     pub(crate) fn is_admin_there(&self, link: LinkId, user: &User) -> bool {
         let nodes = self.nodes_on(link);
-        let mut login = nodes.iter().map(|id| &self.nodes[id.index()].spec);
+        let mut login = nodes.iter().map(|id| &self.machine.node(*id).spec);
         let Some(login) = login.find(|node| node.login) else {
             return false;
         };

@@ -55,7 +55,7 @@ impl Controller {
     /// On how many nodes of a queue, at the least, so many tasks of a request could be.
     fn tasks_need(&self, request: &ResourceRequest, tasks: u32, queue: &Queue) -> u32 {
         let nodes = queue.nodes.iter();
-        let cores = nodes.map(|n| self.nodes[n.index()].amounts.cores).max();
+        let cores = nodes.map(|n| self.machine.node(n).amounts.cores).max();
         // Of nodes that have not registered yet nothing is known.
         let fit = cores.filter(|cores| *cores > 0);
         let fit = fit.map_or(tasks, |cores| cores / request.cores_per_task.max(1));
@@ -129,7 +129,7 @@ impl Controller {
                 RefusalCode::NeverFits,
                 format!(
                     "node {} is required, but it is avoided, lacks a feature asked for, or is not in queue {name}",
-                    self.nodes[node.index()].spec.name
+                    self.machine.node(node).spec.name
                 ),
             )
             .about(About::Node));
@@ -137,7 +137,7 @@ impl Controller {
         let typed = demand.per_node.other.iter();
         let typed = typed.filter_map(|(name, _)| device::gpu_type(name)).count() > 0;
         let unknown = |n: NodeId| {
-            let node = &self.nodes[n.index()];
+            let node = self.machine.node(n);
             !node.known || typed && node.amounts.gpus > 0 && !node.devices.counted
         };
         let further = demand.more.iter().flat_map(|part| part.allowed.iter());
@@ -161,7 +161,7 @@ impl Controller {
         if !several {
             return String::new();
         }
-        let nodes = demand.allowed.iter().map(|n| &self.nodes[n.index()]);
+        let nodes = demand.allowed.iter().map(|n| self.machine.node(n));
         let names = nodes.flat_map(|n| n.amounts.other.iter());
         let types: BTreeSet<&str> = names.filter_map(|(n, _)| device::gpu_type(n)).collect();
         let types: Vec<&str> = types.into_iter().collect();
@@ -214,13 +214,13 @@ impl Controller {
     }
 
     pub(crate) fn mask(&self, names: &[String]) -> Result<NodeMask, Refusal> {
-        let mut mask = NodeMask::new(self.nodes.len());
+        let mut mask = NodeMask::new(self.machine.node_count());
         for name in names {
-            let id = self.node_ids.get(name).ok_or_else(|| {
+            let id = self.machine.id_of(name).ok_or_else(|| {
                 let why = format!("there is no node '{name}'");
                 Refusal::new(RefusalCode::NotFound, why).about(About::Node)
             })?;
-            mask.insert(*id);
+            mask.insert(id);
         }
         Ok(mask)
     }

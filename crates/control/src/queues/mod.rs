@@ -95,7 +95,7 @@ impl Controller {
         let info = |q: &Queue| {
             let (mut up, mut cores, mut used) = (0, 0u32, 0u32);
             for node in q.nodes.iter() {
-                let n = &self.nodes[node.index()];
+                let n = self.machine.node(node);
                 up += u32::from(n.takes_jobs());
                 cores = cores.saturating_add(n.amounts.cores);
                 used = used.saturating_add(self.sched.used(node).cores);

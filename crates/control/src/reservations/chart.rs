@@ -58,7 +58,12 @@ impl Controller {
         bars.sort_by(|a, b| (a.start, a.kind, &a.label).cmp(&(b.start, b.kind, &b.label)));
         Reply::PlanChart(Box::new(PlanChart {
             now,
-            nodes: self.nodes.iter().map(|n| n.spec.name.clone()).collect(),
+            nodes: self
+                .machine
+                .nodes()
+                .iter()
+                .map(|n| n.spec.name.clone())
+                .collect(),
             bars,
             beyond,
         }))

@@ -96,7 +96,7 @@ impl Controller {
         let nodes: Vec<NodeId> = reservation.shares.iter().map(|s| s.node).collect();
         let mut late: Vec<JobId> = Vec::new();
         for node in nodes {
-            for job in &self.nodes[node.index()].jobs {
+            for job in &self.machine.node(node).jobs {
                 let run = self.jobs.get(job).and_then(|j| j.run());
                 let over = run.is_some_and(|r| {
                     let end = self.with_clearance_after(r.end_if_it_goes_on());
@@ -124,7 +124,7 @@ impl Controller {
             return;
         };
         let Some(first) = run.first() else { return };
-        if self.nodes[first.index()].link.is_some() {
+        if self.machine.node(first).link.is_some() {
             return self.order(first, |node| NodeOrder::Kill {
                 key,
                 node,

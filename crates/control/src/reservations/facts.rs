@@ -102,7 +102,7 @@ impl Controller {
     fn most_cores(&self, demand: &Demand) -> u64 {
         let each = demand.per_task.cores.max(1);
         let cores = |node: cosy_model::NodeId| {
-            let cores = self.nodes[node.index()].amounts.cores;
+            let cores = self.machine.node(node).amounts.cores;
             u64::from(if demand.exclusive {
                 cores
             } else {
@@ -118,7 +118,7 @@ impl Controller {
             return u64::from(demand.tasks) * u64::from(demand.per_task.cores);
         }
         let first = demand.allowed.iter().next();
-        let each = first.map_or(1, |n| self.nodes[n.index()].amounts.cores);
+        let each = first.map_or(1, |n| self.machine.node(n).amounts.cores);
         u64::from(demand.nodes.unwrap_or(1)) * u64::from(each)
     }
 }

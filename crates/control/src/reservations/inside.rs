@@ -172,10 +172,10 @@ impl Controller {
 
     /// A planner for the jobs inside, with the reservation's share of each node.
     pub(crate) fn planner_inside(&self, reservation: &Reservation) -> Box<Scheduler> {
-        let mut amounts = vec![Amounts::default(); self.nodes.len()];
-        let mut nodes = NodeMask::new(self.nodes.len());
+        let mut amounts = vec![Amounts::default(); self.machine.node_count()];
+        let mut nodes = NodeMask::new(self.machine.node_count());
         for share in &reservation.shares {
-            let node = &self.nodes[share.node.index()];
+            let node = self.machine.node(share.node);
             amounts[share.node.index()] = node.inside(&share.amounts);
             nodes.insert(share.node);
         }
@@ -199,7 +199,7 @@ impl Controller {
 
     /// True when a node takes jobs and nobody from outside holds the reserved share.
     pub(crate) fn is_clear(&self, reservation: &Reservation, share: &NodeShare) -> bool {
-        let node = &self.nodes[share.node.index()];
+        let node = self.machine.node(share.node);
         if !node.takes_jobs() {
             return false;
         }

@@ -59,7 +59,7 @@ impl Controller {
     fn share(&self, row: &ShareRow) -> Option<NodeShare> {
         Some(NodeShare {
             bundle: 0,
-            node: *self.node_ids.get(&row.node)?,
+            node: self.machine.id_of(&row.node)?,
             tasks: row.tasks,
             amounts: row.amounts.clone(),
         })
@@ -67,7 +67,7 @@ impl Controller {
 
     pub(crate) fn share_rows(&self, shares: &[NodeShare]) -> Vec<ShareRow> {
         let row = |share: &NodeShare| ShareRow {
-            node: self.nodes[share.node.index()].spec.name.clone(),
+            node: self.machine.name(share.node).to_owned(),
             tasks: share.tasks,
             amounts: share.amounts.clone(),
         };

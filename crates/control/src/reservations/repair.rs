@@ -48,7 +48,7 @@ impl Controller {
 
     /// True when a node cannot be counted on: out of service, or silent for too long.
     fn is_lost(&self, node: NodeId) -> bool {
-        let node = &self.nodes[node.index()];
+        let node = self.machine.node(node);
         node.state != NodeState::Open || node.problem.is_some() || node.lost
     }
 
@@ -90,9 +90,7 @@ impl Controller {
     fn lost_names(&self, reservation: &Reservation) -> String {
         let lost = reservation.shares.iter().map(|s| s.node);
         let lost = lost.filter(|node| self.is_lost(*node));
-        let names: Vec<String> = lost
-            .map(|n| self.nodes[n.index()].spec.name.clone())
-            .collect();
+        let names: Vec<String> = lost.map(|n| self.machine.name(n).to_owned()).collect();
         match names.is_empty() {
             true => "a node that is no longer configured".to_owned(),
             false => cosy_model::fold(&names),
@@ -112,7 +110,7 @@ impl Controller {
         let reservation = self.reservations.get(id)?;
         let row = &reservation.row;
         let (_, mut demand) = self.demand_of(reservation)?;
-        let mut good = NodeMask::new(self.nodes.len());
+        let mut good = NodeMask::new(self.machine.node_count());
         for share in &reservation.shares {
             if !self.is_lost(share.node) {
                 good.insert(share.node);

@@ -195,9 +195,7 @@ impl Controller {
 
     /// Nodes of shares as a host list.
     pub(crate) fn names_of_shares(&self, shares: &[NodeShare]) -> String {
-        let names = shares
-            .iter()
-            .map(|s| self.nodes[s.node.index()].spec.name.clone());
+        let names = shares.iter().map(|s| self.machine.name(s.node).to_owned());
         cosy_model::fold(&names.collect::<Vec<String>>())
     }
 

@@ -41,9 +41,7 @@ type Crowd = BTreeMap<String, usize>;
 impl Controller {
     pub(crate) fn load_triggers(&mut self, now: Time, rows: Vec<TriggerRow>, next: u64) {
         self.triggers = Triggers::load(rows, next, now);
-        for node in &mut self.nodes {
-            node.idle_since = now;
-        }
+        self.machine.idle_from(now);
         // Jobs are over that were there when the trigger was set: it waits for nothing.
         let watched: Vec<JobId> = self.triggers.of_jobs.keys().copied().collect();
         for job in watched
@@ -59,7 +57,7 @@ impl Controller {
             .all
             .values()
             .filter_map(|row| row.run.as_ref());
-        let gone = runs.filter(|run| !self.node_ids.contains_key(&run.node));
+        let gone = runs.filter(|run| !self.machine.has_node(&run.node));
         let gone: BTreeSet<String> = gone.map(|run| run.node.clone()).collect();
         for node in gone {
             self.programs_lost(now, &node);
@@ -116,7 +114,7 @@ impl Controller {
         let (due, rest) = answered(row, now)?;
         let user = self.fresh_user(now, row.uid)?;
         let node = self.node_for(id, &due, &user, crowd)?;
-        let name = self.nodes[node.index()].spec.name.clone();
+        let name = self.machine.name(node).to_owned();
         *crowd.entry(name.clone()).or_default() += 1;
         let row = self.triggers.all.get_mut(&id)?;
         row.due = rest;
@@ -153,7 +151,7 @@ impl Controller {
             let room = there < limits::TRIGGER_PROGRAMS_ON_NODE;
             node.link.is_some() && open && anyone && room && !self.is_anothers(node, user)
         };
-        let nodes: Vec<(usize, &Node)> = self.nodes.iter().enumerate().collect();
+        let nodes: Vec<(usize, &Node)> = self.machine.nodes().iter().enumerate().collect();
         // After a failure the others come first.
         let turn = due.tries as usize;
         let rank = |(at, node): &&(usize, &Node)| {
@@ -183,7 +181,7 @@ impl Controller {
         active.any(|reservation| {
             let mut shares = reservation.shares.iter();
             let here =
-                |share: &&NodeShare| self.nodes[share.node.index()].spec.name == node.spec.name;
+                |share: &&NodeShare| self.machine.node(share.node).spec.name == node.spec.name;
             let all = shares.find(here);
             all.is_some_and(|share| share.amounts.cores >= node.amounts.cores)
                 && !self.may_use(user, reservation)
@@ -192,14 +190,14 @@ impl Controller {
 
     /// The core of a node that a program is bound to: one that nobody has, else the last one.
     fn core_for_program(&self, node: NodeId) -> Vec<u32> {
-        let node = &self.nodes[node.index()];
+        let node = self.machine.node(node);
         let cores = node.amounts.cores.min(limits::NODE_CORES);
         let free = (0..cores).rev().find(|n| !node.cores.holds_any(&[*n]));
         free.or(cores.checked_sub(1)).into_iter().collect()
     }
 
     fn order_program(&mut self, now: Time, id: TriggerId, node: NodeId, user: &User) {
-        let on = &self.nodes[node.index()];
+        let on = self.machine.node(node);
         let (Some(link), Some(row)) = (on.link, self.triggers.all.get(&id)) else {
             return;
         };
@@ -319,7 +317,7 @@ impl Controller {
         key: AttemptKey,
         trigger: TriggerId,
     ) -> Option<&mut TriggerRow> {
-        let name = &self.nodes[id.index()].spec.name;
+        let name = self.machine.name(id);
         let row = self.triggers.all.get_mut(&trigger)?;
         let here = row.run.as_ref().is_some_and(|run| run.node == *name);
         (here && row.attempt == key.attempt).then_some(row)
@@ -451,7 +449,7 @@ impl Controller {
                 }),
             }
         }
-        let name = self.nodes[id.index()].spec.name.clone();
+        let name = self.machine.name(id).to_owned();
         for (trigger, started) in self.programs_on(&name) {
             let key = self.triggers.all.get(&trigger).map(key_of);
             if known.iter().any(|item| Some(item.key) == key) {

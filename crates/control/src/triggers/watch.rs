@@ -76,7 +76,7 @@ pub(super) enum Happened {
 impl Controller {
     /// Looks what has become of a node.
     pub(crate) fn watch_node(&mut self, id: NodeId) {
-        let node = &self.nodes[id.index()];
+        let node = self.machine.node(id);
         let before = node.condition;
         let now = Condition::of(node, before);
         if before == now {
@@ -92,7 +92,7 @@ impl Controller {
             }
         }
         self.watch_nodes_of_jobs(id, &before.events(now, true));
-        self.nodes[id.index()].condition = now;
+        self.machine.node_mut(id).condition = now;
         if before.down != now.down {
             self.save_node(id);
         }
@@ -102,7 +102,7 @@ impl Controller {
         if events.is_empty() || self.triggers.of_jobs.is_empty() {
             return;
         }
-        for job in self.nodes[id.index()].jobs.clone() {
+        for job in self.machine.node(id).jobs.clone() {
             let near = self.near(job);
             for trigger in self.triggers.of_jobs.get(&job).cloned().unwrap_or_default() {
                 if self.waits_for(trigger, events, None) {
@@ -136,7 +136,7 @@ impl Controller {
     fn near(&self, job: JobId) -> Vec<String> {
         let run = self.jobs.get(&job).and_then(Job::run);
         let nodes = run.into_iter().flat_map(|run| run.parts.iter());
-        let name = |part: &crate::jobs::job::Part| self.nodes[part.node.index()].spec.name.clone();
+        let name = |part: &crate::jobs::job::Part| self.machine.name(part.node).to_owned();
         nodes.map(name).take(NEAR).collect()
     }
 
@@ -274,8 +274,8 @@ impl Controller {
         let events = [TriggerEvent::Idle].into();
         let offset = self.triggers.all[&trigger].spec.offset;
         let mut names = Vec::new();
-        for at in 0..self.nodes.len() {
-            let (node, id) = (&self.nodes[at], NodeId(at as u32));
+        for id in self.machine.ids() {
+            let node = self.machine.node(id);
             let long = node.is_idle() && now.since(node.idle_since) >= offset;
             if !long || !self.waits_for(trigger, &events, Some(&node.spec.name)) {
                 continue;

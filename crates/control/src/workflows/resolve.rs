@@ -216,7 +216,7 @@ impl Controller {
     }
 
     fn set_nodes(&self, names: &[String]) -> Result<Vec<NodeMask>, Refusal> {
-        let mut rest = NodeMask::all(self.nodes.len());
+        let mut rest = NodeMask::all(self.machine.node_count());
         let mut sets = Vec::with_capacity(names.len());
         for name in names {
             let own = match self.config.sets.get(name) {
