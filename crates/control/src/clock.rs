@@ -25,7 +25,6 @@
 use crate::controller::{Controller, TICK};
 use crate::event::LinkId;
 use crate::jobs::job::{Job, Run};
-use crate::jobs::reviews::Again;
 use crate::record::{ClockRow, Record};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
@@ -239,8 +238,7 @@ impl Controller {
         self.started_at = self.started_at.set_by(step);
         self.answers.clock_set(step, self.clocks.steady);
         self.runs_go_on(now, step);
-        self.starts_set(step);
-        self.waits_set(step);
+        self.jobs.clock_set(step);
         self.attendance.clock_set(step);
         self.reservations_set(step);
         self.flows.clock_set(step);
@@ -257,7 +255,7 @@ impl Controller {
     fn runs_go_on(&mut self, now: Time, step: ClockStep) {
         let holding: Vec<JobId> = self
             .jobs
-            .values()
+            .all()
             .filter(|job| job.run().is_some())
             .map(|job| job.id)
             .collect();
@@ -269,48 +267,13 @@ impl Controller {
                 self.keep_promise(now, id, step.by);
             }
         }
-        let held = std::mem::take(&mut self.held_ends);
-        self.held_ends = held
-            .into_iter()
-            .map(|(at, id)| (at.set_by(step), id))
-            .collect();
     }
 
     fn run_goes_on(&mut self, id: JobId, step: ClockStep) {
         if let Some(run) = self.jobs.get_mut(&id).and_then(Job::run_mut) {
             run.clock_set(step);
             self.plan_end_again(id);
-            self.rows.changed(id);
-        }
-    }
-
-    /// Starts that others wait a while after.
-    fn starts_set(&mut self, step: ClockStep) {
-        for group in self.groups.values_mut() {
-            group.last_start = group.last_start.map(|at| at.set_by(step));
-        }
-        self.dependencies.clock_set(step);
-    }
-
-    /// Jobs that rest before they wait again; a begin time that a user named stays.
-    fn waits_set(&mut self, step: ClockStep) {
-        let resting = self.jobs.values().filter(|job| job.not_before.is_some());
-        let resting: Vec<JobId> = resting.map(|job| job.id).collect();
-        for id in resting {
-            let Some(job) = self.jobs.get_mut(&id) else {
-                continue;
-            };
-            let Some(old) = job.not_before else { continue };
-            let new = old.set_by(step);
-            job.not_before = Some(new);
-            if job.spec().begin != Some(old) {
-                self.begins.remove(&(old, id));
-            }
-            self.begins.insert((new, id));
-        }
-        // What they wait for a while after may have another date now.
-        for (_, id) in &self.begins {
-            self.reviews.push(Again::Job(*id));
+            self.jobs.changed(id);
         }
     }
 

@@ -12,12 +12,9 @@ use crate::conversations::plans::Plans;
 use crate::conversations::requests::KnownUser;
 use crate::conversations::waits::Waits;
 use crate::event::{Batch, Effect, Event};
+use crate::jobs::Jobs;
 use crate::jobs::dependencies::{Dependencies, Waiter};
-use crate::jobs::ended::EndedJobs;
-use crate::jobs::job::{Group, Job};
-use crate::jobs::licenses::Licenses;
-use crate::jobs::reviews::{Reviews, Steps};
-use crate::jobs::rows::UnsavedRows;
+use crate::jobs::reviews::Steps;
 use crate::machine::Machine;
 use crate::machine::features::Choosers;
 use crate::planning::alternative_queues::Undecided;
@@ -51,20 +48,7 @@ pub struct Controller {
     pub(crate) queues: Vec<Queue>,
     /// Queues of the configuration, and those made or changed at run time.
     pub(crate) own_queues: OwnQueues,
-    pub(crate) jobs: BTreeMap<JobId, Job>,
-    pub(crate) groups: BTreeMap<JobId, Group>,
-    /// Jobs that ended lately.
-    pub(crate) ended: EndedJobs,
-    pub(crate) next_job: u64,
-    pub(crate) begins: BTreeSet<(Time, JobId)>,
-    /// Which jobs others wait for.
-    pub(crate) dependencies: Dependencies,
-    /// Waiting jobs that are to be looked at again.
-    pub(crate) reviews: Reviews,
-    /// First ids of live submissions by user and job name.
-    pub(crate) names: BTreeMap<(Uid, String), BTreeSet<JobId>>,
-    /// Live jobs by user, each part of a job counted.
-    pub(crate) jobs_of: BTreeMap<Uid, u32>,
+    pub(crate) jobs: Jobs,
     pub(crate) users: BTreeMap<Uid, KnownUser>,
     pub(crate) answers: Answers,
     /// Commands that wait for jobs to end.
@@ -75,10 +59,6 @@ pub struct Controller {
     pub(crate) lists: Lists,
     /// Plans that answers wait for.
     pub(crate) plans: Plans,
-    /// Jobs whose rows are behind.
-    pub(crate) rows: UnsavedRows,
-    /// Ends of jobs in which nothing is launched: the controller itself ends those.
-    pub(crate) held_ends: BTreeSet<(Time, JobId)>,
     /// Jobs whose cores others may have.
     pub(crate) lending: BTreeSet<JobId>,
     /// Live interactive jobs, and who is told of their allocations.
@@ -93,8 +73,6 @@ pub struct Controller {
     pub(crate) joint: crate::jobs::components::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
-    /// Licences: held, waited for.
-    pub(crate) licenses: Licenses,
     pub(crate) reservations: Reservations,
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
@@ -109,8 +87,6 @@ pub struct Controller {
     /// What is known of a store that is lost.
     pub(crate) lost_store: LostStore,
     pub(crate) started_at: Time,
-    /// Jobs before this one are of earlier controllers.
-    pub(crate) first_own: JobId,
     /// By which dates jobs stand in line.
     pub(crate) came: Came,
     /// What passes is measured on them.
@@ -136,24 +112,14 @@ impl Controller {
             machine: Machine::default(),
             queues: Vec::new(),
             own_queues: OwnQueues::default(),
-            jobs: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            ended: EndedJobs::default(),
-            next_job: 1,
-            begins: BTreeSet::new(),
-            dependencies: Dependencies::default(),
-            reviews: Reviews::default(),
+            jobs: Jobs::new(1, Dependencies::default()),
             told: false,
-            names: BTreeMap::new(),
-            jobs_of: BTreeMap::new(),
             users: BTreeMap::new(),
             answers: Answers::default(),
             waits: Waits::default(),
             bulk: BulkRequests::default(),
             lists: Lists::default(),
             plans: Plans::default(),
-            rows: UnsavedRows::default(),
-            held_ends: BTreeSet::new(),
             lending: BTreeSet::new(),
             interactive: Interactive::default(),
             attendance: Attendance::default(),
@@ -161,7 +127,6 @@ impl Controller {
             choosers: Choosers::default(),
             joint: crate::jobs::components::Joint::default(),
             undecided: Undecided::default(),
-            licenses: Licenses::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
@@ -171,7 +136,6 @@ impl Controller {
             aside: Aside::default(),
             lost_store: LostStore::default(),
             started_at: now,
-            first_own: JobId(1),
             came: Came::default(),
             clocks: Clocks::new(at),
             looks: 0,
@@ -250,7 +214,7 @@ impl Controller {
         self.list_next(now);
         self.waits.clear();
         self.triggers_due(now);
-        for id in self.rows.take_changed() {
+        for id in self.jobs.take_changed() {
             self.works_on(Object::Job(id));
             self.save_job(id);
         }
@@ -265,7 +229,7 @@ impl Controller {
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.bulk.is_empty() || !self.reviews.is_empty() || !self.waits.are_cleared();
+        let left = !self.bulk.is_empty() || !self.jobs.are_reviewed() || !self.waits.are_cleared();
         if left && !self.told {
             self.told = true;
             self.effect(Effect::TellDurable);
@@ -281,11 +245,8 @@ impl Controller {
     /// The next time of which the controller itself knows something to do; nothing between
     /// now and then depends on time but silent nodes, limits and what is forgotten.
     pub fn next_due(&self) -> Option<Time> {
-        let begin = self.begins.first().map(|(begin, _)| *begin);
-        let held = self.held_ends.first().map(|(end, _)| *end);
         let next = [
-            begin,
-            held,
+            self.jobs.next_due(),
             self.attendance.next_due(),
             self.reservations.next_due(),
             self.flows.next_due(),
@@ -334,16 +295,14 @@ impl Controller {
     }
 
     fn save_starts(&mut self) {
-        for id in self.rows.take_started() {
+        for id in self.jobs.take_started() {
             self.save_job(id);
         }
     }
 
     fn forget_old(&mut self, now: Time) {
         let keep = self.config.policy.keep_ended;
-        while let Some(id) = self.ended.forget_one(now, keep) {
-            self.dependencies.forgotten(id);
-        }
+        self.jobs.forget_ended(now, keep);
         let steady = self.clocks.steady;
         if steady.since(self.forgotten) > Span::from_minutes(10) {
             self.forgotten = steady;

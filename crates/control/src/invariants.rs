@@ -167,10 +167,10 @@ fn flows_agree(it: &Controller) -> Result<(), String> {
 /// What is counted as held is what jobs that have nodes hold.
 fn licenses_are_held_once(it: &Controller) -> Result<(), String> {
     let held = it.count_licenses();
-    if *it.licenses.all_used() != held {
+    if *it.jobs.all_licenses_used() != held {
         return Err(format!(
             "{:?} licences are counted as held, jobs hold {held:?}",
-            it.licenses.all_used()
+            it.jobs.all_licenses_used()
         ));
     }
     Ok(())
@@ -183,11 +183,11 @@ fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
         let end = run.ends_at().filter(|_| job.submitted.is_held())?;
         Some((end, job.id))
     };
-    let want: BTreeSet<_> = it.jobs.values().filter_map(end).collect();
-    if it.held_ends != want {
+    let want: BTreeSet<_> = it.jobs.all().filter_map(end).collect();
+    if *it.jobs.held_ends() != want {
         return Err(format!(
             "jobs that the controller ends are {:?}, not {want:?}",
-            it.held_ends
+            it.jobs.held_ends()
         ));
     }
     Ok(())
@@ -196,7 +196,7 @@ fn held_jobs_have_an_end(it: &Controller) -> Result<(), String> {
 /// With each interactive job stays a command, or one may come again; nobody else is
 /// waited for.
 fn interactive_jobs_are_attended(it: &Controller) -> Result<(), String> {
-    let attended = it.jobs.values().filter(|j| j.spec().attended);
+    let attended = it.jobs.all().filter(|j| j.spec().attended);
     let over = |job: &&Job| job.run().is_some_and(|run| run.after.is_some());
     let alive = attended.filter(|job| !over(job)).map(|job| job.id);
     it.attendance.check(|job| it.jobs.contains_key(&job), alive)
@@ -206,7 +206,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
     let most = it.config.policy.interactive_per_user as usize;
     let mut all: BTreeMap<Uid, BTreeSet<JobId>> = BTreeMap::new();
     let counts = |j: &&crate::jobs::job::Job| j.submitted.counts_as_interactive();
-    for job in it.jobs.values().filter(counts) {
+    for job in it.jobs.all().filter(counts) {
         all.entry(job.submitted.uid).or_default().insert(job.id);
     }
     it.interactive.check(&all)?;
@@ -234,7 +234,7 @@ fn interactive_jobs_keep_to_their_limit(it: &Controller) -> Result<(), String> {
 
 /// A job of several parts holds nodes for all of them or for none.
 fn jobs_have_all_their_bundles(it: &Controller) -> Result<(), String> {
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         let Some(run) = job.run() else { continue };
         let held: BTreeSet<u16> = run.parts.iter().map(|part| part.bundle).collect();
         let wanted = 0..=job.spec().bundles.len() as u16;
@@ -255,7 +255,7 @@ fn jobs_have_all_their_bundles(it: &Controller) -> Result<(), String> {
 /// What jobs hold of a node never exceeds what it has, and no core or GPU is held twice.
 fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
     let mut held: BTreeMap<NodeId, (Amounts, Vec<u32>, Vec<&Part>)> = BTreeMap::new();
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         for part in job.run().into_iter().flat_map(|run| run.all_parts()) {
             if part.step == PartStep::Released {
                 continue;
@@ -296,13 +296,13 @@ fn no_node_is_overbooked(it: &Controller) -> Result<(), String> {
 
 fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
     let mut jobs: BTreeMap<JobId, (usize, usize, usize)> = BTreeMap::new();
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         let (all, running, queued) = jobs.entry(job.submitted.base).or_default();
         *all += 1;
         *running += usize::from(!job.is_waiting());
         *queued += usize::from(it.is_queued(job.id));
     }
-    for (base, group) in &it.groups {
+    for (base, group) in it.jobs.groups() {
         let count = |fate: TaskOutcome| group.fates.iter().filter(|f| **f == fate).count();
         let live = count(TaskOutcome::Live);
         let (jobs, running, queued) = jobs.get(base).copied().unwrap_or_default();
@@ -330,11 +330,11 @@ fn groups_count_their_tasks(it: &Controller) -> Result<(), String> {
 fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
     let mut have: BTreeMap<(JobId, u32), u32> = BTreeMap::new();
     let mut plain: BTreeMap<JobId, u32> = BTreeMap::new();
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         let (base, number) = (job.submitted.base, job.submitted.body);
         *have.entry((base, number)).or_default() += 1;
         *plain.entry(base).or_default() += u32::from(!job.has_row);
-        let body = it.groups.get(&base).and_then(|g| g.bodies.get(&number));
+        let body = it.jobs.group(&base).and_then(|g| g.bodies.get(&number));
         let shared = body.is_some_and(|body| Arc::ptr_eq(&body.submitted, &job.submitted));
         if !shared && !it.machine.changes().under_way() {
             return Err(format!("job {} has a body {number} of its own", job.id));
@@ -343,7 +343,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
             return Err(format!("body {number} of job {} is not stored", job.id));
         }
     }
-    for (base, group) in &it.groups {
+    for (base, group) in it.jobs.groups() {
         let under_way = it.bulk.concern(*base);
         let alike = |job: &crate::jobs::job::Job| {
             job.has_row || job.held == group.held && job.submitted.body == group.submitted.body
@@ -376,7 +376,7 @@ fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
             let all = it.entering(job.spec(), first);
             all.get(&it.queue_id(name)?).copied()
         };
-        let jobs: usize = it.jobs.values().filter_map(of).sum();
+        let jobs: usize = it.jobs.all().filter_map(of).sum();
         let by_user: u32 = queue.by_user.values().sum();
         if queue.jobs as usize != jobs || by_user as usize != jobs {
             return Err(format!(
@@ -399,17 +399,20 @@ fn answers_have_a_most(it: &Controller) -> Result<(), String> {
 
 fn users_count_their_jobs(it: &Controller) -> Result<(), String> {
     let mut all: BTreeMap<Uid, u32> = BTreeMap::new();
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         *all.entry(job.submitted.uid).or_default() += job.spec().bundles.len() as u32 + 1;
     }
-    match it.jobs_of == all {
+    match *it.jobs.counts() == all {
         true => Ok(()),
-        false => Err(format!("jobs of users are {all:?}, not {:?}", it.jobs_of)),
+        false => Err(format!(
+            "jobs of users are {all:?}, not {:?}",
+            it.jobs.counts()
+        )),
     }
 }
 
 fn planner_and_jobs_agree(it: &Controller) -> Result<(), String> {
-    for job in it.jobs.values() {
+    for job in it.jobs.all() {
         let queued = it.is_queued(job.id);
         let should = matches!(job.phase, crate::jobs::job::Phase::Waiting(None));
         if queued != should {

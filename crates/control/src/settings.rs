@@ -11,7 +11,7 @@ impl Controller {
         let told = |(name, total): (&str, u32)| License {
             name: name.to_owned(),
             total,
-            used: self.licenses.used(name),
+            used: self.jobs.licenses_used(name),
         };
         self.config.licenses.iter().map(told).collect()
     }
@@ -27,7 +27,7 @@ impl Controller {
             file: config.file.clone(),
             now,
             started: self.started_at,
-            next_job: JobId(self.next_job),
+            next_job: self.jobs.next_id(),
             first_job: JobId(config.first_job.0.max(1)),
             batch_delay: policy.batch_delay,
             nodes: u32::try_from(self.machine.node_count()).unwrap_or(u32::MAX),

@@ -202,7 +202,7 @@ impl Controller {
             JobField::Apart => number(u64::from(matches!(row, Row::Live(j) if j.own))),
             JobField::ArraySpecText => text(self.array_spec(row, base, array_spec)),
             JobField::ArrayAtOnce => {
-                let group = self.groups.get(&base);
+                let group = self.jobs.group(&base);
                 let most = group.and_then(|g| g.at_once);
                 most.map_or(Cell::None, |n| number(u64::from(n)))
             }
@@ -344,7 +344,7 @@ impl Controller {
 
     /// Indices of an array as they were asked for (`all`), or those of a row's tasks.
     fn array_spec(&self, row: &Row<'_>, base: JobId, all: Option<&str>) -> String {
-        let group = self.groups.get(&base);
+        let group = self.jobs.group(&base);
         let most = group.and_then(|g| g.at_once);
         let most = most.map_or(String::new(), |n| format!("%{n}"));
         let is_array = group.is_some_and(|g| g.indices.is_some());

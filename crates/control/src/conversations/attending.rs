@@ -47,7 +47,7 @@ impl Controller {
 
     fn attend_ended(&self, caller: &Caller, id: JobId, facts: &Facts) -> Result<Reply, Refusal> {
         let name = whole(id);
-        if let Some(ended) = self.ended.get(id) {
+        if let Some(ended) = self.jobs.ended(id) {
             let owner = ended.submitted.uid;
             if owner != caller.user.uid {
                 return Err(self.not_theirs(caller, owner, name));
@@ -133,7 +133,7 @@ impl Controller {
         if clients.is_empty() {
             return;
         }
-        let ended = self.ended.get(id).map(|ended| self.ended_job(id, ended));
+        let ended = self.jobs.ended(id).map(|ended| self.ended_job(id, ended));
         let told = Reply::Ended(ended.into_iter().collect());
         for client in clients {
             self.reply(client, told.clone());

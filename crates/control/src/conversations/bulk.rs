@@ -226,7 +226,7 @@ impl Controller {
         work: Work,
     ) -> Result<Option<Reply>, Refusal> {
         let with_ended = matches!(work, Work::Requeue(_));
-        let (until, uid) = (JobId(self.next_job), caller.user.uid);
+        let (until, uid) = (self.jobs.next_id(), caller.user.uid);
         let later = (!self.may_be_under_way(uid)).then(|| filter.clone());
         let choosing = Choosing::new(filter, with_ended, until)?;
         let mut bulk = BulkRequest::new(Some(choosing), caller, work);
@@ -421,7 +421,7 @@ impl Controller {
     fn covered_by(&self, bulk: &mut BulkRequest) -> Vec<JobId> {
         let tallies = std::mem::take(&mut bulk.tallies).into_iter();
         let covered = tallies.filter(|(base, tally)| {
-            let group = self.groups.get(base);
+            let group = self.jobs.group(base);
             group.is_some_and(|group| tally.covers(group.plain))
         });
         covered.map(|(base, _)| base).collect()

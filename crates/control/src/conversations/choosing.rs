@@ -285,7 +285,7 @@ impl Controller {
             *left -= 1;
             choosing.after = *id;
             let meant = self.may_touch(caller, &job.submitted) && sieve.passes(job);
-            let group = job.member.and(self.groups.get(&job.submitted.base));
+            let group = job.member.and(self.jobs.group(&job.submitted.base));
             choosing.choose(group, job, meant);
         }
         if *left > 0 {
@@ -354,7 +354,7 @@ impl Controller {
     ) {
         let Some(job) = self.jobs.get(&id) else {
             // One that is hidden is not there.
-            let ended = self.ended.get(id);
+            let ended = self.jobs.ended(id);
             if ended.is_some_and(|ended| self.may_see(caller, &ended.submitted)) {
                 naming.known = true;
                 naming.last = Some((id, Untouchable::Ended));
@@ -369,7 +369,7 @@ impl Controller {
         }
         let meant = touched && sieve.passes(job);
         naming.any |= meant;
-        let group = job.member.and(self.groups.get(&job.submitted.base));
+        let group = job.member.and(self.jobs.group(&job.submitted.base));
         choosing.choose(group, job, meant);
     }
 

@@ -414,7 +414,7 @@ impl Controller {
             };
             let (mut ids, over) = self.some_of(&mut expanding, *left);
             *left = left.saturating_sub(ids.len());
-            ids.retain(|id| self.jobs.contains_key(id) || self.ended.has(*id));
+            ids.retain(|id| self.jobs.contains_key(id) || self.jobs.has_ended(*id));
             expanding.known |= !ids.is_empty();
             if over && !expanding.known {
                 ids.extend(self.whole_of(expanding.target.job));
@@ -502,7 +502,7 @@ impl Controller {
                 let wanted =
                     |e: &&Ended| self.may_see(caller, &e.submitted) && sieve.passes_state(e.state);
                 let piece = named.ids.iter().skip(at).take(*left);
-                let ended = piece.filter_map(|id| self.ended.get(*id)).filter(wanted);
+                let ended = piece.filter_map(|id| self.jobs.ended(*id)).filter(wanted);
                 listing.ended.extend(ended.map(|e| e.row.id));
                 let next = at + *left;
                 listing.stage = Stage::Ended(next, after);
@@ -513,7 +513,7 @@ impl Controller {
                 let range = (Bound::Excluded(after), Bound::Unbounded);
                 let mut last = after;
                 let before = *left;
-                for (id, ended) in self.ended.range(range).take(before) {
+                for (id, ended) in self.jobs.ended_between(range).take(before) {
                     if self.lists_ended(listing, sieve, ended) {
                         listing.ended.push(id);
                     }
@@ -575,7 +575,7 @@ impl Controller {
                 let Some(job) = tasks.iter().find_map(waiting) else {
                     return;
                 };
-                let group = self.groups.get(&job.submitted.base);
+                let group = self.jobs.group(&job.submitted.base);
                 let at_once = group.and_then(|group| group.at_once);
                 listing.rows.worked(tasks.len() / 16);
                 let indices = tasks.iter().map(|(index, _)| *index).collect();
@@ -586,7 +586,7 @@ impl Controller {
 
     /// One that ended moments ago, or while the list was made.
     fn row_of_ended(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, id: JobId) {
-        let Some(ended) = self.ended.get(id) else {
+        let Some(ended) = self.jobs.ended(id) else {
             return;
         };
         if !sieve.passes_state(ended.state) {
@@ -612,7 +612,7 @@ impl Controller {
         if listing.rows.has(JobField::ArraySpecText) {
             let base = row.base();
             let known = listing.rows.array_spec(base).is_some();
-            if let (false, Some(group)) = (known, self.groups.get(&base)) {
+            if let (false, Some(group)) = (known, self.jobs.group(&base)) {
                 let text = group
                     .indices
                     .as_deref()

@@ -358,7 +358,7 @@ impl Controller {
         self.order_late(now, &user);
         let waiting: Vec<JobId> = self
             .jobs
-            .values()
+            .all()
             .filter(|j| j.needs_user && j.submitted.uid == uid)
             .map(|j| j.id)
             .collect();

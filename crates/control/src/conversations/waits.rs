@@ -323,7 +323,7 @@ impl Controller {
             wait.open += 1;
             return Ok(true);
         }
-        let Some(ended) = self.ended.get(id) else {
+        let Some(ended) = self.jobs.ended(id) else {
             return Ok(false);
         };
         let owner = ended.submitted.uid;
@@ -363,7 +363,7 @@ impl Controller {
         if clients.is_empty() {
             return;
         }
-        let Some(ended) = self.ended.get(id) else {
+        let Some(ended) = self.jobs.ended(id) else {
             return;
         };
         let (owner, news) = (ended.submitted.uid, self.ended_job(id, ended));

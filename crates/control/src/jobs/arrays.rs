@@ -88,7 +88,7 @@ impl Controller {
         if target.task.is_some() {
             return (self.ids_of(target), true);
         }
-        if let Some(group) = self.groups.get(&target.job) {
+        if let Some(group) = self.jobs.groups.get(&target.job) {
             let from = expanding.next;
             let to = group.fates.len().min(from.saturating_add(most));
             expanding.next = to;
@@ -98,7 +98,7 @@ impl Controller {
         let from = expanding
             .after
             .map_or(Bound::Included(target.job), Bound::Excluded);
-        let all = self.ended.range((from, Bound::Unbounded));
+        let all = self.jobs.ended.range((from, Bound::Unbounded));
         let of_it = all.take_while(|(_, ended)| ended.submitted.base == target.job);
         let ids: Vec<JobId> = of_it.map(|(id, _)| id).take(most).collect();
         match ids.last() {
@@ -114,9 +114,9 @@ impl Controller {
 
     /// The ids that a reference stands for, live or ended moments ago.
     pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
-        let known = |id: &JobId| self.jobs.contains_key(id) || self.ended.has(*id);
+        let known = |id: &JobId| self.jobs.live.contains_key(id) || self.jobs.ended.has(*id);
         if let Some(task) = target.task {
-            if let Some(group) = self.groups.get(&target.job) {
+            if let Some(group) = self.jobs.groups.get(&target.job) {
                 return group
                     .task(task)
                     .map(|(id, _)| id)
@@ -126,10 +126,11 @@ impl Controller {
             }
             return self.ended_task(target.job, task).into_iter().collect();
         }
-        if let Some(group) = self.groups.get(&target.job) {
+        if let Some(group) = self.jobs.groups.get(&target.job) {
             return group.ids().filter(known).collect();
         }
         let ended_array: Vec<JobId> = self
+            .jobs
             .ended
             .range(target.job..)
             .take_while(|(_, e)| e.submitted.base == target.job)
@@ -145,7 +146,7 @@ impl Controller {
     /// ago. Somebody may name each of 100,000: none is looked for among all.
     fn ended_task(&self, array: JobId, index: u32) -> Option<JobId> {
         let of = |id: JobId| {
-            let ended = self.ended.get(id)?;
+            let ended = self.jobs.ended.get(id)?;
             (ended.submitted.base == array).then_some(ended.row.index)?
         };
         if of(array) == Some(index) {
@@ -156,7 +157,7 @@ impl Controller {
         let mut to = from.saturating_add(index.into());
         while from <= to {
             let middle = from + (to - from) / 2;
-            let mut rest = self.ended.range(JobId(middle)..=JobId(to));
+            let mut rest = self.jobs.ended.range(JobId(middle)..=JobId(to));
             let next = rest.next().and_then(|(id, _)| Some((id, of(id)?)));
             match next {
                 Some((id, found)) if found == index => return Some(id),
@@ -169,12 +170,12 @@ impl Controller {
 
     /// Whose a reference is: what it stands for all belongs to one submission.
     pub(crate) fn submitted_of(&self, target: JobRef) -> Option<&Submitted> {
-        let group = self.groups.get(&target.job);
+        let group = self.jobs.groups.get(&target.job);
         if let Some(group) = group.filter(|_| target.task.is_none()) {
             return Some(&group.submitted);
         }
         let first = || {
-            let mut of_array = self.ended.range(target.job..);
+            let mut of_array = self.jobs.ended.range(target.job..);
             let first = of_array
                 .next()
                 .filter(|(_, e)| e.submitted.base == target.job);
@@ -184,21 +185,21 @@ impl Controller {
             Some(_) => *self.ids_of(target).first()?,
             None => first(),
         };
-        let live = self.jobs.get(&id).map(|job| &*job.submitted);
-        live.or_else(|| self.ended.get(id).map(|ended| &*ended.submitted))
+        let live = self.jobs.live.get(&id).map(|job| &*job.submitted);
+        live.or_else(|| self.jobs.ended.get(id).map(|ended| &*ended.submitted))
     }
 
     /// The first live job that a reference stands for.
     pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
-        match self.groups.get(&target.job) {
+        match self.jobs.groups.get(&target.job) {
             Some(group) if target.task.is_none() => {
                 let live = |at: &usize| group.fates[*at] == TaskOutcome::Live;
                 let first = (0..group.fates.len()).find(live)?;
-                self.jobs.get(&group.id_at(first))
+                self.jobs.live.get(&group.id_at(first))
             }
             Some(_) | None => {
                 let ids = self.ids_of(target).into_iter();
-                ids.filter_map(|id| self.jobs.get(&id)).next()
+                ids.filter_map(|id| self.jobs.live.get(&id)).next()
             }
         }
     }
@@ -206,7 +207,7 @@ impl Controller {
     /// The first job that a reference stands for and the planner has in its queue.
     pub(crate) fn first_queued(&self, target: JobRef) -> Option<JobId> {
         let waits = |id: &JobId| self.sched.is_waiting(*id);
-        match self.groups.get(&target.job) {
+        match self.jobs.groups.get(&target.job) {
             Some(group) if target.task.is_none() && group.queued == 0 => None,
             Some(group) if target.task.is_none() => group.ids().find(waits),
             Some(_) | None => self.ids_of(target).into_iter().find(waits),
@@ -230,17 +231,17 @@ impl Controller {
     /// The same by id, also for jobs that ended moments ago.
     pub(crate) fn name_of(&self, id: JobId) -> String {
         let ended = || {
-            let ended = self.ended.get(id)?;
+            let ended = self.jobs.ended.get(id)?;
             Some(self.ended_job(id, ended).job)
         };
-        let job = self.jobs.get(&id).map(|job| self.ref_of(job));
+        let job = self.jobs.live.get(&id).map(|job| self.ref_of(job));
         job.or_else(ended)
             .map_or_else(|| id.to_string(), |job| job.to_string())
     }
 
     /// True when as many tasks of the job's array run or are about to as may.
     pub(crate) fn array_is_full(&self, job: &Job) -> bool {
-        let Some(group) = self.groups.get(&job.submitted.base) else {
+        let Some(group) = self.jobs.groups.get(&job.submitted.base) else {
             return false;
         };
         let full = group
@@ -251,14 +252,14 @@ impl Controller {
 
     pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
         self.looks += 1;
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.jobs.groups.get_mut(&base) {
             group.queued = if more {
                 group.queued + 1
             } else {
                 group.queued.saturating_sub(1)
             };
             if !more && !group.throttled.is_empty() {
-                self.reviews.push(Again::Throttled(base));
+                self.jobs.reviews.push(Again::Throttled(base));
             }
         }
     }
@@ -275,13 +276,13 @@ impl Controller {
                 return looked; // it is stuck
             }
         }
-        self.reviews.push(Again::Throttled(base));
+        self.jobs.reviews.push(Again::Throttled(base));
         REFILL
     }
 
     /// The next task that waited for others of its array and need not any more.
     fn next_throttled(&self, base: JobId) -> Option<JobId> {
-        let group = self.groups.get(&base)?;
+        let group = self.jobs.groups.get(&base)?;
         let busy = group.running + group.queued;
         let room = group.at_once.is_none_or(|most| busy < most);
         let next = group.throttled.first().filter(|_| room)?;

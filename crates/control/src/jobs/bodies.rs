@@ -87,7 +87,7 @@ impl Controller {
         queue: String,
         place: Place,
     ) -> Arc<Submitted> {
-        let group = self.groups.get_mut(&old.base);
+        let group = self.jobs.groups.get_mut(&old.base);
         let number = group.map_or(old.body + 1, Group::new_number);
         Arc::new(old.with(number, spec, queue, place))
     }
@@ -100,14 +100,14 @@ impl Controller {
         place: Place,
     ) -> Arc<Submitted> {
         let name = self.queues[queue.index()].spec.name.clone();
-        let group = self.groups.get(&old.base);
+        let group = self.jobs.groups.get(&old.base);
         let moved = group.and_then(|group| group.body_like(&old.spec, &name));
         moved.unwrap_or_else(|| self.new_body(old, old.spec.clone(), name, place))
     }
 
     /// That body is there, also while no job has it.
     pub(crate) fn know_body(&mut self, submitted: &Arc<Submitted>, stored: bool) {
-        let Some(group) = self.groups.get_mut(&submitted.base) else {
+        let Some(group) = self.jobs.groups.get_mut(&submitted.base) else {
             return;
         };
         if group.bodies.contains_key(&submitted.body) {
@@ -126,7 +126,7 @@ impl Controller {
 
     /// A body out of the store.
     pub(crate) fn is_written(&mut self, submitted: &Submitted) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.jobs.groups.get_mut(&submitted.base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.stored = true;
         }
@@ -134,12 +134,12 @@ impl Controller {
 
     /// A job whose row was loaded, or is about to be written.
     pub(crate) fn has_row(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get_mut(&id) else {
+        let Some(job) = self.jobs.live.get_mut(&id) else {
             return;
         };
         let base = job.submitted.base;
         if !std::mem::replace(&mut job.has_row, true)
-            && let Some(group) = self.groups.get_mut(&base)
+            && let Some(group) = self.jobs.groups.get_mut(&base)
         {
             group.plain = group.plain.saturating_sub(1);
         }
@@ -147,7 +147,7 @@ impl Controller {
 
     /// That body is the one of an ended job's row.
     pub(crate) fn is_stored(&mut self, submitted: &Submitted, stored: bool) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.jobs.groups.get_mut(&submitted.base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.stored |= stored;
             body.named |= stored;
@@ -156,12 +156,12 @@ impl Controller {
 
     /// A job more has that body.
     pub(crate) fn join_body(&mut self, submitted: &Arc<Submitted>) {
-        let group = self.groups.get(&submitted.base);
+        let group = self.jobs.groups.get(&submitted.base);
         if group.is_some_and(|group| !group.bodies.contains_key(&submitted.body)) {
             self.know_body(submitted, submitted.body == 0);
             self.wait_for_others(Waiter::of(submitted), submitted);
         }
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.jobs.groups.get_mut(&submitted.base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.jobs += 1;
         }
@@ -169,7 +169,7 @@ impl Controller {
 
     /// A job has that body no longer; `named`: its row goes on naming it.
     pub(crate) fn leave_body(&mut self, submitted: &Submitted, named: bool) {
-        let Some(group) = self.groups.get_mut(&submitted.base) else {
+        let Some(group) = self.jobs.groups.get_mut(&submitted.base) else {
             return;
         };
         let common = group.submitted.body;
@@ -200,7 +200,7 @@ impl Controller {
 
     /// Writes a body that a row is about to name.
     pub(crate) fn store_body(&mut self, submitted: &Submitted) {
-        let group = self.groups.get_mut(&submitted.base);
+        let group = self.jobs.groups.get_mut(&submitted.base);
         let body = group.and_then(|group| group.bodies.get_mut(&submitted.body));
         if body.is_some_and(|body| !std::mem::replace(&mut body.stored, true)) {
             self.record(Record::Body {
@@ -213,7 +213,7 @@ impl Controller {
     /// From now on the tasks of an array that have no row of their own stand like that.
     pub(crate) fn stand(&mut self, submitted: &Arc<Submitted>, held: Option<HeldBy>) {
         let base = submitted.base;
-        let Some(group) = self.groups.get_mut(&base) else {
+        let Some(group) = self.jobs.groups.get_mut(&base) else {
             return;
         };
         let before = group.held;
@@ -222,7 +222,7 @@ impl Controller {
         if other {
             self.join_body(submitted);
             self.store_body(submitted);
-            if let Some(group) = self.groups.get_mut(&base) {
+            if let Some(group) = self.jobs.groups.get_mut(&base) {
                 group.submitted = submitted.clone();
             }
             self.leave_body(submitted, false); // it is kept as the common one
@@ -233,7 +233,7 @@ impl Controller {
     }
 
     pub(crate) fn save_standing(&mut self, base: JobId) {
-        if let Some(group) = self.groups.get(&base) {
+        if let Some(group) = self.jobs.groups.get(&base) {
             self.record(Record::Standing(StandingRow {
                 base,
                 body: group.submitted.body,
@@ -246,7 +246,7 @@ impl Controller {
     /// A job is about to have a row of its own.
     pub(crate) fn stands_apart(&mut self, id: JobId) {
         self.has_row(id);
-        if let Some(submitted) = self.jobs.get(&id).map(|job| job.submitted.clone()) {
+        if let Some(submitted) = self.jobs.live.get(&id).map(|job| job.submitted.clone()) {
             self.store_body(&submitted);
         }
     }
@@ -273,19 +273,23 @@ impl Controller {
 
     pub(crate) fn enter_name(&mut self, submitted: &Submitted) {
         let key = (submitted.uid, submitted.spec.name.clone());
-        self.names.entry(key).or_default().insert(submitted.base);
+        self.jobs
+            .names
+            .entry(key)
+            .or_default()
+            .insert(submitted.base);
     }
 
     /// A submission has no job of that name any more: singletons of that name may go.
     pub(crate) fn leave_name(&mut self, uid: Uid, name: &str, base: JobId) {
         let key = (uid, name.to_owned());
-        let Some(bases) = self.names.get_mut(&key) else {
+        let Some(bases) = self.jobs.names.get_mut(&key) else {
             return;
         };
         let was_first = bases.first() == Some(&base);
         bases.remove(&base);
         match bases.first().copied() {
-            None => drop(self.names.remove(&key)),
+            None => drop(self.jobs.names.remove(&key)),
             Some(next) if was_first => self.review_all_of(next),
             Some(_) => {}
         }

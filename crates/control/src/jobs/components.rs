@@ -132,6 +132,7 @@ impl Controller {
     pub(crate) fn join_queues(&mut self, id: JobId) {
         let Some(job) = self
             .jobs
+            .live
             .get(&id)
             .filter(|job| !job.spec().bundles.is_empty())
         else {
@@ -165,7 +166,7 @@ impl Controller {
             Place::Good { queue, .. } => self.queues_of(job.spec(), queue).is_some(),
             Place::Lost | Place::Beyond { .. } => false,
         };
-        let spanning = self.jobs.values().any(spans);
+        let spanning = self.jobs.live.values().any(spans);
         self.joint.needed = steady;
         if !spanning {
             self.joint.clear();
@@ -196,9 +197,9 @@ impl Controller {
 
     /// The first id of the job that has this one, if that is a further part of it.
     pub(crate) fn whole_of(&self, id: JobId) -> Option<JobId> {
-        let live = self.jobs.range(..id).next_back();
+        let live = self.jobs.live.range(..id).next_back();
         let live = live.map(|(first, job)| (*first, job.spec()));
-        let ended = self.ended.range(..id).next_back();
+        let ended = self.jobs.ended.range(..id).next_back();
         let ended = ended.map(|(first, ended)| (first, &ended.submitted.spec));
         let has = |(first, spec): &(JobId, &JobSpec)| id.0 - first.0 <= spec.bundles.len() as u64;
         let found = [live, ended].into_iter().flatten().find(has);

@@ -100,15 +100,15 @@ pub(crate) struct Progress {
 impl Controller {
     /// First id of the submission that a job belongs to.
     pub(crate) fn base_of(&self, id: JobId) -> JobId {
-        if let Some(job) = self.jobs.get(&id) {
+        if let Some(job) = self.jobs.live.get(&id) {
             return job.submitted.base;
         }
-        if let Some((base, group)) = self.groups.range(..=id).next_back()
+        if let Some((base, group)) = self.jobs.groups.range(..=id).next_back()
             && id.0 - base.0 < group.fates.len() as u64
         {
             return *base; // a task that has ended
         }
-        self.ended.get(id).map_or(id, |e| e.submitted.base)
+        self.jobs.ended.get(id).map_or(id, |e| e.submitted.base)
     }
 
     pub(crate) fn check_dependencies(
@@ -137,7 +137,7 @@ impl Controller {
 
     /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
     pub(crate) fn review(&mut self, now: Time, id: JobId) {
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
         self.looks += 1 + job.spec().dependencies.len() as u64;
@@ -170,11 +170,11 @@ impl Controller {
         if enqueue && !job.spec().bundles.is_empty() {
             self.join_queues(id);
         }
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
         let waiting = if enqueue { self.planner_job(job) } else { None };
-        if let Some(job) = self.jobs.get_mut(&id) {
+        if let Some(job) = self.jobs.live.get_mut(&id) {
             job.eligible = eligible;
             job.phase = Phase::Waiting(reason.clone());
             if reason == Some(WaitReason::Directory) {
@@ -183,9 +183,9 @@ impl Controller {
                 self.ask_user(uid);
             }
         }
-        self.begins.extend(next_look.map(|at| (at, id)));
+        self.jobs.begins.extend(next_look.map(|at| (at, id)));
         self.stand_in_line(id, reason.as_ref());
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.jobs.groups.get_mut(&base) {
             if throttled {
                 group.throttled.insert(at);
             } else {
@@ -196,14 +196,15 @@ impl Controller {
             if let Some(reservation) = within {
                 self.inside.insert(id, reservation);
             }
-            self.licenses
-                .enter(id, &self.jobs[&id].submitted.spec.licenses);
+            self.jobs
+                .licenses
+                .enter(id, &self.jobs.live[&id].submitted.spec.licenses);
             self.planner_of(id).enqueue(waiting);
             self.count_queued(base, true);
         } else if reason.is_some() && queued {
             self.planner_of(id).dequeue(id);
             self.inside.remove(&id);
-            self.licenses.leave(id);
+            self.jobs.licenses.leave(id);
             self.count_queued(base, false);
             self.refill_interactive(now, id);
         }
@@ -211,9 +212,9 @@ impl Controller {
 
     /// The same of a job out of the store: who is given up is so in the turns that follow.
     pub(crate) fn review_loaded(&mut self, now: Time, id: JobId) {
-        let job = self.jobs.get(&id).filter(|job| job.is_waiting());
+        let job = self.jobs.live.get(&id).filter(|job| job.is_waiting());
         match job.is_some_and(|job| self.hopeless(now, job).is_some()) {
-            true => self.reviews.push(Again::Job(id)),
+            true => self.jobs.reviews.push(Again::Job(id)),
             false => self.review(now, id),
         }
     }
@@ -352,7 +353,7 @@ impl Controller {
     ) -> Met {
         if dependency.kind == DependencyKind::Singleton {
             let key = (job.uid, job.spec.name.clone());
-            let earlier = self.names.get(&key).and_then(|bases| bases.first());
+            let earlier = self.jobs.names.get(&key).and_then(|bases| bases.first());
             return if earlier.is_some_and(|b| *b < job.base) {
                 Met::NotYet
             } else {
@@ -395,9 +396,13 @@ impl Controller {
     }
 
     fn is_array(&self, job: JobId) -> bool {
-        let live = self.groups.get(&job).map(|group| group.indices.is_some());
+        let live = self
+            .jobs
+            .groups
+            .get(&job)
+            .map(|group| group.indices.is_some());
         let ended = || {
-            let ended = self.ended.get(job);
+            let ended = self.jobs.ended.get(job);
             ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)
         };
         live.unwrap_or_else(ended)
@@ -420,7 +425,7 @@ impl Controller {
 
     /// How far a job, a task or a whole array is; `None` when it is not in memory.
     fn standing(&self, target: JobRef) -> Option<Standing> {
-        if let Some(ok) = self.dependencies.facts.get(&target) {
+        if let Some(ok) = self.jobs.dependencies.facts.get(&target) {
             return Some(Standing {
                 started: true,
                 ended: true,
@@ -435,10 +440,10 @@ impl Controller {
             });
         }
         if let Some(task) = target.task {
-            let (id, fate) = self.groups.get(&target.job)?.task(task)?;
+            let (id, fate) = self.jobs.groups.get(&target.job)?.task(task)?;
             return self.standing_of_task(id, fate);
         }
-        if let Some(group) = self.groups.get(&target.job) {
+        if let Some(group) = self.jobs.groups.get(&target.job) {
             return Some(Standing {
                 started: group.all_touched(),
                 ended: group.live == 0,
@@ -447,12 +452,12 @@ impl Controller {
         }
         let base = self.base_of(target.job);
         if base != target.job
-            && let Some(group) = self.groups.get(&base)
+            && let Some(group) = self.jobs.groups.get(&base)
         {
             let fate = group.fates.get(group.place_of(target.job)).copied()?;
             return self.standing_of_task(target.job, fate);
         }
-        let ended = self.ended.get(target.job)?;
+        let ended = self.jobs.ended.get(target.job)?;
         Some(Standing {
             started: true,
             ended: true,
@@ -461,7 +466,7 @@ impl Controller {
     }
 
     fn standing_of_task(&self, id: JobId, fate: TaskOutcome) -> Option<Standing> {
-        let started = self.jobs.get(&id).is_none_or(|j| !j.is_waiting());
+        let started = self.jobs.live.get(&id).is_none_or(|j| !j.is_waiting());
         Some(Standing {
             started,
             ended: fate != TaskOutcome::Live,
@@ -472,9 +477,14 @@ impl Controller {
     /// The latest start of a job or of an array's tasks, as far as known.
     fn last_start(&self, target: JobRef) -> Option<Time> {
         if target.task.is_none() {
-            let live = self.groups.get(&target.job).map(|group| group.last_start);
+            let live = self
+                .jobs
+                .groups
+                .get(&target.job)
+                .map(|group| group.last_start);
             let over = || {
-                self.dependencies
+                self.jobs
+                    .dependencies
                     .last_starts
                     .get(&target.job)
                     .map(|start| Some(*start))
@@ -484,9 +494,9 @@ impl Controller {
             }
         }
         let start = |id: JobId| {
-            let run = self.jobs.get(&id).and_then(Job::run);
+            let run = self.jobs.live.get(&id).and_then(Job::run);
             let live = run.map(|run| run.started.unwrap_or(run.allocated));
-            live.or_else(|| self.ended.get(id)?.row.end.as_ref()?.start)
+            live.or_else(|| self.jobs.ended.get(id)?.row.end.as_ref()?.start)
         };
         let id = match target.task {
             Some(_) => self.ids_of(target).first().copied()?,
@@ -508,7 +518,7 @@ impl Controller {
 
     /// Keeps how a submission ended that others wait for, before it leaves memory.
     pub(crate) fn keep_facts(&mut self, base: JobId) {
-        let Some(awaited) = self.dependencies.dependents.get(&base) else {
+        let Some(awaited) = self.jobs.dependencies.dependents.get(&base) else {
             return;
         };
         let waiters: BTreeSet<Waiter> = awaited.whole.union(&awaited.tasks).copied().collect();
@@ -517,12 +527,17 @@ impl Controller {
                 if let Some(standing) = self.standing(target)
                     && standing.ended
                 {
-                    self.dependencies.facts.insert(target, standing.ok);
+                    self.jobs.dependencies.facts.insert(target, standing.ok);
                 }
             }
         }
-        let start = self.groups.get(&base).and_then(|group| group.last_start);
-        self.dependencies
+        let start = self
+            .jobs
+            .groups
+            .get(&base)
+            .and_then(|group| group.last_start);
+        self.jobs
+            .dependencies
             .last_starts
             .extend(start.map(|start| (base, start)));
     }
@@ -554,7 +569,7 @@ impl Controller {
 
     /// What those who wait ask for, and the indices of their array.
     fn waiting(&self, waiter: Waiter) -> Option<(&Submitted, &[u32])> {
-        let group = self.groups.get(&waiter.base)?;
+        let group = self.jobs.groups.get(&waiter.base)?;
         let body = group.bodies.get(&waiter.body)?;
         Some((
             &body.submitted,
@@ -568,14 +583,19 @@ impl Controller {
             if dependency.kind == DependencyKind::Singleton {
                 continue;
             }
-            let by = self.dependencies.named.entry(dependency.job).or_default();
+            let by = self
+                .jobs
+                .dependencies
+                .named
+                .entry(dependency.job)
+                .or_default();
             by.insert(waiter);
             let base = self.base_of(dependency.job);
-            if !self.groups.contains_key(&base) {
+            if !self.jobs.groups.contains_key(&base) {
                 self.keep_fact(dependency);
                 continue; // nothing happens to it any more
             }
-            let awaited = self.dependencies.dependents.entry(base).or_default();
+            let awaited = self.jobs.dependencies.dependents.entry(base).or_default();
             let task = dependency.task.is_some() || waits_by_task(dependency);
             match task || dependency.job != base {
                 true => awaited.tasks.insert(waiter),
@@ -587,29 +607,29 @@ impl Controller {
     /// Keeps how a job ended that has just been named, before it leaves memory.
     fn keep_fact(&mut self, dependency: &Dependency) {
         let target = target_of(None, dependency);
-        if waits_by_task(dependency) || self.dependencies.facts.contains_key(&target) {
+        if waits_by_task(dependency) || self.jobs.dependencies.facts.contains_key(&target) {
             return;
         }
         if let Some(standing) = self.standing(target).filter(|standing| standing.ended) {
-            self.dependencies.facts.insert(target, standing.ok);
+            self.jobs.dependencies.facts.insert(target, standing.ok);
         }
     }
 
     /// They wait no longer.
     pub(crate) fn wait_no_longer(&mut self, waiter: Waiter, submitted: &Submitted) {
         for dependency in &submitted.spec.dependencies {
-            if let Some(by) = self.dependencies.named.get_mut(&dependency.job) {
+            if let Some(by) = self.jobs.dependencies.named.get_mut(&dependency.job) {
                 by.remove(&waiter);
                 if by.is_empty() {
-                    self.dependencies.named.remove(&dependency.job);
+                    self.jobs.dependencies.named.remove(&dependency.job);
                 }
             }
             let base = self.base_of(dependency.job);
-            if let Some(awaited) = self.dependencies.dependents.get_mut(&base) {
+            if let Some(awaited) = self.jobs.dependencies.dependents.get_mut(&base) {
                 awaited.whole.remove(&waiter);
                 awaited.tasks.remove(&waiter);
                 if awaited.whole.is_empty() && awaited.tasks.is_empty() {
-                    self.dependencies.dependents.remove(&base);
+                    self.jobs.dependencies.dependents.remove(&base);
                 }
             }
         }
@@ -626,14 +646,14 @@ impl Controller {
             if let Some(ok) = old.and_then(|o| o.ok)
                 && self.submitted_of(target).is_none()
             {
-                self.dependencies.facts.insert(target, ok);
+                self.jobs.dependencies.facts.insert(target, ok);
             }
         }
     }
 
     /// Has all those looked at again that depend on a job that has started or ended.
     pub(crate) fn review_dependents(&mut self, progress: Progress) {
-        let Some(awaited) = self.dependencies.dependents.get(&progress.base) else {
+        let Some(awaited) = self.jobs.dependencies.dependents.get(&progress.base) else {
             return;
         };
         let mut again: Vec<Again> = Vec::new();
@@ -643,13 +663,13 @@ impl Controller {
         let tasks = awaited.tasks.iter();
         again.extend(tasks.filter_map(|waiter| self.concerned(*waiter, progress)));
         for again in again {
-            self.reviews.push(again);
+            self.jobs.reviews.push(again);
         }
     }
 
     /// Whom of those who wait for tasks of a submission the progress of one of them concerns.
     fn concerned(&self, waiter: Waiter, progress: Progress) -> Option<Again> {
-        let group = self.groups.get(&waiter.base)?;
+        let group = self.jobs.groups.get(&waiter.base)?;
         let submitted = &group.bodies.get(&waiter.body)?.submitted;
         let mut same_index = false;
         for dependency in &submitted.spec.dependencies {
@@ -667,36 +687,37 @@ impl Controller {
     /// A job that had ended waits again: how it ended is no longer true, and those who depend
     /// on it wait for its next end, also those who waited for nothing any more.
     pub(crate) fn lives_again(&mut self, base: JobId) {
-        let Some(group) = self.groups.get(&base) else {
+        let Some(group) = self.jobs.groups.get(&base) else {
             return;
         };
         let ids = group.fates.len() + group.submitted.spec.bundles.len();
         let end = JobId(base.0 + ids as u64);
         let all = |job| JobRef { job, task: None };
-        let known = self.dependencies.facts.range(all(base)..all(end));
+        let known = self.jobs.dependencies.facts.range(all(base)..all(end));
         let known: Vec<JobRef> = known.map(|(target, _)| *target).collect();
         for target in known {
-            self.dependencies.facts.remove(&target);
+            self.jobs.dependencies.facts.remove(&target);
         }
         let by = self
+            .jobs
             .dependencies
             .named
             .range(base..end)
             .flat_map(|(_, by)| by);
         let by: BTreeSet<Waiter> = by.copied().collect();
         for waiter in by {
-            let group = self.groups.get(&waiter.base);
+            let group = self.jobs.groups.get(&waiter.base);
             let body = group.and_then(|group| group.bodies.get(&waiter.body));
             if let Some(submitted) = body.map(|body| body.submitted.clone()) {
                 self.wait_for_others(waiter, &submitted);
-                self.reviews.push(Again::Changed(waiter));
+                self.jobs.reviews.push(Again::Changed(waiter));
             }
         }
     }
 
     /// Has those looked at that wait for a job that has just started.
     pub(crate) fn tell_of_start(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
         let base = job.submitted.base;
@@ -704,7 +725,7 @@ impl Controller {
             base,
             id,
             index: job.member.map(|member| member.index),
-            whole: self.groups.get(&base).is_some_and(Group::all_touched),
+            whole: self.jobs.groups.get(&base).is_some_and(Group::all_touched),
         });
     }
 
@@ -749,16 +770,16 @@ impl Controller {
     /// Jobs whose begin time has come, tasks of arrays in the order of their indices.
     pub(crate) fn begin_due(&mut self, now: Time) {
         let mut due = Vec::new();
-        while let Some(&(begin, id)) = self.begins.first()
+        while let Some(&(begin, id)) = self.jobs.begins.first()
             && begin <= now
             && due.len() < BEGINS
         {
-            self.begins.pop_first();
-            due.extend(self.jobs.get(&id).map(|job| (begin, job.rank(), id)));
+            self.jobs.begins.pop_first();
+            due.extend(self.jobs.live.get(&id).map(|job| (begin, job.rank(), id)));
         }
         due.sort_unstable();
         for (_, _, id) in due {
-            self.reviews.push(Again::Job(id));
+            self.jobs.reviews.push(Again::Job(id));
         }
     }
 }

@@ -156,10 +156,10 @@ impl Controller {
     /// `ahead` jobs more than could start are there for it.
     fn missing_license<'a>(&self, spec: &'a JobSpec, ahead: Option<u64>) -> Option<&'a str> {
         let short = |(name, count): &(&str, u32)| {
-            let used = u64::from(self.licenses.used(name));
+            let used = u64::from(self.jobs.licenses.used(name));
             let most = u64::from(self.config.licenses.get(name));
             let wants = used + u64::from(*count);
-            let queued = |ahead| wants + self.licenses.wanted(name) > most + ahead;
+            let queued = |ahead| wants + self.jobs.licenses.wanted(name) > most + ahead;
             wants > most || ahead.is_some_and(queued)
         };
         spec.licenses.iter().find(short).map(|(name, _)| name)
@@ -171,30 +171,30 @@ impl Controller {
         !spec.licenses.is_empty()
             && !self.is_queued(job.id)
             && self
-                .missing_license(spec, Some(self.licenses.ahead))
+                .missing_license(spec, Some(self.jobs.licenses.ahead))
                 .is_some()
     }
 
     /// A job has been looked at and waits for that, or for nothing but its turn.
     pub(crate) fn stand_in_line(&mut self, id: JobId, reason: Option<&WaitReason>) {
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
         if job.spec().licenses.is_empty() {
-            return self.licenses.leave_line(id);
+            return self.jobs.licenses.leave_line(id);
         }
         let missing = match reason {
             Some(WaitReason::Licenses) => {
-                self.missing_license(job.spec(), Some(self.licenses.ahead))
+                self.missing_license(job.spec(), Some(self.jobs.licenses.ahead))
             }
             Some(_) | None => None,
         };
         match missing.zip(self.planner_job(job)) {
             Some((name, waiting)) => {
                 let name = name.to_owned();
-                self.licenses.wait(&name, waiting.key);
+                self.jobs.licenses.wait(&name, waiting.key);
             }
-            None => self.licenses.leave_line(id),
+            None => self.jobs.licenses.leave_line(id),
         }
     }
 
@@ -208,17 +208,17 @@ impl Controller {
         if !self.change_licenses(id, u32::saturating_sub) {
             return;
         }
-        let names = self.jobs[&id].spec().licenses.iter();
+        let names = self.jobs.live[&id].spec().licenses.iter();
         let names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
         for name in names {
-            self.licenses.due.entry(name).or_default();
+            self.jobs.licenses.due.entry(name).or_default();
         }
     }
 
     /// Enters those who could start with the licences that have come back.
     pub(crate) fn licenses_due(&mut self, now: Time) {
         let mut looks = LOOKS;
-        for name in self.licenses.due.keys().cloned().collect::<Vec<_>>() {
+        for name in self.jobs.licenses.due.keys().cloned().collect::<Vec<_>>() {
             self.look_along(now, &name, 0, &mut looks);
         }
     }
@@ -226,60 +226,60 @@ impl Controller {
     /// Once a second: where licences are free although some wait for them, a few more are
     /// entered than could start, because those who were entered wait for something else.
     pub(crate) fn licenses_left(&mut self, now: Time) {
-        let entered = self.licenses.entered.keys().copied();
+        let entered = self.jobs.licenses.entered.keys().copied();
         let gone: Vec<JobId> = entered.filter(|id| !self.is_queued(*id)).collect();
-        gone.into_iter().for_each(|id| self.licenses.leave(id));
+        gone.into_iter().for_each(|id| self.jobs.licenses.leave(id));
         let mut looks = LOOKS;
-        for name in self.licenses.lines.keys().cloned().collect::<Vec<_>>() {
-            if self.licenses.due.contains_key(&name) {
+        for name in self.jobs.licenses.lines.keys().cloned().collect::<Vec<_>>() {
+            if self.jobs.licenses.due.contains_key(&name) {
                 continue; // first those who could start
             }
-            let ahead = self.licenses.wanted(&name) + AHEAD;
-            self.licenses.ahead = ahead;
-            self.licenses.due.insert(name.clone(), None);
+            let ahead = self.jobs.licenses.wanted(&name) + AHEAD;
+            self.jobs.licenses.ahead = ahead;
+            self.jobs.licenses.due.insert(name.clone(), None);
             self.look_along(now, &name, ahead, &mut looks);
-            self.licenses.due.remove(&name);
-            self.licenses.ahead = AHEAD;
+            self.jobs.licenses.due.remove(&name);
+            self.jobs.licenses.ahead = AHEAD;
         }
     }
 
     /// Looks along a line as long as there are licences for it.
     fn look_along(&mut self, now: Time, name: &str, ahead: u64, looks: &mut usize) {
-        let Some(after) = self.licenses.due.get(name) else {
+        let Some(after) = self.jobs.licenses.due.get(name) else {
             return;
         };
         let mut after = *after;
-        while let Some(next) = self.licenses.next(name, after) {
+        while let Some(next) = self.jobs.licenses.next(name, after) {
             let free = u64::from(self.config.licenses.get(name));
-            let used = u64::from(self.licenses.used(name));
-            if used >= free || used + self.licenses.wanted(name) >= free + ahead {
+            let used = u64::from(self.jobs.licenses.used(name));
+            if used >= free || used + self.jobs.licenses.wanted(name) >= free + ahead {
                 break; // nobody more could start
             }
             if *looks == 0 {
-                self.licenses.due.insert(name.to_owned(), after);
+                self.jobs.licenses.due.insert(name.to_owned(), after);
                 return;
             }
             *looks -= 1;
             after = Some(next);
-            let job = self.jobs.get(&next.job);
+            let job = self.jobs.live.get(&next.job);
             if job.is_some_and(|job| self.missing_license(job.spec(), Some(ahead)).is_none()) {
                 self.review(now, next.job);
             }
         }
-        self.licenses.due.remove(name);
+        self.jobs.licenses.due.remove(name);
     }
 
     /// How often jobs that want licences have been entered into planners' queues since the
     /// start: a measure of work.
     pub fn entered_for_licenses(&self) -> u64 {
-        self.licenses.entries
+        self.jobs.licenses.entries
     }
 
     fn change_licenses(&mut self, id: JobId, change: fn(u32, u32) -> u32) -> bool {
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return false;
         };
-        let used = &mut self.licenses.used;
+        let used = &mut self.jobs.licenses.used;
         for (name, count) in job.spec().licenses.iter() {
             used.set(name, change(used.get(name), count));
         }
@@ -291,8 +291,8 @@ impl Controller {
     pub(crate) fn wait_for_licenses(&mut self, now: Time, id: JobId) -> bool {
         self.planner_of(id).end(id);
         self.inside.remove(&id);
-        self.licenses.leave(id);
-        if let Some(job) = self.jobs.get_mut(&id) {
+        self.jobs.licenses.leave(id);
+        if let Some(job) = self.jobs.live.get_mut(&id) {
             job.phase = Phase::Waiting(Some(WaitReason::Licenses));
         }
         self.review(now, id);
@@ -303,7 +303,7 @@ impl Controller {
     /// What jobs hold, counted anew.
     pub(crate) fn count_licenses(&self) -> Counted {
         let mut used = Counted::default();
-        for job in self.jobs.values().filter(|job| !Job::is_waiting(job)) {
+        for job in self.jobs.live.values().filter(|job| !Job::is_waiting(job)) {
             for (name, count) in job.spec().licenses.iter() {
                 used.set(name, used.get(name).saturating_add(count));
             }

@@ -106,17 +106,17 @@ impl Controller {
     /// Looks at those in the line, as far as the steps go.
     pub(crate) fn review_line(&mut self, now: Time, steps: &mut Steps) {
         loop {
-            while let Some(uid) = self.reviews.interactive.pop_first() {
+            while let Some(uid) = self.jobs.reviews.interactive.pop_first() {
                 self.refill_interactive_of(now, uid);
             }
             if steps.0 == 0 {
                 return;
             }
-            if let Some((jobs, at)) = self.reviews.under_way.take() {
+            if let Some((jobs, at)) = self.jobs.reviews.under_way.take() {
                 self.review_jobs(now, jobs, at, steps);
                 continue;
             }
-            match self.reviews.pop() {
+            match self.jobs.reviews.pop() {
                 Some(Again::Job(id)) => self.review_step(now, id, steps),
                 Some(Again::Jobs(jobs)) if self.still_wait(now, jobs) => steps.take(1),
                 Some(Again::Jobs(jobs) | Again::Changed(jobs)) => {
@@ -134,14 +134,14 @@ impl Controller {
     }
 
     fn review_step(&mut self, now: Time, id: JobId, steps: &mut Steps) {
-        let Some(job) = self.jobs.get(&id) else {
+        let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
         steps.take(1 + job.spec().dependencies.len());
         let told = self.waits.count(id);
         self.works_on(Object::Job(id));
         self.review(now, id);
-        if !self.jobs.contains_key(&id) {
+        if !self.jobs.live.contains_key(&id) {
             steps.take(STEPS_OF_END + told);
         }
     }
@@ -149,7 +149,7 @@ impl Controller {
     /// Those jobs of a submission, from that place on.
     fn review_jobs(&mut self, now: Time, jobs: Waiter, from: usize, steps: &mut Steps) {
         for at in from.. {
-            let Some(group) = self.groups.get(&jobs.base) else {
+            let Some(group) = self.jobs.groups.get(&jobs.base) else {
                 return;
             };
             let Some(fate) = group.fates.get(at) else {
@@ -159,11 +159,11 @@ impl Controller {
                 continue;
             }
             if steps.0 == 0 {
-                self.reviews.under_way = Some((jobs, at));
+                self.jobs.reviews.under_way = Some((jobs, at));
                 return;
             }
             let id = group.id_at(at);
-            let job = self.jobs.get(&id);
+            let job = self.jobs.live.get(&id);
             match job.is_some_and(|job| job.submitted.body == jobs.body) {
                 true => self.review_step(now, id, steps),
                 false => steps.take(1),
@@ -181,7 +181,7 @@ impl Controller {
     ) {
         while let Some(jobs) = self.next_within(id, after) {
             if steps.0 == 0 {
-                return self.reviews.push_first(Again::Within(id, after));
+                return self.jobs.reviews.push_first(Again::Within(id, after));
             }
             after = Some(jobs);
             steps.take(1);
@@ -198,18 +198,18 @@ impl Controller {
     /// Looks again at all waiting jobs that are to run in a reservation: the first at once, the
     /// others in the turns that follow.
     pub(crate) fn review_within_at_once(&mut self, now: Time, id: ReservationId) {
-        let before = self.reviews.under_way.take();
+        let before = self.jobs.reviews.under_way.take();
         self.review_within(now, id, None, &mut Steps(AT_ONCE));
-        let left = std::mem::replace(&mut self.reviews.under_way, before);
+        let left = std::mem::replace(&mut self.jobs.reviews.under_way, before);
         if let Some((jobs, at)) = left {
-            self.reviews.push_first(Again::Rest(jobs, at));
+            self.jobs.reviews.push_first(Again::Rest(jobs, at));
         }
     }
 
     /// True when those jobs all wait for the same as before, so that looking at each would tell
     /// nothing new.
     fn still_wait(&self, now: Time, jobs: Waiter) -> bool {
-        let group = self.groups.get(&jobs.base);
+        let group = self.jobs.groups.get(&jobs.base);
         let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
             return true;
         };
@@ -227,7 +227,7 @@ impl Controller {
     pub(crate) fn review_many(&mut self, now: Time, ids: &[JobId]) {
         let mut work = 0;
         let fits = |id: &JobId| {
-            let job = self.jobs.get(id);
+            let job = self.jobs.live.get(id);
             work += job.map_or(1, |job| weight(job.spec()));
             work <= AT_ONCE
         };
@@ -235,20 +235,20 @@ impl Controller {
         first.iter().for_each(|id| self.review(now, *id));
         let mut last = None;
         for id in rest {
-            let jobs = self.jobs.get(id).map(|job| Waiter::of(&job.submitted));
+            let jobs = self.jobs.live.get(id).map(|job| Waiter::of(&job.submitted));
             if let Some(jobs) = jobs.filter(|jobs| last.replace(*jobs) != Some(*jobs)) {
-                self.reviews.push(Again::Rest(jobs, 0));
+                self.jobs.reviews.push(Again::Rest(jobs, 0));
             }
         }
     }
 
     /// Has all jobs of a submission looked at.
     pub(crate) fn review_all_of(&mut self, base: JobId) {
-        let bodies = self.groups.get(&base).into_iter();
+        let bodies = self.jobs.groups.get(&base).into_iter();
         let bodies = bodies.flat_map(|group| group.bodies.keys());
         let jobs: Vec<Waiter> = bodies.map(|body| Waiter { base, body: *body }).collect();
         for jobs in jobs {
-            self.reviews.push(Again::Jobs(jobs));
+            self.jobs.reviews.push(Again::Jobs(jobs));
         }
     }
 }

@@ -26,7 +26,11 @@ impl Controller {
             let known = self.steps_known(key, before);
             let old = known.saturating_sub(before).min(records.len() as u64);
             records.drain(..old as usize);
-            let run = self.jobs.get(&key.job).filter(|j| j.attempt == key.attempt);
+            let run = self
+                .jobs
+                .live
+                .get(&key.job)
+                .filter(|j| j.attempt == key.attempt);
             let run = run.and_then(Job::run);
             for record in &mut records {
                 self.step_on_our_clock(now, id, run, &mut record.end);
@@ -44,7 +48,7 @@ impl Controller {
             cut(&mut record.name, limits::NAME_BYTES);
             cut(&mut record.nodes, limits::STEP_NODES_BYTES);
         }
-        let present = self.jobs.get_mut(&key.job);
+        let present = self.jobs.live.get_mut(&key.job);
         let present = present.filter(|j| j.attempt == key.attempt);
         if let Some(run) = present.and_then(Job::run_mut) {
             run.steps.count = before;
@@ -59,7 +63,11 @@ impl Controller {
 
     /// How many records of the attempt are durable, as far as that is in memory.
     fn steps_known(&self, key: AttemptKey, before: u64) -> u64 {
-        let present = self.jobs.get(&key.job).filter(|j| j.attempt == key.attempt);
+        let present = self
+            .jobs
+            .live
+            .get(&key.job)
+            .filter(|j| j.attempt == key.attempt);
         let run = present.and_then(Job::run);
         run.map_or(before, |run| run.steps.count)
     }
@@ -67,20 +75,20 @@ impl Controller {
     /// Whether that node can have had steps of that attempt. Of jobs that ended long ago
     /// nothing is in memory: those are believed.
     fn knows_attempt(&self, id: NodeId, key: AttemptKey) -> bool {
-        if let Some(job) = self.jobs.get(&key.job) {
+        if let Some(job) = self.jobs.live.get(&key.job) {
             let run = job.run().filter(|_| job.attempt == key.attempt);
             return match run {
                 Some(run) => run.part(id).is_some(),
                 None => key.attempt < job.attempt || job.is_waiting() && key.attempt == job.attempt,
             };
         }
-        if let Some(ended) = self.ended.get(key.job) {
+        if let Some(ended) = self.jobs.ended.get(key.job) {
             let name = self.machine.name(id);
             let run = ended.row.run.iter();
             let here = run.flat_map(|r| &r.parts).any(|p| p.node == *name);
             return key.attempt < ended.row.attempt || key.attempt == ended.row.attempt && here;
         }
-        key.job.0 > 0 && key.job.0 < self.next_job
+        key.job.0 > 0 && key.job.0 < self.jobs.next_job
     }
 }
 

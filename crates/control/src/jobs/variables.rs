@@ -138,7 +138,7 @@ impl Controller {
 
     fn array_variables(&self, job: &Job, block: &mut Block) {
         let base = job.submitted.base;
-        let group = self.groups.get(&base);
+        let group = self.jobs.groups.get(&base);
         let (Some(member), Some(indices)) = (job.member, group.and_then(|g| g.indices.as_ref()))
         else {
             return;

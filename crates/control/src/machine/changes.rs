@@ -205,7 +205,7 @@ impl Controller {
     fn place_one(&mut self, now: Time, id: JobId) {
         let old = self.jobs[&id].submitted.clone();
         let base = old.base;
-        let group = self.groups.get(&base);
+        let group = self.jobs.group(&base);
         let body = group.and_then(|group| group.bodies.get(&old.body));
         let placed = body.map(|body| body.submitted.clone());
         let placed = placed.filter(|body| !Arc::ptr_eq(body, &old));

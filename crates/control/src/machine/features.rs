@@ -155,7 +155,7 @@ impl Controller {
     /// asks for the same stands in the same place.
     pub(crate) fn choose_again(&mut self, now: Time) {
         for jobs in self.choosers.next() {
-            match self.groups.get(&jobs.base) {
+            match self.jobs.group(&jobs.base) {
                 Some(group) if !group.bodies.contains_key(&jobs.body) => {
                     self.choosers.remove(jobs);
                 }
@@ -167,7 +167,7 @@ impl Controller {
     }
 
     fn choose_for(&mut self, now: Time, jobs: Waiter) {
-        let group = self.groups.get(&jobs.base);
+        let group = self.jobs.group(&jobs.base);
         let Some(body) = group.and_then(|group| group.bodies.get(&jobs.body)) else {
             return;
         };
@@ -191,7 +191,7 @@ impl Controller {
     /// Jobs that ask for the same stand elsewhere. Tells which wait.
     pub(crate) fn place_body(&mut self, jobs: Waiter, new: &Arc<Submitted>) -> Vec<JobId> {
         self.lay_body(new);
-        let Some(group) = self.groups.get(&jobs.base) else {
+        let Some(group) = self.jobs.group(&jobs.base) else {
             return Vec::new();
         };
         let mut waiting = Vec::new();
@@ -207,7 +207,7 @@ impl Controller {
 
     /// That is what jobs with its number ask for, and where they stand.
     pub(crate) fn lay_body(&mut self, new: &Arc<Submitted>) {
-        let Some(group) = self.groups.get_mut(&new.base) else {
+        let Some(group) = self.jobs.group_mut(&new.base) else {
             return;
         };
         if let Some(body) = group.bodies.get_mut(&new.body) {

@@ -92,7 +92,7 @@ impl Controller {
         (run.limit, run.cut) = (limit, run.cut + by);
         let nodes = run.shares();
         self.plan_end_again(id);
-        self.rows.changed(id);
+        self.jobs.changed(id);
         let detail = format!("by {by} to {limit}: {why}, and its nodes are promised to others");
         let object = format!("job {id}");
         self.happened(now, "limit_cut", "controller", object, detail);

@@ -59,7 +59,7 @@ impl Controller {
         };
         let (base, uid) = (job.submitted.base, job.submitted.uid);
         self.count_queued(base, false);
-        self.licenses.leave(id);
+        self.jobs.gives_back_licenses(id);
         let Some(user) = self.fresh_user(now, uid) else {
             return self.wait_for_directory(now, id);
         };
@@ -141,7 +141,7 @@ impl Controller {
 
     fn count_start(&mut self, now: Time, base: JobId, id: JobId) {
         let touched = self.jobs.get(&id).is_some_and(|j| j.attempt.0 == 1);
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.jobs.group_mut(&base) {
             group.running += 1;
             group.touched += u32::from(touched);
             group.note_start(now);

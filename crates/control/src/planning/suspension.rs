@@ -76,8 +76,9 @@ impl Controller {
         for part in &mut run.parts {
             part.kept = Some(kept(&part.amounts, whole && !asked));
         }
-        self.held_ends
-            .retain(|held| Some(*held) != end.map(|at| (at, id)));
+        if let Some(at) = end {
+            self.jobs.end_held_no_more(at, id);
+        }
         self.lend_cores(id);
         self.suspension_changed(now, id, "suspended", who);
         Ok(())
@@ -228,8 +229,7 @@ impl Controller {
         let held = self.jobs.get(&id).filter(|job| job.submitted.is_held());
         let run = held.and_then(Job::run).filter(|run| run.after.is_none());
         let end = run.and_then(|run| run.ends_at());
-        self.held_ends.retain(|(_, held)| *held != id);
-        self.held_ends.extend(end.map(|at| (at, id)));
+        self.jobs.end_held_at(end, id);
     }
 
     fn suspension_changed(&mut self, now: Time, id: JobId, word: &str, who: &str) {

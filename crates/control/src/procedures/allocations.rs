@@ -68,17 +68,14 @@ impl Controller {
         }
         // When an earlier controller had all of them ready, nobody knows any more.
         let start = if run.from_store { run.allocated } else { now };
-        self.rows.started(id);
+        self.jobs.start_unsaved(id);
         self.program_began(now, id, start);
         self.expect_held_end(id);
     }
 
     /// Jobs whose time is over.
     pub(crate) fn held_due(&mut self, now: Time) {
-        while let Some(&(at, id)) = self.held_ends.first()
-            && at <= now
-        {
-            self.held_ends.pop_first();
+        while let Some(id) = self.jobs.next_held_end(now) {
             self.end_held(now, id, KillCause::TimeLimit);
         }
     }
@@ -165,7 +162,7 @@ impl Controller {
             run.resuming = false;
         }
         if let Some(at) = end {
-            self.held_ends.remove(&(at, id));
+            self.jobs.end_held_no_more(at, id);
         }
         self.refill_interactive(now, id);
     }

@@ -93,7 +93,7 @@ impl Controller {
     ) -> Result<Arc<Submitted>, Refusal> {
         let key = (old.base, old.body);
         if let Some(number) = bulk.rewritten.get(&key)
-            && let Some(group) = self.groups.get(&old.base)
+            && let Some(group) = self.jobs.group(&old.base)
             && let Some(body) = group.bodies.get(number)
         {
             return Ok(body.submitted.clone());
@@ -222,7 +222,7 @@ impl Controller {
     /// A priority above those of the other waiting jobs of the same user.
     fn above_others(&self, job: &Job) -> Option<u32> {
         let uid = job.submitted.uid;
-        let others = self.jobs.values();
+        let others = self.jobs.all();
         let others = others.filter(|j| j.is_waiting() && j.submitted.uid == uid && j.id != job.id);
         let best = others.map(|j| order::priority(j.spec(), j.submitted.base));
         let above = best.max().unwrap_or(0).saturating_add(1);

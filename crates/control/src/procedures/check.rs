@@ -191,7 +191,7 @@ impl Controller {
         let admin = self.is_admin(&self.rights_of(caller, owner));
         let too_many = |why: String| Err(Refusal::new(RefusalCode::TooMany, why));
         let most = self.config.policy.max_jobs_per_user as usize;
-        let mine = self.jobs_of.get(&owner.uid).copied().unwrap_or(0) as usize;
+        let mine = self.jobs.count_of(owner.uid) as usize;
         if !admin && most > 0 && mine + come > most {
             return too_many(format!(
                 "user {} has {mine} jobs that wait or run and {come} would come: one user has at most {most} here; wait until some have ended, or make arrays smaller",
@@ -253,7 +253,7 @@ impl Controller {
     /// Counts jobs in their queues and with their user, whatever they wait for.
     pub(crate) fn count_in_queue(&mut self, submitted: &Submitted, jobs: u32) {
         let parts = submitted.spec.bundles.len() as u32 + 1;
-        *self.jobs_of.entry(submitted.uid).or_default() += jobs * parts;
+        self.jobs.count_up(submitted.uid, jobs * parts);
         let Some(queue) = self.queue_id(&submitted.queue) else {
             return;
         };
@@ -267,7 +267,7 @@ impl Controller {
     /// A job is counted no longer.
     pub(crate) fn leave_queue(&mut self, submitted: &Submitted) {
         let parts = submitted.spec.bundles.len() as u32 + 1;
-        count_down(&mut self.jobs_of, submitted.uid, parts);
+        self.jobs.count_down(submitted.uid, parts);
         let Some(queue) = self.queue_id(&submitted.queue) else {
             return;
         };
@@ -280,7 +280,7 @@ impl Controller {
 }
 
 /// Takes from a count; what comes to nothing is not kept.
-fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, less: u32) {
+pub(crate) fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, less: u32) {
     if let Some(count) = counts.get_mut(&key) {
         *count = count.saturating_sub(less);
         if *count == 0 {

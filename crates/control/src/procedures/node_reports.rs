@@ -9,7 +9,7 @@ use crate::conversations::mail::{News, WHOLE};
 use crate::event::{Effect, LinkId};
 use crate::jobs::dependencies::{Progress, Waiter};
 use crate::jobs::ended::Ended;
-use crate::jobs::job::{Job, Launching, PartStep, Phase, Submitted};
+use crate::jobs::job::{Job, Launching, PartStep, Submitted};
 use crate::machine::passages::PassageRequest;
 use crate::procedures::node_lost::after_loss;
 use crate::record::{AfterRun, HeldBy, Record};
@@ -20,7 +20,7 @@ use cosy_model::node::PrepareFailure;
 use cosy_model::node::{
     AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport, StoreMark,
 };
-use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User, WaitReason};
+use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User};
 
 /// A node that has not ended a job so long after its limit and grace is told again.
 const LIMIT_MARGIN: Span = Span::from_secs(30);
@@ -254,8 +254,8 @@ impl Controller {
         let Some(at) = run.map(|run| self.start_on_our_clock(now, id, run, at)) else {
             return;
         };
-        self.rows.started(key.job);
-        if let Some(group) = self.groups.get_mut(&base) {
+        self.jobs.start_unsaved(key.job);
+        if let Some(group) = self.jobs.group_mut(&base) {
             group.note_start(at);
         }
         self.program_began(now, key.job, at);
@@ -350,7 +350,7 @@ impl Controller {
             }
         }
         if several && self.jobs.get(&id).is_some_and(|j| j.run().is_some()) {
-            self.rows.changed(id);
+            self.jobs.changed(id);
         }
     }
 
@@ -403,7 +403,7 @@ impl Controller {
             self.follow(now, id);
         } else {
             self.planner_of(id).release_node(id, node);
-            self.rows.changed(id);
+            self.jobs.changed(id);
         }
     }
 
@@ -425,9 +425,9 @@ impl Controller {
             true => Some(HeldBy::Restored),
             false => run.hold_after,
         });
-        self.rows.written(id);
+        self.jobs.start_saved(id);
         let base = self.base_of(id);
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.jobs.group_mut(&base) {
             group.running = group.running.saturating_sub(1);
         }
         match after {
@@ -442,13 +442,9 @@ impl Controller {
 
     fn wait_again(&mut self, now: Time, id: JobId, held: Option<HeldBy>) {
         let lost = self.jobs.get(&id).and_then(|job| self.lost_words(job));
-        let Some(job) = self.jobs.get_mut(&id) else {
+        if !self.jobs.waits_again(id) {
             return;
-        };
-        job.phase = Phase::Waiting(Some(WaitReason::Fresh));
-        let group = self.groups.get(&job.submitted.base);
-        // The others may have been changed while it ran.
-        job.own |= group.is_some_and(|group| group.submitted.body != job.submitted.body);
+        }
         self.pause_before_again(now, id, held);
         self.save_job(id);
         self.happened(
@@ -520,11 +516,11 @@ impl Controller {
         self.leave_queue(&submitted);
         self.leave_interactive(id, &submitted);
         for begin in begin.into_iter().chain(not_before) {
-            self.begins.remove(&(begin, id));
+            self.jobs.begins_no_more(begin, id);
         }
-        self.licenses.leave_line(id);
-        self.licenses.leave(id);
-        self.ended.remember(
+        self.jobs.wants_no_licenses(id);
+        self.jobs.gives_back_licenses(id);
+        self.jobs.remember(
             id,
             Ended {
                 at: now,
@@ -543,17 +539,17 @@ impl Controller {
         self.inside_job_ended(now, id, &submitted);
         self.flow_job_ended(id, &submitted);
         if submitted.spec.attended {
-            self.reviews.push_interactive(submitted.uid);
+            self.jobs.review_interactive(submitted.uid);
         }
     }
 
     fn settle_fate(&mut self, id: JobId, submitted: &Submitted, at: usize, ok: bool) {
         let base = submitted.base;
-        let ended = self.ended.get(id);
+        let ended = self.jobs.ended(id);
         let touched = ended.is_some_and(|e| e.row.attempt.0 > 0);
         let start = ended.and_then(|e| e.row.end.as_ref()?.start);
         let index = ended.and_then(|e| e.row.index);
-        let Some(group) = self.groups.get_mut(&base) else {
+        let Some(group) = self.jobs.group_mut(&base) else {
             return;
         };
         group.settle(at, ok);
@@ -575,9 +571,9 @@ impl Controller {
         }
         self.keep_facts(base);
         self.review_dependents(progress);
-        self.dependencies.over(base);
+        self.jobs.submission_over(base);
         self.record(Record::SubmissionDone(base));
-        let Some(group) = self.groups.remove(&base) else {
+        let Some(group) = self.jobs.remove_group(&base) else {
             return;
         };
         for body in group.bodies.values() {

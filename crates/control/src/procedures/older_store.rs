@@ -56,7 +56,7 @@ impl Controller {
     pub(crate) fn mark(&self) -> StoreMark {
         StoreMark {
             events: self.turn.last_event(),
-            jobs: self.next_job,
+            jobs: self.jobs.next_id().0,
             reservations: self.reservations.next,
             flows: self.flows.next,
             triggers: self.triggers.next,
@@ -69,9 +69,9 @@ impl Controller {
             return;
         };
         let behind = seen.events - self.turn.last_event();
-        let first = JobId(self.next_job);
+        let first = self.jobs.next_id();
         self.go_on_above(seen);
-        let next = JobId(self.next_job);
+        let next = self.jobs.next_id();
         self.lost_store.ids.push(first..next);
         self.lost_store.found = Some(first);
         self.record(Record::Older(OlderRow {
@@ -104,7 +104,7 @@ impl Controller {
         let further = |number: u64| number.saturating_add(limits::SKIPPED_IDS);
         let events = next.events.saturating_add(limits::SKIPPED_EVENTS);
         self.turn.skip_events(events);
-        self.next_job = further(next.jobs);
+        self.jobs.go_on_at(further(next.jobs));
         self.reservations.next = further(next.reservations);
         self.flows.next = further(next.flows);
         self.triggers.next = further(next.triggers);
@@ -113,10 +113,10 @@ impl Controller {
     /// Jobs of before this controller began: those that wait are held, of those that run their
     /// nodes have to tell. How many of both.
     fn doubt_all(&mut self, now: Time) -> (usize, usize) {
-        let before = self.first_own;
+        let before = self.jobs.first_own();
         let arrays: Vec<JobId> = self
-            .groups
-            .iter()
+            .jobs
+            .groups()
             .filter(|(base, group)| {
                 let spec = &group.submitted.spec;
                 let old = **base < before && spec.begin.is_none_or(|b| b <= now);
@@ -125,10 +125,12 @@ impl Controller {
             .map(|(base, _)| *base)
             .collect();
         for base in arrays {
-            let common = self.groups[&base].submitted.clone();
-            self.stand(&common, Some(HeldBy::Restored));
+            let common = self.jobs.group(&base).map(|group| group.submitted.clone());
+            if let Some(common) = common {
+                self.stand(&common, Some(HeldBy::Restored));
+            }
         }
-        let all: Vec<JobId> = self.jobs.keys().copied().collect();
+        let all: Vec<JobId> = self.jobs.ids().collect();
         let (mut held, mut open) = (0, 0);
         for id in all {
             let Some(job) = self.jobs.get_mut(&id) else {
@@ -142,7 +144,7 @@ impl Controller {
                 Phase::Run(run) if run.from_store => {
                     run.doubtful = true;
                     open += 1;
-                    self.rows.changed(id);
+                    self.jobs.changed(id);
                 }
                 Phase::Waiting(_) if job.held.is_none() && !later => {
                     job.held = Some(HeldBy::Restored);
@@ -163,14 +165,14 @@ impl Controller {
     pub(crate) fn no_longer_doubtful(&mut self, id: JobId) {
         let run = self.jobs.get_mut(&id).and_then(Job::run_mut);
         if run.is_some_and(|run| std::mem::take(&mut run.doubtful)) {
-            self.rows.changed(id);
+            self.jobs.changed(id);
         }
     }
 
     /// An attempt that began after the store's copy was made.
     fn is_later_than_store(&self, key: AttemptKey) -> bool {
         let Some(job) = self.jobs.get(&key.job) else {
-            return self.lost_store.has(key.job) && !self.ended.has(key.job);
+            return self.lost_store.has(key.job) && !self.jobs.has_ended(key.job);
         };
         if !self.lost_store.concerns(job) {
             return false;

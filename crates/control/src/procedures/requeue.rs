@@ -93,7 +93,7 @@ impl Controller {
         if job.spec().dialect == Dialect::Slurm {
             let until = now + PAUSE;
             job.not_before = Some(until);
-            self.begins.insert((until, id));
+            self.jobs.begins_at(until, id);
         }
     }
 
@@ -111,14 +111,14 @@ impl Controller {
                 task: None,
             })
         };
-        let ended = self.ended.get(id).ok_or_else(unknown)?;
+        let ended = self.jobs.ended(id).ok_or_else(unknown)?;
         let target = self.ended_job(id, ended).job;
         if !self.may_touch(caller, &ended.submitted) {
             return Err(self.not_theirs(caller, ended.submitted.uid, target));
         }
         may_run_again(&ended.submitted, &target.to_string())?;
         let alone = ended.row.index.is_none();
-        if ended.submitted.spec.attended || !(alone || self.groups.contains_key(&ended.row.base)) {
+        if ended.submitted.spec.attended || !(alone || self.jobs.has_group(&ended.row.base)) {
             let why = format!(
                 "job {target} cannot run again: it was interactive, or all of its array has ended"
             );
@@ -137,7 +137,7 @@ impl Controller {
             Some(HeldBy::Admin) if !self.is_admin(caller) => Some(HeldBy::Admin),
             Some(_) | None => hold,
         };
-        let Some(ended) = self.ended.lives_again(id) else {
+        let Some(ended) = self.jobs.lives_again(id) else {
             return Ok(());
         };
         self.put_back(id, &ended, (spec, queue, place), hold);
@@ -167,7 +167,7 @@ impl Controller {
     ) {
         let old = &ended.submitted;
         let same = spec == old.spec && queue == old.queue;
-        let group = self.groups.get(&old.base);
+        let group = self.jobs.group(&old.base);
         let present = group.and_then(|group| group.body_like(&spec, &queue));
         let submitted = match present {
             Some(present) => present,
@@ -185,7 +185,7 @@ impl Controller {
     /// `stored`: its body is that of its last row.
     fn join_group(&mut self, id: JobId, ended: &Ended, submitted: &Arc<Submitted>, stored: bool) {
         let base = submitted.base;
-        let Some(group) = self.groups.get_mut(&base) else {
+        let Some(group) = self.jobs.group_mut(&base) else {
             let mut group = Group {
                 submitted: submitted.clone(),
                 held: None,
@@ -216,22 +216,19 @@ impl Controller {
             index,
             at: at as u32,
         };
-        self.jobs.insert(
+        self.jobs.enter(Job {
             id,
-            Job {
-                id,
-                member: Some(member),
-                submitted: submitted.clone(),
-                own: true,
-                has_row: true,
-                held: None,
-                needs_user: false,
-                attempt: ended.row.attempt,
-                eligible: None,
-                not_before: None,
-                phase: Phase::Waiting(Some(WaitReason::Fresh)),
-            },
-        );
+            member: Some(member),
+            submitted: submitted.clone(),
+            own: true,
+            has_row: true,
+            held: None,
+            needs_user: false,
+            attempt: ended.row.attempt,
+            eligible: None,
+            not_before: None,
+            phase: Phase::Waiting(Some(WaitReason::Fresh)),
+        });
         self.count_in_queue(submitted, 1);
         self.join_body(submitted);
         self.is_stored(submitted, stored);

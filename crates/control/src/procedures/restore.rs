@@ -4,6 +4,7 @@
 use crate::config::ClusterConfig;
 use crate::controller::Controller;
 use crate::conversations::answers::to_keep;
+use crate::jobs::Jobs;
 use crate::jobs::dependencies::{Dependencies, Waiter};
 use crate::jobs::job::{Group, Job, Launching, Part, PartStep, Phase, Place, Run, Submitted};
 use crate::machine::Machine;
@@ -73,12 +74,11 @@ impl Controller {
             figures: loaded.figures,
             hour_prices: loaded.hour_prices,
         };
-        it.next_job = loaded.next_job.max(it.config.first_job.0).max(1);
-        it.first_own = JobId(it.next_job);
+        let next_job = loaded.next_job.max(it.config.first_job.0).max(1);
+        it.jobs = Jobs::new(next_job, Dependencies::restore(loaded.facts));
         it.turn = Turn::after(loaded.last_event);
         it.lost_store = LostStore::restore(&loaded.older);
         let keys = Keys::restore(loaded.node_keys, loaded.revoked_keys, loaded.tokens);
-        it.dependencies = Dependencies::restore(loaded.facts);
         it.load_answers(loaded.answers);
         let queue_states: BTreeMap<String, QueueState> = loaded.queues.into_iter().collect();
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
@@ -185,11 +185,11 @@ impl Controller {
             self.load_submission(&row, rows);
         }
         self.wait_again_for_others();
-        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        let ids: Vec<JobId> = self.jobs.ids().collect();
         for id in ids {
             self.review_loaded(now, id);
         }
-        let attended = self.jobs.values().filter(|job| job.spec().attended);
+        let attended = self.jobs.all().filter(|job| job.spec().attended);
         let attended: Vec<JobId> = attended.map(|job| job.id).collect();
         for id in attended {
             self.expect_again(now, id);
@@ -241,7 +241,7 @@ impl Controller {
 
     /// A body was found in the store: rows of ended jobs name it, or it goes when nobody has it.
     fn load_use(&mut self, base: JobId, number: u32, named: bool) {
-        let group = self.groups.get_mut(&base);
+        let group = self.jobs.group_mut(&base);
         match group.and_then(|group| group.bodies.get_mut(&number)) {
             Some(body) => body.named |= named,
             None if named => {}
@@ -256,7 +256,7 @@ impl Controller {
         bodies: &BTreeMap<u32, SubmissionRow>,
         row: &JobRow,
     ) -> Option<Arc<Submitted>> {
-        let group = self.groups.get(&row.base)?;
+        let group = self.jobs.group(&row.base)?;
         if let Some(spec) = &row.changed {
             let queue = row.queue.as_ref().unwrap_or(&submission.queue);
             let latest = group
@@ -283,9 +283,7 @@ impl Controller {
 
     /// To be called when all jobs are there.
     fn wait_again_for_others(&mut self) {
-        let bodies = self.groups.values().flat_map(|group| group.bodies.values());
-        let all: Vec<Arc<Submitted>> = bodies.map(|body| body.submitted.clone()).collect();
-        for submitted in all {
+        for submitted in self.jobs.bodies() {
             self.wait_for_others(Waiter::of(&submitted), &submitted);
         }
     }
@@ -312,7 +310,7 @@ impl Controller {
             return self.load_ended(&row, at);
         }
         if let Some(body) = self.body_of_row(submission, bodies, &row) {
-            let group = self.groups.get(&row.base);
+            let group = self.jobs.group(&row.base);
             let own = group.is_some_and(|group| group.submitted.body != body.body);
             self.take_body(row.id, &body);
             if let Some(job) = self.jobs.get_mut(&row.id) {
@@ -324,7 +322,7 @@ impl Controller {
             job.attempt = row.attempt;
             job.eligible = row.eligible;
         }
-        if let Some(group) = self.groups.get_mut(&row.base) {
+        if let Some(group) = self.jobs.group_mut(&row.base) {
             group.touched += u32::from(row.attempt.0 > 0);
         }
         if let Some(run) = row.run {
@@ -338,10 +336,10 @@ impl Controller {
             self.leave_body(&job.submitted, false);
             self.leave_interactive(row.id, &job.submitted);
             if let Some(begin) = job.spec().begin {
-                self.begins.remove(&(begin, row.id));
+                self.jobs.begins_no_more(begin, row.id);
             }
         }
-        if let Some(group) = self.groups.get_mut(&row.base)
+        if let Some(group) = self.jobs.group_mut(&row.base)
             && at < group.fates.len()
         {
             group.settle(at, row.state == cosy_model::JobState::Completed);
@@ -432,12 +430,12 @@ impl Controller {
             from_store: true,
         }));
         let ends_at = job.run().and_then(Run::ends_at).filter(|_| held);
-        self.held_ends.extend(ends_at.map(|at| (at, id)));
+        self.jobs.end_held_at(ends_at, id);
         self.take_licenses(id);
         self.run_as_it_is(id);
         self.count_running(id, true);
         self.note_mailing(id);
-        if let Some(group) = self.groups.get_mut(&base) {
+        if let Some(group) = self.jobs.group_mut(&base) {
             group.running += 1;
             group.note_start(row.started.unwrap_or(row.allocated));
         }
@@ -486,7 +484,7 @@ impl Controller {
         }
         let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
         let (there, gone) = self.machine.divided_by(&named);
-        self.next_job = self.next_job.max(config.first_job.0);
+        self.jobs.go_on_at(config.first_job.0);
         let told = self.welcome(Vec::new(), Vec::new());
         self.config = config;
         if told != self.welcome(Vec::new(), Vec::new()) {
@@ -508,7 +506,7 @@ impl Controller {
     pub(crate) fn machine_changed(&mut self, now: Time) {
         let waiting: Vec<JobId> = self
             .jobs
-            .values()
+            .all()
             .filter(|j| j.is_waiting())
             .map(|j| j.id)
             .collect();
@@ -534,14 +532,12 @@ impl Controller {
             (queue.jobs, queue.running) = (0, 0);
             queue.by_user.clear();
         }
-        self.jobs_of.clear();
-        let bodies = self.groups.values().flat_map(|group| group.bodies.values());
-        let bodies: Vec<Arc<Submitted>> = bodies.map(|body| body.submitted.clone()).collect();
-        for old in bodies {
+        self.jobs.count_anew();
+        for old in self.jobs.bodies() {
             let new = Arc::new(self.placed_again(&old));
             self.place_body(Waiter::of(&old), &new);
         }
-        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        let ids: Vec<JobId> = self.jobs.ids().collect();
         for id in ids {
             let job = &self.jobs[&id];
             let (submitted, waits) = (job.submitted.clone(), job.is_waiting());

@@ -168,7 +168,7 @@ impl Controller {
     /// by one row. Each has to be looked at afterwards. Where they cannot be treated as one,
     /// nothing is done.
     pub(crate) fn steer_whole(&mut self, now: Time, bulk: &mut BulkRequest, base: JobId) {
-        let Some(group) = self.groups.get(&base) else {
+        let Some(group) = self.jobs.group(&base) else {
             return;
         };
         let (old, held, tasks) = (group.submitted.clone(), group.held, group.plain);
@@ -299,7 +299,7 @@ impl Controller {
             return;
         };
         for base in bulk.bases() {
-            let Some(group) = self.groups.get_mut(base) else {
+            let Some(group) = self.jobs.group_mut(base) else {
                 continue;
             };
             group.at_once = (at_once > 0).then_some(at_once);
@@ -332,7 +332,7 @@ impl Controller {
         let plain = !job.has_row && bulk.whole.contains(&old.base);
         let (new, asked) = match plain {
             true => {
-                let group = self.groups.get(&old.base);
+                let group = self.jobs.group(&old.base);
                 let (new, held) =
                     group.map_or((old.clone(), held), |g| (g.submitted.clone(), g.held));
                 (new, change.priority.map(|_| held))
@@ -399,7 +399,7 @@ impl Controller {
         match bulk.made.get(&(old.base, old.body))? {
             Err(refusal) => Some(Err(refusal.clone())),
             Ok(number) => {
-                let body = self.groups.get(&old.base)?.bodies.get(number)?;
+                let body = self.jobs.group(&old.base)?.bodies.get(number)?;
                 Some(Ok(body.submitted.clone()))
             }
         }
@@ -412,7 +412,7 @@ impl Controller {
         old: &Submitted,
         new: &Result<Arc<Submitted>, Refusal>,
     ) {
-        let group = self.groups.get(&old.base);
+        let group = self.jobs.group(&old.base);
         if group.is_some_and(|group| group.indices.is_some()) {
             let made = new.as_ref().map(|new| new.body).map_err(Clone::clone);
             bulk.made.insert((old.base, old.body), made);
@@ -449,11 +449,11 @@ impl Controller {
         self.inside.remove(&id);
         self.leave_queue(&old);
         if let Some(begin) = old.spec.begin {
-            self.begins.remove(&(begin, id));
+            self.jobs.begins_no_more(begin, id);
         }
         self.join_body(new);
         if let Some(begin) = new.spec.begin {
-            self.begins.insert((begin, id));
+            self.jobs.begins_at(begin, id);
         }
         if !new.spec.request.same_features.is_empty() {
             self.choosers.insert(Waiter::of(new));

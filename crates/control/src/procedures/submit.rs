@@ -9,9 +9,7 @@ use crate::jobs::reviews::{AT_ONCE, Again, weight};
 use crate::procedures::check::{Coming, Judged, Outcome, check_program};
 use crate::record::{Numbering, OfFlow, Record, SubmissionRow};
 use cosy_model::api::{Reply, Submission};
-use cosy_model::{
-    Attempt, Dialect, JobId, JobSpec, OsText, QueueId, Refusal, RefusalCode, Time, limits,
-};
+use cosy_model::{Attempt, Dialect, JobSpec, OsText, QueueId, Refusal, RefusalCode, Time, limits};
 use std::sync::Arc;
 
 /// A submission that was checked.
@@ -119,7 +117,7 @@ impl Controller {
         } = ready;
         let tasks = indices.as_ref().map_or(1, Vec::len);
         let environment = std::mem::take(&mut spec.environment);
-        let base = JobId(self.next_job);
+        let base = self.jobs.next_id();
         let submitted = Arc::new(Submitted {
             base,
             body: 0,
@@ -146,7 +144,7 @@ impl Controller {
             spec: submitted.spec.clone(),
             flow,
         };
-        self.next_job += row.ids();
+        self.jobs.take_ids(row.ids());
         let reply = Reply::Submitted {
             job: base,
             tasks: row.indices.as_ref().map_or(0, |i| i.len() as u32),
@@ -181,7 +179,7 @@ impl Controller {
         }
         if tasks > at_once {
             let rest = Again::Rest(Waiter::of(&submitted), at_once);
-            self.reviews.push(rest);
+            self.jobs.review_later(rest);
         }
         reply
     }
@@ -198,22 +196,19 @@ impl Controller {
                 index: indices[at],
                 at: at as u32,
             });
-            self.jobs.insert(
+            self.jobs.enter(Job {
                 id,
-                Job {
-                    id,
-                    member,
-                    submitted: submitted.clone(),
-                    own: false,
-                    has_row: false,
-                    held,
-                    needs_user: false,
-                    attempt: Attempt(0),
-                    eligible: None,
-                    not_before: None,
-                    phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
-                },
-            );
+                member,
+                submitted: submitted.clone(),
+                own: false,
+                has_row: false,
+                held,
+                needs_user: false,
+                attempt: Attempt(0),
+                eligible: None,
+                not_before: None,
+                phase: Phase::Waiting(Some(cosy_model::WaitReason::Fresh)),
+            });
         }
         if !submitted.spec.request.same_features.is_empty() {
             self.choosers.insert(Waiter::of(&submitted));
@@ -226,11 +221,13 @@ impl Controller {
         }
         self.count_in_queue(&submitted, jobs);
         if let Some(begin) = submitted.spec.begin {
-            self.begins.extend(group.ids().map(|id| (begin, id)));
+            for id in group.ids() {
+                self.jobs.begins_at(begin, id);
+            }
         }
-        self.groups.insert(base, group);
+        self.jobs.enter_group(base, group);
         self.know_body(&submitted, submitted.body == 0);
-        let group = self.groups.get_mut(&base);
+        let group = self.jobs.group_mut(&base);
         if let Some(body) = group.and_then(|group| group.bodies.get_mut(&submitted.body)) {
             body.jobs += jobs;
         }

@@ -89,7 +89,7 @@ impl Controller {
                 nodes: run.parts.iter().map(|p| p.node.0).collect(),
             })
         };
-        self.jobs.values().filter_map(bar).collect()
+        self.jobs.all().filter_map(bar).collect()
     }
 
     /// Of the first `most` to start.

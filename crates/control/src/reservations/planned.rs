@@ -33,7 +33,7 @@ impl Controller {
     }
 
     fn first_that_await_turns(&self) -> impl Iterator<Item = &Job> {
-        let all = self.jobs.values().take(LOOKS);
+        let all = self.jobs.all().take(LOOKS);
         all.filter(|job| self.awaits_turn_inside(job)).take(MOST)
     }
 

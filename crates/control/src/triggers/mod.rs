@@ -190,7 +190,7 @@ impl Controller {
             job: id,
             task: None,
         };
-        if let Some(ended) = self.ended.get(id)
+        if let Some(ended) = self.jobs.ended(id)
             && self.may_see(caller, &ended.submitted)
         {
             let why = format!("job {id} has ended");

@@ -183,7 +183,7 @@ impl Controller {
     /// The trigger waits for the limit alone, and that was told.
     fn limit_was_all(&self, trigger: TriggerId, job: JobId) -> bool {
         let row = self.triggers.all.get(&trigger);
-        let attempt = self.ended.get(job).map(|ended| ended.row.attempt);
+        let attempt = self.jobs.ended(job).map(|ended| ended.row.attempt);
         row.is_some_and(|row| {
             !row.spec.events.contains(&TriggerEvent::Ended) && Some(row.limit_of) == attempt
         })

@@ -40,7 +40,7 @@ impl TaskEnd {
 impl Controller {
     /// Takes note of a job that has just ended.
     pub(crate) fn flow_job_ended(&mut self, job: JobId, submitted: &Submitted) {
-        let (Some(of), Some(ended)) = (submitted.flow, self.ended.get(job)) else {
+        let (Some(of), Some(ended)) = (submitted.flow, self.jobs.ended(job)) else {
             return;
         };
         let Some(end) = &ended.row.end else { return };

@@ -122,7 +122,7 @@ impl Controller {
     pub(crate) fn job_ids(&self, graph: &Graph) -> Vec<JobId> {
         let mut ids = vec![JobId(0); graph.order.len()];
         for (at, task) in graph.order.iter().enumerate() {
-            ids[*task as usize] = JobId(self.next_job + at as u64);
+            ids[*task as usize] = JobId(self.jobs.next_id().0 + at as u64);
         }
         ids
     }
