@@ -19,9 +19,7 @@ use crate::machine::Machine;
 use crate::machine::features::Choosers;
 use crate::planning::alternative_queues::Undecided;
 use crate::procedures::older_store::LostStore;
-use crate::queues::Queue;
-use crate::queues::administered::OwnQueues;
-use crate::queues::order::Came;
+use crate::queues::Queues;
 use crate::record::Record;
 use crate::reservations::Reservations;
 use crate::set_aside::{Aside, Object};
@@ -45,9 +43,7 @@ pub struct Controller {
     pub(crate) config: ClusterConfig,
     pub(crate) sched: Scheduler,
     pub(crate) machine: Machine,
-    pub(crate) queues: Vec<Queue>,
-    /// Queues of the configuration, and those made or changed at run time.
-    pub(crate) own_queues: OwnQueues,
+    pub(crate) queues: Queues,
     pub(crate) jobs: Jobs,
     pub(crate) users: BTreeMap<Uid, KnownUser>,
     pub(crate) answers: Answers,
@@ -69,8 +65,6 @@ pub struct Controller {
     pub(crate) mailing: Mailing,
     /// Jobs that have a choice between groups of nodes.
     pub(crate) choosers: Choosers,
-    /// Queues that are one for the planner.
-    pub(crate) joint: crate::jobs::components::Joint,
     /// Jobs that wait and may go to one of several queues.
     pub(crate) undecided: Undecided,
     pub(crate) reservations: Reservations,
@@ -87,8 +81,6 @@ pub struct Controller {
     /// What is known of a store that is lost.
     pub(crate) lost_store: LostStore,
     pub(crate) started_at: Time,
-    /// By which dates jobs stand in line.
-    pub(crate) came: Came,
     /// What passes is measured on them.
     pub(crate) clocks: Clocks,
     /// Looks at jobs since the start, for whatever reason: a measure of work.
@@ -110,8 +102,7 @@ impl Controller {
             config,
             sched,
             machine: Machine::default(),
-            queues: Vec::new(),
-            own_queues: OwnQueues::default(),
+            queues: Queues::default(),
             jobs: Jobs::new(1, Dependencies::default()),
             told: false,
             users: BTreeMap::new(),
@@ -125,7 +116,6 @@ impl Controller {
             attendance: Attendance::default(),
             mailing: Mailing::default(),
             choosers: Choosers::default(),
-            joint: crate::jobs::components::Joint::default(),
             undecided: Undecided::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
@@ -136,7 +126,6 @@ impl Controller {
             aside: Aside::default(),
             lost_store: LostStore::default(),
             started_at: now,
-            came: Came::default(),
             clocks: Clocks::new(at),
             looks: 0,
             placings: 0,

@@ -369,7 +369,7 @@ fn jobs_share_their_bodies(it: &Controller) -> Result<(), String> {
 }
 
 fn queues_count_their_jobs(it: &Controller) -> Result<(), String> {
-    for queue in &it.queues {
+    for queue in it.queues.all() {
         let name = &queue.spec.name;
         let of = |job: &crate::jobs::job::Job| {
             let first = it.queue_id(&job.submitted.queue)?;

@@ -374,7 +374,7 @@ impl Controller {
     pub(crate) fn check_users(&mut self, now: Time) {
         let half = Span(self.config.policy.user_ttl.0 / 2);
         let mut wanted: BTreeMap<Uid, bool> = BTreeMap::new();
-        for queue in &self.queues {
+        for queue in self.queues.all() {
             for uid in queue.by_user.keys() {
                 let old = self.users.get(uid).is_none_or(|k| now.since(k.at) > half);
                 wanted.insert(*uid, old);

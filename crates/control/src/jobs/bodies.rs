@@ -99,7 +99,7 @@ impl Controller {
         queue: QueueId,
         place: Place,
     ) -> Arc<Submitted> {
-        let name = self.queues[queue.index()].spec.name.clone();
+        let name = self.queues.name(queue).to_owned();
         let group = self.jobs.groups.get(&old.base);
         let moved = group.and_then(|group| group.body_like(&old.spec, &name));
         moved.unwrap_or_else(|| self.new_body(old, old.spec.clone(), name, place))

@@ -20,33 +20,10 @@ use crate::jobs::job::{Job, Phase, Place, Run, Submitted};
 use crate::queues::demand::over;
 use crate::record::JobRow;
 use cosy_model::job::{Bundle, ResourceRequest};
-use cosy_model::{About, JobId, JobSpec, QueueId, Refusal, Span, Steady, Time, limits};
-use cosy_sched::{Demand, NodeMask};
+use cosy_model::{About, JobId, JobSpec, QueueId, Refusal, Span, Time, limits};
+use cosy_sched::Demand;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Queues that are one for the planner.
-#[derive(Debug, Default)]
-pub(crate) struct Joint {
-    /// Each set sorted.
-    sets: Vec<Vec<QueueId>>,
-    /// When they were joined, or needed last.
-    needed: Steady,
-}
-
-impl Joint {
-    /// The set for a job of these queues: no larger than it must be.
-    fn find(&self, queues: &[QueueId]) -> Option<usize> {
-        let has = |set: &Vec<QueueId>| queues.iter().all(|queue| set.contains(queue));
-        let sets = self.sets.iter().enumerate().filter(|(_, set)| has(set));
-        sets.min_by_key(|(_, set)| set.len()).map(|(at, _)| at)
-    }
-
-    /// The configuration has other queues.
-    pub fn clear(&mut self) {
-        self.sets.clear();
-    }
-}
 
 impl Controller {
     /// Checks the parts of a submission beside their resources.
@@ -90,7 +67,7 @@ impl Controller {
         demand: &mut Demand,
     ) -> Result<(), Refusal> {
         for bundle in &spec.bundles {
-            let queue = &self.queues[self.find_queue(bundle.queue.as_deref())?.index()];
+            let queue = self.queues.get(self.find_queue(bundle.queue.as_deref())?);
             if let Some(max) = queue.spec.max_time.filter(|max| limit > *max) {
                 let asked = format!("a time limit of {limit}");
                 return Err(over(queue, &asked, &max.to_string()).about(About::TimeLimit));
@@ -124,8 +101,8 @@ impl Controller {
     /// The queue that the planner knows a job under.
     pub(crate) fn planner_queue(&self, spec: &JobSpec, first: QueueId) -> QueueId {
         let queues = self.queues_of(spec, first);
-        let at = queues.and_then(|all| self.joint.find(&all));
-        at.map_or(first, |at| QueueId((self.queues.len() + at) as u16))
+        let joint = queues.and_then(|all| self.queues.joint_of(&all));
+        joint.unwrap_or(first)
     }
 
     /// Makes the planner know the queues of a job as one, before it is entered there.
@@ -144,14 +121,7 @@ impl Controller {
         let Some(queues) = self.queues_of(job.spec(), queue) else {
             return;
         };
-        if self.joint.find(&queues).is_none() {
-            let all = || (0..self.queues.len() as u16).map(QueueId).collect();
-            let set = match self.joint.sets.len() < limits::JOINT_QUEUES {
-                true => queues,
-                false => all(),
-            };
-            self.joint.sets.push(set);
-            self.joint.needed = self.clocks.steady;
+        if self.queues.join(queues, self.clocks.steady) {
             self.tell_planner();
         }
     }
@@ -159,7 +129,7 @@ impl Controller {
     /// Parts the queues again when no job is left that spans several, and none was for a while.
     pub(crate) fn part_queues(&mut self) {
         let steady = self.clocks.steady;
-        if self.joint.sets.is_empty() || steady.since(self.joint.needed) < limits::JOINED {
+        if !self.queues.may_part(steady) {
             return;
         }
         let spans = |job: &Job| match job.submitted.place {
@@ -167,29 +137,19 @@ impl Controller {
             Place::Lost | Place::Beyond { .. } => false,
         };
         let spanning = self.jobs.live.values().any(spans);
-        self.joint.needed = steady;
-        if !spanning {
-            self.joint.clear();
-            self.tell_planner();
+        match spanning {
+            true => self.queues.still_joined(steady),
+            false => {
+                self.queues.part();
+                self.tell_planner();
+            }
         }
-    }
-
-    /// The nodes of each joint queue, and whether its jobs start.
-    pub(crate) fn joint_queues(&self) -> Vec<(NodeMask, bool)> {
-        let one = |queues: &Vec<QueueId>| {
-            let all = queues.iter().map(|id| &self.queues[id.index()]);
-            let nodes = all
-                .clone()
-                .fold(NodeMask::default(), |sum, q| sum.or(&q.nodes));
-            (nodes, all.into_iter().all(|q| q.state.starts_jobs()))
-        };
-        self.joint.sets.iter().map(one).collect()
     }
 
     /// Tells the planner which joint queues start jobs.
     pub(crate) fn open_joint_queues(&mut self) {
         let first = self.queues.len();
-        for (at, (_, starts)) in self.joint_queues().into_iter().enumerate() {
+        for (at, (_, starts)) in self.queues.joint().into_iter().enumerate() {
             self.sched
                 .set_queue_starts(QueueId((first + at) as u16), starts);
         }

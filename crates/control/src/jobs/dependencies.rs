@@ -756,10 +756,10 @@ impl Controller {
         };
         Some(WaitingJob {
             key: order::of_job(
-                &self.queues[queue.index()].spec,
+                &self.queues.get(*queue).spec,
                 *level,
                 job,
-                self.came.in_line(&job.submitted),
+                self.queues.date_in_line(&job.submitted),
             ),
             queue: queue_in,
             demand: demand.clone(),

@@ -81,7 +81,7 @@ impl Controller {
             MemoryRequest::PerNode(_) => None,
             MemoryRequest::QueueDefault => {
                 let id = self.queue_id(queue)?;
-                self.queues[id.index()].spec.default_memory_per_core
+                self.queues.get(id).spec.default_memory_per_core
             }
         }
     }
@@ -89,7 +89,7 @@ impl Controller {
     /// The MPI plugin: the job's own, else its queue's.
     fn mpi_of<'a>(&'a self, job: &'a Job) -> Option<&'a str> {
         let queue = self.queue_id(&job.submitted.queue);
-        let queue = queue.and_then(|id| self.queues[id.index()].spec.mpi.as_deref());
+        let queue = queue.and_then(|id| self.queues.get(id).spec.mpi.as_deref());
         job.spec().mpi.as_deref().or(queue)
     }
 

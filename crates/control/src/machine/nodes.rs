@@ -752,7 +752,7 @@ impl Controller {
         // A job that waits for the cores that it lent is counted with them.
         used.cores = used.cores.min(node.amounts.cores);
         let idle = node.jobs.iter().all(|job| self.lending.contains(job));
-        let queues = self.queues.iter().filter(|q| q.nodes.contains(id));
+        let queues = self.queues.all().iter().filter(|q| q.nodes.contains(id));
         NodeInfo {
             name: node.spec.name.clone(),
             state: node_state(node, &used, idle),

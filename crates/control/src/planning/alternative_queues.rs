@@ -104,7 +104,7 @@ impl Controller {
                 job.own = true;
             }
             self.save_job(id);
-            let name = self.queues[queue.index()].spec.name.clone();
+            let name = self.queues.name(queue).to_owned();
             let job = format!("job {id}");
             self.happened(now, "moved", "controller", job, format!("to queue {name}"));
             self.review(now, id);
@@ -121,14 +121,14 @@ impl Controller {
             .filter(|name| **name != job.submitted.queue)
             .filter_map(|name| self.queue_id(name))
             .collect();
-        found.sort_by_key(|id| std::cmp::Reverse(self.queues[id.index()].spec.priority));
+        found.sort_by_key(|id| std::cmp::Reverse(self.queues.get(*id).spec.priority));
         found
     }
 
     /// The job as it would stand in `queue`, if it may go there and keeps its limits.
     fn trial(&self, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
         let user = &self.users.get(&job.submitted.uid)?.user;
-        if user.name.is_empty() || !self.queues[queue.index()].state.starts_jobs() {
+        if user.name.is_empty() || !self.queues.get(queue).state.starts_jobs() {
             return None;
         }
         let rights = Caller::known(user.clone());

@@ -160,8 +160,8 @@ impl Controller {
         if outcome.enters {
             self.check_total(caller, outcome)?;
             entering = self.entering(outcome.spec, queue);
-        } else if outcome.before.map(|before| &before.queue)
-            != Some(&self.queues[queue.index()].spec.name)
+        } else if outcome.before.map(|before| before.queue.as_str())
+            != Some(self.queues.name(queue))
         {
             entering.insert(queue, 1);
         }
@@ -216,7 +216,7 @@ impl Controller {
         id: QueueId,
         jobs: usize,
     ) -> Result<(), Refusal> {
-        let queue = &self.queues[id.index()];
+        let queue = self.queues.get(id);
         let name = &queue.spec.name;
         let mine = queue.by_user.get(&rights.user.uid).copied().unwrap_or(0);
         self.may_enter(rights, &queue.spec)?;
@@ -258,7 +258,7 @@ impl Controller {
             return;
         };
         for (id, parts) in self.entering(&submitted.spec, queue) {
-            let queue = &mut self.queues[id.index()];
+            let queue = self.queues.get_mut(id);
             queue.jobs += jobs * parts as u32;
             *queue.by_user.entry(submitted.uid).or_default() += jobs * parts as u32;
         }
@@ -272,7 +272,7 @@ impl Controller {
             return;
         };
         for (id, parts) in self.entering(&submitted.spec, queue) {
-            let queue = &mut self.queues[id.index()];
+            let queue = self.queues.get_mut(id);
             queue.jobs = queue.jobs.saturating_sub(parts as u32);
             count_down(&mut queue.by_user, submitted.uid, parts as u32);
         }

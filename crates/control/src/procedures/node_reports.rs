@@ -593,7 +593,7 @@ impl Controller {
             return;
         };
         for (id, parts) in self.entering(&submitted.spec, queue) {
-            let running = &mut self.queues[id.index()].running;
+            let running = &mut self.queues.get_mut(id).running;
             *running = match more {
                 true => *running + parts as u32,
                 false => running.saturating_sub(parts as u32),

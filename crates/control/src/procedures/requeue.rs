@@ -131,7 +131,7 @@ impl Controller {
             ..Outcome::of_change(&owner, &ended.submitted, &spec)
         };
         let Judged { queue, place } = self.check_result(caller, &outcome)?;
-        let queue = self.queues[queue.index()].spec.name.clone();
+        let queue = self.queues.name(queue).to_owned();
         // What an administrator held, only one lets go.
         let hold = match ended.row.held {
             Some(HeldBy::Admin) if !self.is_admin(caller) => Some(HeldBy::Admin),

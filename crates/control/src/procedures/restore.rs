@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::machine::keys::Keys;
 use crate::machine::nodes::NOT_CONFIGURED;
 use crate::procedures::older_store::LostStore;
-use crate::queues::Queue;
+use crate::queues::Queues;
 use crate::queues::administered::OwnQueues;
 use crate::record::{
     HeldBy, JobRow, Loaded, NodeRow, PartRow, Record, RunRow, StandingRow, StepUse, SubmissionRow,
@@ -65,7 +65,7 @@ impl Controller {
         let sched = Scheduler::new(policy, Vec::new(), Vec::new());
         let mut it = Self::empty(config, sched, at);
         it.clocks_restored(comparable);
-        it.own_queues = own_queues;
+        it.queues = Queues::new(own_queues);
         let reservations = LoadedReservations {
             rows: loaded.reservations,
             next: loaded.next_reservation,
@@ -122,35 +122,10 @@ impl Controller {
         }
     }
 
-    /// States that are not those of the configuration.
-    pub(crate) fn queue_states(&self) -> BTreeMap<String, QueueState> {
-        let own = self.queues.iter().filter(|q| q.state != q.spec.state);
-        own.map(|q| (q.spec.name.clone(), q.state)).collect()
-    }
-
     pub(crate) fn build_queues(&mut self, states: &BTreeMap<String, QueueState>) {
-        let queue = |spec: &cosy_model::QueueSpec| Queue {
-            state: states.get(&spec.name).copied().unwrap_or(spec.state),
-            nodes: self.queue_nodes(spec.nodes.as_deref()),
-            spec: spec.clone(),
-            jobs: 0,
-            by_user: BTreeMap::new(),
-            running: 0,
-        };
-        self.queues = self.config.queues.iter().map(queue).collect();
-    }
-
-    fn queue_nodes(&self, names: Option<&[String]>) -> NodeMask {
-        let mut mask = NodeMask::new(self.machine.node_count());
-        match names {
-            Some(names) => {
-                for id in names.iter().filter_map(|n| self.machine.id_of(n)) {
-                    mask.insert(id);
-                }
-            }
-            None => self.machine.ids().for_each(|id| mask.insert(id)),
-        }
-        mask
+        let machine = &self.machine;
+        let nodes = |spec: &cosy_model::QueueSpec| queue_nodes(machine, spec.nodes.as_deref());
+        self.queues.build(&self.config.queues, states, nodes);
     }
 
     /// Hands machine and queues to the planner.
@@ -162,15 +137,15 @@ impl Controller {
             .iter()
             .map(|n| n.amounts.clone())
             .collect();
-        let joint = self.joint_queues();
-        let queues = self.queues.iter().map(|q| q.nodes.clone());
+        let joint = self.queues.joint();
+        let queues = self.queues.all().iter().map(|q| q.nodes.clone());
         let queues = queues.chain(joint.into_iter().map(|(nodes, _)| nodes));
         let policy = policy(&self.config);
         self.sched.reconfigure(policy, amounts, queues.collect());
         for id in self.machine.ids() {
             self.update_available(id);
         }
-        for (at, queue) in self.queues.iter().enumerate() {
+        for (at, queue) in self.queues.all().iter().enumerate() {
             let starts = queue.state.starts_jobs();
             self.sched
                 .set_queue_starts(cosy_model::QueueId(at as u16), starts);
@@ -463,7 +438,7 @@ impl Controller {
     /// as a drained node as long as the daemon runs.
     pub(crate) fn reconfigure(&mut self, now: Time, mut config: ClusterConfig) {
         self.lay_own_queues(&mut config);
-        let states = self.queue_states();
+        let states = self.queues.own_states();
         for spec in config.nodes.clone() {
             let Some(id) = self.machine.id_of(&spec.name) else {
                 continue;
@@ -518,7 +493,7 @@ impl Controller {
             }
         }
         self.machine.changes_mut().all_placed(now, self.jobs.len());
-        self.joint.clear();
+        self.queues.part();
         self.tell_planner();
         self.rebuild_insides();
         self.place_all_again();
@@ -528,10 +503,7 @@ impl Controller {
     }
 
     fn place_all_again(&mut self) {
-        for queue in &mut self.queues {
-            (queue.jobs, queue.running) = (0, 0);
-            queue.by_user.clear();
-        }
+        self.queues.count_anew();
         self.jobs.count_anew();
         for old in self.jobs.bodies() {
             let new = Arc::new(self.placed_again(&old));
@@ -592,4 +564,18 @@ pub(crate) fn policy(config: &ClusterConfig) -> Policy {
         depth: config.policy.depth,
         backfill: config.policy.backfill,
     }
+}
+
+/// The nodes of a queue with these names; all without names.
+fn queue_nodes(machine: &Machine, names: Option<&[String]>) -> NodeMask {
+    let mut mask = NodeMask::new(machine.node_count());
+    match names {
+        Some(names) => {
+            for id in names.iter().filter_map(|n| machine.id_of(n)) {
+                mask.insert(id);
+            }
+        }
+        None => machine.ids().for_each(|id| mask.insert(id)),
+    }
+    mask
 }

@@ -380,7 +380,7 @@ impl Controller {
         };
         let judged = self.check_result(&bulk.caller, &outcome);
         let new = judged.map(|Judged { queue, place }| {
-            let queue = self.queues[queue.index()].spec.name.clone();
+            let queue = self.queues.name(queue).to_owned();
             match queue == old.queue && spec == old.spec {
                 true => old.clone(),
                 false => self.new_body(old, spec, queue, place),

@@ -125,7 +125,7 @@ impl Controller {
             gid: caller.group(),
             user: caller.user.name.clone(),
             submit: now,
-            queue: self.queues[queue.index()].spec.name.clone(),
+            queue: self.queues.name(queue).to_owned(),
             spec,
             place,
             flow,
@@ -188,7 +188,7 @@ impl Controller {
     pub(crate) fn add_group(&mut self, group: Group) {
         let submitted = group.submitted.clone();
         let base = submitted.base;
-        self.came.note(&submitted);
+        self.queues.note_submission(&submitted);
         let (held, jobs) = (group.held, group.fates.len() as u32);
         for at in 0..group.fates.len() {
             let id = group.id_at(at);
@@ -291,13 +291,13 @@ impl Controller {
     }
 
     fn queue_note(&self, queue: QueueId) -> String {
-        let nodes = &self.queues[queue.index()].nodes;
+        let nodes = &self.queues.get(queue).nodes;
         let up = nodes
             .iter()
             .filter(|n| self.machine.node(*n).takes_jobs())
             .count();
         if up == 0 {
-            let name = &self.queues[queue.index()].spec.name;
+            let name = self.queues.name(queue);
             return format!("no node of queue {name} is up: the job waits until one is");
         }
         String::new()

@@ -88,7 +88,12 @@ impl Controller {
             state: self.file_state(&name),
             ..spec
         };
-        let was = self.own_queues.own.get(&name).is_some_and(|q| q.default);
+        let was = self
+            .queues
+            .own_queues
+            .own
+            .get(&name)
+            .is_some_and(|q| q.default);
         let row = OwnQueue {
             spec: Some(spec),
             default: default || was,
@@ -111,7 +116,7 @@ impl Controller {
     ) -> Result<Reply, Refusal> {
         self.require_admin(caller, "take queues away")?;
         let id = self.find_queue(Some(name))?;
-        let jobs = self.queues[id.index()].jobs;
+        let jobs = self.queues.all[id.index()].jobs;
         let reserved = self.reservations.live().any(|r| r.row.queue == name);
         if jobs > 0 || reserved {
             let what = match jobs {
@@ -128,16 +133,16 @@ impl Controller {
 
     /// The configuration was read again: what it says of its queues counts.
     pub(crate) fn lay_own_queues(&mut self, config: &mut ClusterConfig) {
-        self.own_queues.file = FileQueues::of(config);
-        let file = &self.own_queues.file;
+        self.queues.own_queues.file = FileQueues::of(config);
+        let file = &self.queues.own_queues.file;
         let over = |(name, queue): &(&String, &OwnQueue)| file.has(name) || queue.spec.is_none();
-        let gone = self.own_queues.own.iter().filter(over);
+        let gone = self.queues.own_queues.own.iter().filter(over);
         let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         for name in gone {
-            self.own_queues.own.remove(&name);
+            self.queues.own_queues.own.remove(&name);
             self.record(Record::OwnQueue { name, row: None });
         }
-        self.own_queues.lay(config);
+        self.queues.own_queues.lay(config);
     }
 
     fn check_queue(&self, spec: &QueueSpec, new: bool) -> Result<(), Refusal> {
@@ -171,7 +176,7 @@ impl Controller {
     }
 
     fn check_room(&self) -> Result<(), Refusal> {
-        if self.queues.len() < limits::QUEUES {
+        if self.queues.all.len() < limits::QUEUES {
             return Ok(());
         }
         let why = format!("there are {} queues, as many as can be", limits::QUEUES);
@@ -179,7 +184,7 @@ impl Controller {
     }
 
     fn no_other_default(&mut self, name: &str) {
-        let others = self.own_queues.own.iter();
+        let others = self.queues.own_queues.own.iter();
         let others = others.filter(|(other, queue)| queue.default && *other != name);
         let others: Vec<(String, OwnQueue)> = others
             .map(|(other, queue)| (other.clone(), queue.clone()))
@@ -191,7 +196,10 @@ impl Controller {
     }
 
     fn keep_own_queue(&mut self, name: &str, row: OwnQueue) {
-        self.own_queues.own.insert(name.to_owned(), row.clone());
+        self.queues
+            .own_queues
+            .own
+            .insert(name.to_owned(), row.clone());
         self.record(Record::OwnQueue {
             name: name.to_owned(),
             row: Some(Box::new(row)),
@@ -200,16 +208,22 @@ impl Controller {
 
     /// The state of a queue of which nobody has said anything.
     fn file_state(&self, name: &str) -> QueueState {
-        let file = self.own_queues.file.queues.iter().find(|q| q.name == name);
+        let file = self
+            .queues
+            .own_queues
+            .file
+            .queues
+            .iter()
+            .find(|q| q.name == name);
         file.map_or(QueueState::Open, |q| q.state)
     }
 
     /// All queues anew; this one has that state from now on.
     fn own_queues_changed(&mut self, now: Time, name: &str, state: Option<QueueState>) {
-        let mut states = self.queue_states();
+        let mut states = self.queues.own_states();
         states.remove(name);
         states.extend(state.map(|state| (name.to_owned(), state)));
-        self.own_queues.lay(&mut self.config);
+        self.queues.own_queues.lay(&mut self.config);
         self.build_queues(&states);
         self.machine_changed(now);
     }

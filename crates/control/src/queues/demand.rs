@@ -22,7 +22,7 @@ impl Controller {
         queue_id: QueueId,
         user: &User,
     ) -> Result<Place, Refusal> {
-        let queue = &self.queues[queue_id.index()];
+        let queue = &self.queues.all[queue_id.index()];
         let limit = time_limit(spec, queue)?;
         let mut demand = self.demand(&spec.request, queue)?;
         let mut least = self.least_nodes(&spec.request, queue_id);
@@ -48,7 +48,7 @@ impl Controller {
         }
         let counted = request.counted_nodes().unwrap_or(1);
         let tasks = crate::show::asked_tasks(request);
-        let needed = self.tasks_need(request, tasks, &self.queues[queue.index()]);
+        let needed = self.tasks_need(request, tasks, &self.queues.all[queue.index()]);
         needed.max(counted)
     }
 

@@ -3,14 +3,19 @@
 pub(crate) mod access;
 pub(crate) mod administered;
 pub(crate) mod demand;
+pub(crate) mod joint;
 pub(crate) mod order;
 pub(crate) mod over_limit;
 
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::jobs::job::Submitted;
+use crate::queues::administered::OwnQueues;
+use crate::queues::joint::Joint;
+use crate::queues::order::Came;
 use crate::record::Record;
 use cosy_model::api::{QueueInfo, Reply};
-use cosy_model::{QueueId, QueueSpec, QueueState, Refusal, RefusalCode, Time};
+use cosy_model::{QueueId, QueueSpec, QueueState, Refusal, RefusalCode, Steady, Time, limits};
 use cosy_sched::NodeMask;
 use std::collections::BTreeMap;
 
@@ -27,10 +32,142 @@ pub(crate) struct Queue {
     pub running: u32,
 }
 
+/// All queues, and the order of those who wait in them.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    /// By number: those of the file, with what administrators made of them.
+    all: Vec<Queue>,
+    /// Queues of the configuration, and those made or changed at run time.
+    own_queues: OwnQueues,
+    /// Queues that are one for the planner.
+    joint: Joint,
+    /// By which dates jobs stand in line.
+    came: Came,
+}
+
+impl Queues {
+    /// No queue yet, and what administrators have made of them.
+    pub fn new(own_queues: OwnQueues) -> Self {
+        Self {
+            own_queues,
+            ..Self::default()
+        }
+    }
+
+    /// The configuration has these queues; `nodes` tells those of a queue.
+    pub fn build(
+        &mut self,
+        specs: &[QueueSpec],
+        states: &BTreeMap<String, QueueState>,
+        nodes: impl Fn(&QueueSpec) -> NodeMask,
+    ) {
+        let queue = |spec: &QueueSpec| Queue {
+            state: states.get(&spec.name).copied().unwrap_or(spec.state),
+            nodes: nodes(spec),
+            spec: spec.clone(),
+            jobs: 0,
+            by_user: BTreeMap::new(),
+            running: 0,
+        };
+        self.all = specs.iter().map(queue).collect();
+    }
+
+    /// States that are not those of the configuration.
+    pub fn own_states(&self) -> BTreeMap<String, QueueState> {
+        let own = self.all.iter().filter(|q| q.state != q.spec.state);
+        own.map(|q| (q.spec.name.clone(), q.state)).collect()
+    }
+
+    /// The queue with that number.
+    pub fn get(&self, id: QueueId) -> &Queue {
+        &self.all[id.index()]
+    }
+
+    /// The queue with that number.
+    pub fn get_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.all[id.index()]
+    }
+
+    /// All queues, in the order of their numbers.
+    pub fn all(&self) -> &[Queue] {
+        &self.all
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The name of the queue with that number.
+    pub fn name(&self, id: QueueId) -> &str {
+        &self.get(id).spec.name
+    }
+
+    /// The number of the queue with that name.
+    pub fn id_of(&self, name: &str) -> Option<QueueId> {
+        let at = self.all.iter().position(|q| q.spec.name == name)?;
+        Some(QueueId(at as u16))
+    }
+
+    /// Jobs are counted anew.
+    pub fn count_anew(&mut self) {
+        for queue in &mut self.all {
+            (queue.jobs, queue.running) = (0, 0);
+            queue.by_user.clear();
+        }
+    }
+
+    /// Joins queues for the planner; false when they are one already.
+    pub fn join(&mut self, queues: Vec<QueueId>, now: Steady) -> bool {
+        self.joint.join(queues, self.all.len(), now)
+    }
+
+    /// The planner's queue for a job of these queues, if they are joined.
+    pub fn joint_of(&self, queues: &[QueueId]) -> Option<QueueId> {
+        let at = self.joint.find(queues)?;
+        Some(QueueId((self.all.len() + at) as u16))
+    }
+
+    /// The nodes of each joint queue, and whether its jobs start.
+    pub fn joint(&self) -> Vec<(NodeMask, bool)> {
+        let one = |queues: &Vec<QueueId>| {
+            let all = queues.iter().map(|id| self.get(*id));
+            let nodes = all
+                .clone()
+                .fold(NodeMask::default(), |sum, q| sum.or(&q.nodes));
+            (nodes, all.into_iter().all(|q| q.state.starts_jobs()))
+        };
+        self.joint.sets().iter().map(one).collect()
+    }
+
+    /// Queues are joined, and long enough to be parted if no job spans several.
+    pub fn may_part(&self, now: Steady) -> bool {
+        self.joint.rests(now, limits::JOINED)
+    }
+
+    /// A job spans several queues still.
+    pub fn still_joined(&mut self, now: Steady) {
+        self.joint.needed(now);
+    }
+
+    /// Each queue is by itself again.
+    pub fn part(&mut self) {
+        self.joint.clear();
+    }
+
+    /// A submission has come, or was loaded; in the order of their ids.
+    pub fn note_submission(&mut self, submitted: &Submitted) {
+        self.came.note(submitted);
+    }
+
+    /// The date by which a job stands in line.
+    pub fn date_in_line(&self, submitted: &Submitted) -> Time {
+        self.came.in_line(submitted)
+    }
+}
+
 impl Controller {
     pub(crate) fn queue_id(&self, name: &str) -> Option<QueueId> {
-        let at = self.queues.iter().position(|q| q.spec.name == name)?;
-        Some(QueueId(at as u16))
+        self.queues.id_of(name)
     }
 
     /// The queue that a job names, or the default one.
@@ -53,7 +190,12 @@ impl Controller {
     }
 
     fn queue_names(&self) -> String {
-        let names: Vec<&str> = self.queues.iter().map(|q| q.spec.name.as_str()).collect();
+        let names: Vec<&str> = self
+            .queues
+            .all
+            .iter()
+            .map(|q| q.spec.name.as_str())
+            .collect();
         if names.is_empty() {
             "none is configured".to_owned()
         } else {
@@ -70,7 +212,7 @@ impl Controller {
     ) -> Result<Reply, Refusal> {
         self.require_admin(caller, "open and close queues")?;
         let id = self.find_queue(Some(name))?;
-        self.queues[id.index()].state = state;
+        self.queues.all[id.index()].state = state;
         self.sched.set_queue_starts(id, state.starts_jobs());
         self.open_joint_queues();
         self.record(Record::Queue {
@@ -115,6 +257,6 @@ impl Controller {
                 your_level: crate::queues::access::level(&q.spec, &caller.user),
             }
         };
-        Reply::Queues(self.queues.iter().map(info).collect())
+        Reply::Queues(self.queues.all.iter().map(info).collect())
     }
 }

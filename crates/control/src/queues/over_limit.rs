@@ -21,12 +21,12 @@ impl Controller {
         };
         let reason = reason(&refusal).filter(|_| spec.dialect == Dialect::Slurm);
         // The queue has so many nodes: that they lack features or are avoided is not its limit.
-        let has = self.queues[queue.index()].nodes.count();
+        let has = self.queues.all[queue.index()].nodes.count();
         let enough = spec.request.nodes.is_some_and(|nodes| nodes <= has);
         let reason = reason.filter(|_| refusal.code != RefusalCode::NeverFits || !enough);
         let reason = reason.ok_or(refusal)?;
         let least = self.least_nodes(&spec.request, queue);
-        let queue = &self.queues[queue.index()].spec;
+        let queue = &self.queues.all[queue.index()].spec;
         let limit = spec.time_limit.or(queue.default_time).or(queue.max_time);
         let limit = limit.unwrap_or(Span::UNLIMITED);
         Ok(Place::Beyond {

@@ -42,7 +42,7 @@ impl Controller {
     }
 
     pub(crate) fn policy_of(&self, wish: &ReservationRequest) -> &ReservationPolicy {
-        self.reservation_policy(&self.queues[wish.queue.index()].spec.name)
+        self.reservation_policy(self.queues.name(wish.queue))
     }
 
     /// Checks and resolves what is asked.
@@ -95,7 +95,7 @@ impl Controller {
     }
 
     pub(crate) fn may_reserve(&self, caller: &Caller, id: QueueId) -> Result<AccessLevel, Refusal> {
-        let queue = &self.queues[id.index()];
+        let queue = self.queues.get(id);
         let name = &queue.spec.name;
         let level = self.may_enter(caller, &queue.spec)?;
         if !self.reservation_policy(name).enabled && !self.is_admin(caller) {
@@ -119,7 +119,7 @@ impl Controller {
         request: &ResourceRequest,
         queue: QueueId,
     ) -> Result<Demand, Refusal> {
-        self.demand(request, &self.queues[queue.index()])
+        self.demand(request, self.queues.get(queue))
     }
 
     /// What is to be appraised.
@@ -146,7 +146,7 @@ impl Controller {
         demand: &Arc<Demand>,
         length: Span,
     ) -> Inquiry {
-        let spec = &self.queues[queue.index()].spec;
+        let spec = &self.queues.get(queue).spec;
         let policy = self.reservation_policy(&spec.name);
         Inquiry {
             job: WaitingJob {
@@ -171,7 +171,12 @@ impl Controller {
     pub(crate) fn tariff(&self, policy: &ReservationPolicy) -> Tariff {
         let cost = |name: &String| policy.delay_cost.get(name).copied().unwrap_or(1000);
         Tariff {
-            queue_permille: self.queues.iter().map(|q| cost(&q.spec.name)).collect(),
+            queue_permille: self
+                .queues
+                .all()
+                .iter()
+                .map(|q| cost(&q.spec.name))
+                .collect(),
             ..policy.tariff.clone()
         }
     }

@@ -387,7 +387,7 @@ impl Controller {
             uid: user.uid,
             gid: booking.caller.group(),
             user: user.name.clone(),
-            queue: self.queues[wish.queue.index()].spec.name.clone(),
+            queue: self.queues.name(wish.queue).to_owned(),
             account: wish.account.clone(),
             ask: wish.ask.clone(),
             state: ReservationState::Held,
@@ -521,7 +521,7 @@ impl Controller {
         let spec = &mut submission.spec;
         spec.request = wish.ask.request.clone();
         spec.time_limit = Some(wish.ask.length);
-        spec.queue = Some(self.queues[wish.queue.index()].spec.name.clone());
+        spec.queue = Some(self.queues.name(wish.queue).to_owned());
         spec.reservation = Some(id);
         spec.account = wish.account.clone();
         let facts = crate::event::Facts::default();

@@ -110,7 +110,7 @@ impl Controller {
         let mut classes = Classes::default();
         let mut all: Vec<(Vec<String>, u64)> = Vec::new();
         for (at, node) in self.machine.nodes().iter().enumerate() {
-            let queues = self.queues.iter().enumerate();
+            let queues = self.queues.all().iter().enumerate();
             let queues = queues.filter(|(_, q)| q.nodes.contains(NodeId(at as u32)));
             let other = node.amounts.other.iter();
             let key: Class = (

@@ -111,7 +111,7 @@ impl Controller {
         let left = self.left_of(wish);
         let quote = Quote {
             now,
-            queue: self.queues[wish.queue.index()].spec.name.clone(),
+            queue: self.queues.name(wish.queue).to_owned(),
             plain_start: result.plain_start,
             choice,
             notice_earliest: earliest_by_notice(&request).ok().flatten(),

@@ -243,7 +243,7 @@ impl Controller {
         ReservationRequest {
             ask: Ask {
                 name: format!("{}.{}", wish.spec.name, asked.name),
-                queue: Some(self.queues[place.queue.index()].spec.name.clone()),
+                queue: Some(self.queues.name(place.queue).to_owned()),
                 earliest: early.then_some(wish.spec.earliest).flatten(),
                 latest_end: early.then_some(deadline),
                 account: wish.account.clone(),
@@ -491,7 +491,7 @@ impl Controller {
             uid: user.uid,
             gid: caller.group(),
             user: user.name.clone(),
-            queue: self.queues[wish.queue.index()].spec.name.clone(),
+            queue: self.queues.name(wish.queue).to_owned(),
             account: wish.account.clone(),
             ask: wish.ask.clone(),
             state: ReservationState::Held,

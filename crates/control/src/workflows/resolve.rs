@@ -197,7 +197,7 @@ impl Controller {
             )
         };
         let tariff = |id: &QueueId| {
-            let queue = &self.queues[id.index()].spec.name;
+            let queue = self.queues.name(*id);
             self.tariff(self.reservation_policy(queue))
         };
         Some(Pricing {
