@@ -12,7 +12,8 @@ use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, NodeInfo, QueueInfo, Reply, Request, Table};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, QueueState, Time, device};
+use cosy_model::{JobState, QueueSpec, QueueState, Span, Time, device};
+use cosy_view::node::NodeCondition;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -434,23 +435,54 @@ const fn level(level: cosy_model::AccessLevel) -> &'static str {
 }
 
 fn queues_json(all: &[QueueInfo]) -> Vec<Json> {
-    let one = |q: &QueueInfo| {
-        let s = &q.spec;
+    let one = |queue: &QueueInfo| {
+        // What is not told has its name here, so that a new field is not forgotten.
+        let QueueInfo {
+            spec,
+            default,
+            waiting,
+            running,
+            nodes,
+            nodes_up,
+            cores,
+            cores_used,
+            your_level,
+        } = queue;
+        let QueueSpec {
+            name,
+            priority,
+            nodes: own,
+            max_time,
+            default_time,
+            max_nodes,
+            max_memory,
+            max_disk,
+            max_jobs,
+            max_jobs_per_user,
+            default_memory_per_core,
+            exclusive,
+            mpi: _,
+            users: _,
+            groups: _,
+            others: _,
+            state,
+        } = spec;
+        let span = |span: &Option<Span>| span.map_or(Json::Null, jobs::json_span);
         json!({
-            "name": s.name, "default": q.default, "state": s.state.word(),
-            "priority": s.priority,
-            "nodes": s.nodes.as_ref().map(|n| cosy_model::fold(n)),
-            "node_count": q.nodes, "nodes_up": q.nodes_up,
-            "cores": q.cores, "cores_used": q.cores_used,
-            "waiting": q.waiting, "running": q.running,
-            "max_time": s.max_time.map_or(Json::Null, jobs::json_span),
-            "default_time": s.default_time.map_or(Json::Null, jobs::json_span),
-            "max_nodes": s.max_nodes,
-            "max_memory_mib": s.max_memory.map(|m| m.0),
-            "max_disk_mib": s.max_disk.map(|m| m.0),
-            "max_jobs": s.max_jobs, "max_jobs_per_user": s.max_jobs_per_user,
-            "default_memory_per_core_mib": s.default_memory_per_core.map(|m| m.0),
-            "exclusive": s.exclusive, "your_level": level(q.your_level),
+            "name": name, "default": default, "state": state.word(),
+            "priority": priority,
+            "nodes": own.as_ref().map(|n| cosy_model::fold(n)),
+            "node_count": nodes, "nodes_up": nodes_up,
+            "cores": cores, "cores_used": cores_used,
+            "waiting": waiting, "running": running,
+            "max_time": span(max_time),
+            "default_time": span(default_time),
+            "max_nodes": max_nodes,
+            "max_memory_mib": max_memory.map(|m| m.0),
+            "max_disk_mib": max_disk.map(|m| m.0),
+            "max_jobs": max_jobs, "max_jobs_per_user": max_jobs_per_user,
+            "default_memory_per_core_mib": default_memory_per_core.map(|m| m.0),
+            "exclusive": exclusive, "your_level": level(*your_level),
         })
     };
     all.iter().map(one).collect()
@@ -475,11 +507,17 @@ fn nodes(all: &[NodeInfo], look: TableStyle) -> String {
 fn node_row(n: &NodeInfo) -> Vec<Cell> {
     let state = Cell {
         text: n.state.clone(),
-        paint: match n.state.as_str() {
-            "idle" => Paint::Dim,
-            "mixed" | "busy" => Paint::Green,
-            s if s.starts_with("down") || s.starts_with("unknown") => Paint::Red,
-            _ => Paint::Yellow,
+        paint: match NodeCondition::of(n) {
+            Some(NodeCondition::Idle) => Paint::Dim,
+            Some(NodeCondition::Mixed | NodeCondition::Busy) => Paint::Green,
+            Some(NodeCondition::Down | NodeCondition::Unknown) => Paint::Red,
+            Some(
+                NodeCondition::Drained
+                | NodeCondition::Draining
+                | NodeCondition::Unhealthy
+                | NodeCondition::Lost,
+            )
+            | None => Paint::Yellow,
         },
     };
     vec![
@@ -517,12 +555,32 @@ fn nodes_json(all: &[NodeInfo]) -> Vec<Json> {
             "gpu_types": types, "other": other,
         })
     };
-    let one = |n: &NodeInfo| {
+    let one = |node: &NodeInfo| {
+        // What is not told has its name here, so that a new field is not forgotten.
+        let NodeInfo {
+            name,
+            state,
+            reason,
+            reason_by: _,
+            reason_since: _,
+            amounts: has,
+            used,
+            features,
+            queues,
+            jobs,
+            version,
+            last_seen,
+            skew_ms,
+            machine: _,
+            gpu_types: _,
+            cores_held: _,
+            gpus_held: _,
+        } = node;
         json!({
-            "name": n.name, "state": n.state, "reason": n.reason,
-            "has": amounts(&n.amounts), "used": amounts(&n.used),
-            "features": n.features, "queues": n.queues, "jobs": n.jobs, "version": n.version,
-            "last_seen": jobs::json_time(n.last_seen), "clock_ahead_ms": n.skew_ms,
+            "name": name, "state": state, "reason": reason,
+            "has": amounts(has), "used": amounts(used),
+            "features": features, "queues": queues, "jobs": jobs, "version": version,
+            "last_seen": jobs::json_time(*last_seen), "clock_ahead_ms": skew_ms,
         })
     };
     all.iter().map(one).collect()

@@ -14,6 +14,7 @@ use cosy_slurm::sinfo::report::{self, Reserved};
 use cosy_slurm::sinfo::states::{Kept, WORDS};
 use cosy_slurm::sinfo::tree;
 use cosy_slurm::stamp::heading;
+use cosy_view::node::NodeCondition;
 use jiff::Zoned;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -135,7 +136,9 @@ fn nodes(context: &Context, partitions: &[QueueInfo]) -> Result<Vec<(NodeInfo, K
         Ok(_) => return Err(unexpected("slurm_load_node")),
         Err(e) => return Err(looking::failed("slurm_load_node", &e)),
     };
-    let idle = all.iter().any(|n| n.state == "idle");
+    let idle = all
+        .iter()
+        .any(|n| NodeCondition::of(n) == Some(NodeCondition::Idle));
     let waiting = partitions.iter().any(|p| p.waiting > 0);
     let (planned, reserved) = kept(context, idle, waiting);
     let keep = |node: &NodeInfo| {

@@ -18,6 +18,7 @@ use cosy_slurm::squeue::options::{self, Invocation, OPTIONS, Query, States};
 use cosy_slurm::squeue::synopsis::SYNOPSIS;
 use cosy_slurm::squeue::{order, report, steps as step_report, tree};
 use cosy_slurm::{SlurmState, data, targets};
+use cosy_view::words::counted;
 use std::time::Duration;
 
 /// Runs `squeue`; gives its exit code.
@@ -233,9 +234,8 @@ impl Chosen {
     }
 
     fn contains(&self, job: &JobView<'_>) -> bool {
-        let among = |list: &[String], text: &str| {
-            list.is_empty() || text.split([',', ':']).any(|t| list.iter().any(|l| l == t))
-        };
+        let is_in = |list: &[String], name: &str| list.iter().any(|known| known == name);
+        let mut licenses = counted::read(job.text(JobField::Licenses));
         let reservation = || job.number(JobField::Reservation);
         let reserved = self.reservation.as_ref().is_none_or(|name| {
             reservation().is_some_and(|id| {
@@ -244,8 +244,8 @@ impl Chosen {
         });
         self.states.contain(job.state())
             && job.het().is_none_or(|het| self.contains_part(job, het))
-            && among(&self.qos, job.text(JobField::Qos))
-            && among(&self.licenses, job.text(JobField::Licenses))
+            && (self.qos.is_empty() || is_in(&self.qos, job.text(JobField::Qos)))
+            && (self.licenses.is_empty() || licenses.any(|(name, _)| is_in(&self.licenses, name)))
             && reserved
     }
 }

@@ -20,10 +20,8 @@ pub mod record;
 mod admission;
 mod books;
 mod clock;
-mod columns;
 mod controller;
 mod conversations;
-mod history;
 mod jobs;
 mod machine;
 mod planning;
@@ -32,22 +30,20 @@ mod queues;
 mod reservations;
 mod set_aside;
 mod settings;
-mod show;
-mod table;
 mod triggers;
 mod turn;
-mod visible;
 mod workflows;
 
 pub use admission::reservations_in_words;
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
+pub use conversations::history::HistoryRows;
+pub use conversations::visible::Eyes;
 pub use event::{
     Batch, Caller, ClientId, CommandEvent, Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello,
     LinkId, LookupFailure, OldJob, TokenSeed, Via, predictions,
 };
-pub use history::HistoryRows;
 pub use queues::access::{is_admin, may_come_from};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
 pub use record::{
@@ -58,4 +54,3 @@ pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};
 pub use set_aside::{Object, Witness};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};
-pub use visible::Eyes;

@@ -1388,7 +1388,7 @@ pub struct QueueInfo {
 pub struct NodeInfo {
     /// Name as in the configuration.
     pub name: String,
-    /// `idle`, `mixed`, `busy`, with `drained`, `draining`, `down`, `unknown` before them.
+    /// What it does, in one word: `cosy_view::node::NodeCondition` has them all.
     pub state: String,
     /// Why it is drained or down.
     pub reason: String,

@@ -151,6 +151,14 @@ impl Default for ResourceRequest {
 }
 
 impl ResourceRequest {
+    /// Number of tasks: as asked for, else as many as the nodes that are asked for have.
+    pub fn task_count(&self) -> u32 {
+        let each = self.tasks_per_node.unwrap_or(1);
+        let nodes = self.nodes.or(self.counted_nodes());
+        let by_nodes = nodes.map(|nodes| nodes.saturating_mul(each));
+        self.tasks.or(by_nodes).or(self.tasks_per_node).unwrap_or(1)
+    }
+
     /// All nodes whose features are asked for by number.
     pub fn counted_nodes(&self) -> Option<u32> {
         let counts = self.counted_features.iter().map(|counted| counted.nodes);

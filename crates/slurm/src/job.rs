@@ -5,11 +5,12 @@
 //! Only names what is in the table: a field that was not asked for is as if it had no
 //! value. Sources: squeue(1), scontrol(1), captures of 22.05.
 
-use crate::show::mebibytes;
+use crate::tres::Tres;
 use crate::{SlurmState, reason};
 use cosy_model::api::{JobField, Table};
 use cosy_model::job::{CancelNote, NEVER_NOTE};
 use cosy_model::{ArraySpec, JobState, MiB, Span, Time, WaitReason};
+use cosy_view::words::row_name::{self, Tasks};
 use std::collections::BTreeMap;
 
 /// What the whole cluster says about its jobs.
@@ -91,8 +92,8 @@ impl<'t> JobView<'t> {
 
     /// A row of waiting tasks as one for each of them; any other row as it is.
     pub fn tasks(self) -> Vec<Self> {
-        let indices = self.folded().and_then(|text| text.split('%').next());
-        let spec = indices.and_then(|text| text.parse::<ArraySpec>().ok());
+        let folded = self.folded();
+        let spec = folded.and_then(|tasks| tasks.indices.parse::<ArraySpec>().ok());
         let Some(spec) = spec else { return vec![self] };
         let one = |task| Self {
             task: Some(task),
@@ -206,18 +207,17 @@ impl<'t> JobView<'t> {
         }
     }
 
-    /// The indices of a row that stands for waiting tasks of an array, as `1-20%3`.
-    pub fn folded(&self) -> Option<&'t str> {
-        if self.task.is_some() {
-            return None;
+    /// The tasks of a row that stands for waiting tasks of an array.
+    pub fn folded(&self) -> Option<Tasks<'t>> {
+        match self.task {
+            Some(_) => None,
+            None => row_name::tasks(self.text(JobField::Ref)),
         }
-        let (_, rest) = self.text(JobField::Ref).split_once("_[")?;
-        rest.strip_suffix(']')
     }
 
     /// The number that the row is known by alone; of a row of waiting tasks the array's.
     pub fn raw_id(&self) -> i64 {
-        let several = |tasks: &str| tasks.contains(['-', ',']);
+        let several = |tasks: Tasks<'_>| tasks.indices.contains(['-', ',']);
         let id = match (self.folded(), self.task) {
             (Some(tasks), _) if several(tasks) => self.number(JobField::ArrayId),
             (None, Some(_)) => self.number(JobField::ArrayId),
@@ -304,17 +304,14 @@ impl<'t> JobView<'t> {
         }
     }
 
-    /// `cpu=64,mem=6400M,node=4,billing=64`: what it holds, empty while it waits and where
-    /// it never ran.
-    pub fn tres_held(&self) -> String {
-        if self.waits() || self.text(JobField::Nodes).is_empty() {
-            return String::new();
-        }
-        self.tres(self.cores(), self.nodes())
+    /// What it holds; nothing while it waits and where it never ran.
+    pub fn tres_held(&self) -> Option<Tres> {
+        let holds = !self.waits() && !self.text(JobField::Nodes).is_empty();
+        holds.then(|| self.tres(self.cores(), self.nodes()))
     }
 
-    /// The same for what it asked for.
-    pub fn tres_asked(&self) -> String {
+    /// What it asked for.
+    pub fn tres_asked(&self) -> Tres {
         let nodes = self.number(JobField::MinNodes);
         let nodes = nodes.unwrap_or_else(|| self.nodes()).max(1);
         let tasks = match self.number(JobField::AskedTasks) {
@@ -325,22 +322,19 @@ impl<'t> JobView<'t> {
         self.tres(cores.max(1), nodes)
     }
 
-    fn tres(&self, cores: i64, nodes: i64) -> String {
+    fn tres(&self, cores: i64, nodes: i64) -> Tres {
         let times = |mib: u64, n: i64| mib.saturating_mul(n.unsigned_abs());
         let memory = match self.memory() {
             RequestedMemory::PerCore(mib) => times(mib, cores),
             RequestedMemory::PerNode(mib) => times(mib, nodes),
             RequestedMemory::Nothing => 0,
         };
-        let memory = match memory {
-            0 => String::new(),
-            mib => format!(",mem={}", mebibytes(mib)),
-        };
-        let gpus = match self.count(JobField::Gpus) {
-            0 => String::new(),
-            n => format!(",gres/gpu={n}"),
-        };
-        format!("cpu={cores}{memory},node={nodes},billing={cores}{gpus}")
+        Tres {
+            cores,
+            memory,
+            nodes,
+            gpus: self.count(JobField::Gpus),
+        }
     }
 
     /// Exit code and signal as Slurm pairs them.
@@ -543,11 +537,17 @@ pub(crate) mod tests {
             ],
         ]);
         let view = |row| JobView::new(&table, row, &around);
-        assert_eq!(view(0).tres_held(), "cpu=64,mem=6400M,node=4,billing=64");
-        assert_eq!(view(0).tres_asked(), "cpu=4,mem=400M,node=4,billing=4");
-        assert_eq!(view(1).tres_held(), "");
         assert_eq!(
-            view(2).tres_held(),
+            view(0).tres_held().unwrap().to_string(),
+            "cpu=64,mem=6400M,node=4,billing=64"
+        );
+        assert_eq!(
+            view(0).tres_asked().to_string(),
+            "cpu=4,mem=400M,node=4,billing=4"
+        );
+        assert_eq!(view(1).tres_held(), None);
+        assert_eq!(
+            view(2).tres_held().unwrap().to_string(),
             "cpu=2,mem=2G,node=1,billing=2,gres/gpu=1"
         );
     }
@@ -581,7 +581,7 @@ pub(crate) mod tests {
             .map(|t| (t.task(), t.raw_id()))
             .collect();
         assert_eq!(whole, [(Some(4), 11)]);
-        assert_eq!(view(0).folded(), Some("1-3,8%2"));
+        assert_eq!(view(0).folded().map(|tasks| tasks.spec), Some("1-3,8%2"));
         assert_eq!(view(0).raw_id(), 7);
     }
 

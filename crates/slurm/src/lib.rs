@@ -36,6 +36,7 @@ pub mod submit;
 pub mod table;
 pub mod targets;
 pub mod told;
+pub mod tres;
 pub mod trigger;
 
 pub use reason::reason;

@@ -73,35 +73,69 @@ fn slot(spec: &FlowSpec, parents: &[Vec<&str>], t: &PlannedTask) -> Json {
 
 /// A workflow; with its tasks where the controller gave them.
 pub fn flow(info: &FlowInfo) -> Json {
+    // What is not told has its name here, so that a new field is not forgotten.
+    let FlowInfo {
+        id,
+        name,
+        user,
+        state,
+        made,
+        deadline,
+        end,
+        hold_until,
+        task_count,
+        done_count,
+        price,
+        account,
+        note,
+        tasks,
+    } = info;
     let mut json = json!({
-        "id": info.id.0, "name": info.name, "user": info.user, "state": info.state.word(),
-        "task_count": info.task_count, "done_count": info.done_count,
-        "price": su(info.price), "account": info.account, "note": info.note,
+        "id": id.0, "name": name, "user": user, "state": state.word(),
+        "task_count": task_count, "done_count": done_count,
+        "price": su(*price), "account": account, "note": note,
     });
-    if !info.tasks.is_empty() {
-        json["tasks"] = json!(info.tasks.iter().map(task).collect::<Vec<_>>());
+    if !tasks.is_empty() {
+        json["tasks"] = json!(tasks.iter().map(task).collect::<Vec<_>>());
     }
     let times = [
-        ("made", Some(info.made)),
-        ("deadline", info.deadline),
-        ("end", info.end),
-        ("hold_until", info.hold_until),
+        ("made", Some(*made)),
+        ("deadline", *deadline),
+        ("end", *end),
+        ("hold_until", *hold_until),
     ];
     with_times(json, &times)
 }
 
 fn task(t: &FlowTaskInfo) -> Json {
+    // What is not told has its name here, so that a new field is not forgotten.
+    let FlowTaskInfo {
+        name,
+        state,
+        parents,
+        slot_start,
+        slot_end,
+        estimate,
+        spare,
+        reservation,
+        job,
+        start,
+        end,
+        failures,
+        nodes,
+        note,
+    } = t;
     let json = json!({
-        "name": t.name, "state": t.state.word(), "parents": t.parents,
-        "estimate": json_span(t.estimate), "spare": json_span(t.spare),
-        "reservation": t.reservation.map(|r| r.0), "job": t.job.map(|j| j.0),
-        "failures": t.failures, "nodes": t.nodes, "note": t.note,
+        "name": name, "state": state.word(), "parents": parents,
+        "estimate": json_span(*estimate), "spare": json_span(*spare),
+        "reservation": reservation.map(|r| r.0), "job": job.map(|j| j.0),
+        "failures": failures, "nodes": nodes, "note": note,
     });
     let times = [
-        ("slot_start", t.slot_start),
-        ("slot_end", t.slot_end),
-        ("start", t.start),
-        ("end", t.end),
+        ("slot_start", *slot_start),
+        ("slot_end", *slot_end),
+        ("start", *start),
+        ("end", *end),
     ];
     with_times(json, &times)
 }

@@ -3,6 +3,7 @@
 
 use crate::native::flow::tree::{Mistake, Node};
 use cosy_client::CallError;
+use cosy_view::words::task_fault;
 use std::collections::BTreeMap;
 
 /// Lines by what stands there.
@@ -38,8 +39,7 @@ impl Places {
     }
 
     fn line_of(&self, message: &str) -> Option<u32> {
-        if let Some(rest) = message.strip_prefix("task '") {
-            let (name, _) = rest.split_once("': ")?;
+        if let Some(name) = task_fault::task(message) {
             return self.tasks.get(name).copied();
         }
         self.deadline

@@ -11,6 +11,7 @@ use cosy_model::api::{NodeAction, NodeInfo, Request};
 use cosy_slurm::control::node::{self, NodeChange, NodeUpdate};
 use cosy_slurm::says;
 use cosy_slurm::show::hosts;
+use cosy_view::node::NodeCondition;
 
 impl Session<'_> {
     pub(super) fn update_nodes(&self, given: &[String]) -> u8 {
@@ -90,8 +91,20 @@ impl Session<'_> {
 
 /// Drained, down, or found unfit.
 fn is_out(node: &NodeInfo) -> bool {
-    matches!(
-        node.state.as_str(),
-        "drained" | "draining" | "down" | "unhealthy"
-    )
+    match NodeCondition::of(node) {
+        Some(
+            NodeCondition::Drained
+            | NodeCondition::Draining
+            | NodeCondition::Down
+            | NodeCondition::Unhealthy,
+        ) => true,
+        Some(
+            NodeCondition::Idle
+            | NodeCondition::Mixed
+            | NodeCondition::Busy
+            | NodeCondition::Lost
+            | NodeCondition::Unknown,
+        )
+        | None => false,
+    }
 }

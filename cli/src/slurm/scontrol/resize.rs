@@ -6,6 +6,7 @@ use crate::output;
 use crate::slurm::messages::error;
 use cosy_model::api::{JobChange, JobField, JobRef};
 use cosy_slurm::control::resize::{Left, Shell, note};
+use cosy_view::words::by_node;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,14 +36,13 @@ impl Session<'_> {
         let Some(row) = (0..table.rows).find(mine) else {
             return;
         };
-        let text = |field| table.text(row, field).to_owned();
         let left = Left {
-            nodes: text(JobField::Nodes),
+            nodes: table.text(row, JobField::Nodes).to_owned(),
             count: table
                 .number(row, JobField::NodeCount)
                 .map_or(0, i64::unsigned_abs),
-            cores: text(JobField::CoresByNode),
-            tasks: text(JobField::TasksByNode),
+            cores: by_node::read(table.text(row, JobField::CoresByNode)),
+            tasks: by_node::read(table.text(row, JobField::TasksByNode)),
         };
         for shell in [Shell::Sh, Shell::Csh] {
             let file = shell.file(&job);

@@ -171,9 +171,13 @@ impl Session<'_> {
 
     /// The whole configuration as text.
     pub(super) fn config_text(&self) -> Option<String> {
+        self.config(config::text)
+    }
+
+    fn config(&self, told: impl FnOnce(config::Facts<'_>) -> String) -> Option<String> {
         let settings = self.settings()?;
         let queues = self.queues();
-        Some(config::text(config::Facts {
+        Some(told(config::Facts {
             settings: &settings,
             memory: partition::common_memory(&queues),
             version: crate::slurm::command_line::VERSION.trim_start_matches("slurm "),
@@ -183,23 +187,19 @@ impl Session<'_> {
     }
 
     fn show_config(&self, name: Option<&str>) -> u8 {
-        let Some(text) = self.config_text() else {
+        let text = match name {
+            None => self.config_text(),
+            Some(name) => self.config(|facts| config::parameter(facts, name)),
+        };
+        let Some(text) = text else {
             return self.no_list("slurm_load_ctl_conf", &CallError::Unexpected);
         };
-        let Some(name) = name else {
-            output::print(&text);
-            output::print("\n");
-            return self.ping();
-        };
-        let one: String = text
-            .lines()
-            .filter(|line| {
-                let key = line.split('=').next().unwrap_or_default();
-                key.trim().eq_ignore_ascii_case(name)
-            })
-            .map(|line| format!("{line}\n"))
-            .collect();
-        self.told(&one)
+        if name.is_some() {
+            return self.told(&text);
+        }
+        output::print(&text);
+        output::print("\n");
+        self.ping()
     }
 
     pub(super) fn ping(&self) -> u8 {

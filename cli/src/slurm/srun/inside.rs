@@ -14,6 +14,7 @@ use cosy_model::{JobId, OsText, RefusalCode};
 use cosy_slurm::environment::{Facts, counts};
 use cosy_slurm::geometry::Layout;
 use cosy_slurm::submit::Fault;
+use cosy_view::words::by_node;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -170,26 +171,10 @@ fn ask(context: &Context, job: JobId) -> Option<Facts> {
         account: some(Account),
         qos: some(Qos),
         nodes: some(Nodes)?,
-        tasks: unfold(table.text(0, TasksByNode)),
-        cores: unfold(table.text(0, CoresByNode)),
+        tasks: by_node::read(table.text(0, TasksByNode)),
+        cores: by_node::read(table.text(0, CoresByNode)),
         ..Facts::default()
     })
-}
-
-/// `4(x2),3` as 4, 4, 3.
-fn unfold(text: &str) -> Vec<u32> {
-    const MOST: u32 = 1 << 20;
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (value, times) = match part.split_once("(x") {
-            Some((value, times)) => (value, times.trim_end_matches(')')),
-            None => (part, "1"),
-        };
-        if let (Ok(value), Ok(times)) = (value.parse::<u32>(), times.parse::<u32>()) {
-            all.extend((0..times.min(MOST)).map(|_| value));
-        }
-    }
-    all
 }
 
 /// The nodes of the step when it begins at a certain one of the job.
@@ -314,15 +299,6 @@ pub fn program_name(command: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_come_back() {
-        let check = |text: &str, want: &[u32]| assert_eq!(unfold(text), want, "{text}");
-        check("4(x2),3", &[4, 4, 3]);
-        check("1", &[1]);
-        check("", &[]);
-        check("x(x3),2", &[2]);
-    }
 
     #[test]
     fn names_of_programs() {

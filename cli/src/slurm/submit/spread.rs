@@ -10,6 +10,7 @@ use cosy_model::api::NodeInfo;
 use cosy_slurm::submit::count::NodeCount;
 use cosy_slurm::submit::gres::Amounts;
 use cosy_slurm::submit::wishes::SubmitOptions;
+use cosy_view::node::NodeCondition;
 
 /// What may go to any node: so many pieces, each with GPUs and cores of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +51,10 @@ fn with_room(wishes: &SubmitOptions, nodes: &[NodeInfo]) -> u32 {
         let used = node.used.cores;
         let free = node.amounts.cores.saturating_sub(used);
         is_in(node, wishes.partition.as_deref())
-            && matches!(node.state.as_str(), "idle" | "mixed")
+            && matches!(
+                NodeCondition::of(node),
+                Some(NodeCondition::Idle | NodeCondition::Mixed)
+            )
             && free >= each
             && !(whole && used > 0)
     };

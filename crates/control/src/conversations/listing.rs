@@ -12,22 +12,23 @@
 
 use crate::controller::Controller;
 use crate::conversations::choosing::Sieve;
+use crate::conversations::job_facts::{Around, EndedFacts, LiveFacts};
 use crate::conversations::plans::Starts;
 use crate::conversations::requests::no_job;
 use crate::event::{Caller, ClientId};
 use crate::jobs::arrays::Names;
 use crate::jobs::components::rows_by_bundle;
 use crate::jobs::ended::Ended;
-use crate::jobs::job::Job;
+use crate::jobs::job::{Job, Submitted};
 use crate::machine::nodes::NodeList;
+use crate::record::JobRow;
 use crate::reservations::ReservationList;
-use crate::show::{Around, Row, index_ranges};
-use crate::table::{Cell, Rows};
-use crate::visible::{asks_private, is_told_to_others};
 use crate::workflows::FlowList;
 use cosy_model::api::{Cursor, JobField, JobFilter, JobRef, Reply};
 use cosy_model::{JobId, Refusal, RefusalCode, Time, limits};
 use cosy_sched::OrderKey;
+use cosy_view::job::visible::asks_private;
+use cosy_view::list::JobRows;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
@@ -126,7 +127,6 @@ pub(crate) struct Listing {
     /// It names what others are not told of jobs.
     private: bool,
     fold: bool,
-    by_bundle: bool,
     starts: Option<Starts>,
     /// Waiting jobs in their order, as far as it is looked up and places are not given yet.
     order: BTreeSet<OrderKey>,
@@ -139,7 +139,7 @@ pub(crate) struct Listing {
     folds: BTreeMap<(JobId, u32, bool), Fold>,
     ended: Vec<JobId>,
     entries: VecDeque<Entry>,
-    rows: Rows,
+    rows: JobRows,
     /// Where the last row stands.
     at: Option<Cursor>,
 }
@@ -321,6 +321,7 @@ impl Controller {
 
     fn listing(&self, mut asked: ListRequest) -> Listing {
         let refs = std::mem::take(&mut asked.filter.ids);
+        let rows = JobRows::new(&asked.fields);
         Listing {
             client: asked.client,
             caller: asked.caller,
@@ -331,12 +332,11 @@ impl Controller {
             private: asks_private(&asked.filter),
             filter: asked.filter,
             fold: asked.fold,
-            by_bundle: asked.fields.contains(&JobField::Bundle),
             starts: asked.starts,
             order: BTreeSet::new(),
             places: BTreeMap::new(),
             answering: asked.answering,
-            stage: match asked.fields.contains(&JobField::Place) {
+            stage: match rows.needs().places {
                 true => Stage::Placing(JobId(0)),
                 false => Stage::Naming,
             },
@@ -344,7 +344,7 @@ impl Controller {
             folds: BTreeMap::new(),
             ended: Vec::new(),
             entries: VecDeque::new(),
-            rows: Rows::new(&asked.fields, 0),
+            rows,
             at: None,
         }
     }
@@ -557,15 +557,16 @@ impl Controller {
     }
 
     fn make_row(&self, now: Time, listing: &mut Listing, sieve: &Sieve<'_>, entry: Entry) {
+        let by_component = listing.rows.needs().components;
         match entry {
             Entry::Ended(id) => self.row_of_ended(now, listing, sieve, id),
             Entry::Live { id, .. } => match self.jobs.get(&id) {
-                Some(job) if listing.by_bundle && !job.spec().bundles.is_empty() => {
+                Some(job) if by_component && !job.spec().bundles.is_empty() => {
                     for part in &self.by_bundle(now, job) {
-                        self.push_row(now, listing, &Row::Live(part));
+                        self.push_live(now, listing, part, None);
                     }
                 }
-                Some(job) => self.push_row(now, listing, &Row::Live(job)),
+                Some(job) => self.push_live(now, listing, job, None),
                 None => self.row_of_ended(now, listing, sieve, id),
             },
             Entry::Fold { mut tasks, .. } => {
@@ -575,11 +576,9 @@ impl Controller {
                 let Some(job) = tasks.iter().find_map(waiting) else {
                     return;
                 };
-                let group = self.jobs.group(&job.submitted.base);
-                let at_once = group.and_then(|group| group.at_once);
                 listing.rows.worked(tasks.len() / 16);
-                let indices = tasks.iter().map(|(index, _)| *index).collect();
-                self.push_row(now, listing, &Row::Fold(job, indices, at_once));
+                let indices: Vec<u32> = tasks.iter().map(|(index, _)| *index).collect();
+                self.push_live(now, listing, job, Some(&indices));
             }
         }
     }
@@ -592,55 +591,58 @@ impl Controller {
         if !sieve.passes_state(ended.state) {
             return;
         }
-        if listing.by_bundle && !ended.submitted.spec.bundles.is_empty() {
+        if listing.rows.needs().components && !ended.submitted.spec.bundles.is_empty() {
             for (row, submitted) in &rows_by_bundle(&ended.row, &ended.submitted) {
-                self.push_row(now, listing, &Row::Ended(row, submitted));
+                self.push_ended(now, listing, row, submitted);
             }
         } else {
-            self.push_row(now, listing, &Row::Ended(&ended.row, &ended.submitted));
+            self.push_ended(now, listing, &ended.row, &ended.submitted);
         }
     }
 
-    fn push_row(&self, now: Time, listing: &mut Listing, row: &Row<'_>) {
-        let none = Starts::new();
-        let predicted = listing.rows.has(JobField::PredictedStart);
-        let starts = match &listing.starts {
-            Some(starts) => starts,
-            None if predicted => self.plans.last(),
-            None => &none,
+    fn push_live(&self, now: Time, listing: &mut Listing, job: &Job, tasks: Option<&[u32]>) {
+        let whole = self.is_told_all(&listing.caller, job.submitted.uid);
+        let nodes = job.run().map_or(0, |run| run.parts.len());
+        let (around, rows) = self.around(now, listing, nodes);
+        let by_component = rows.needs().components;
+        let facts = LiveFacts {
+            around,
+            job,
+            tasks,
+            by_component,
         };
-        if listing.rows.has(JobField::ArraySpecText) {
-            let base = row.base();
-            let known = listing.rows.array_spec(base).is_some();
-            if let (false, Some(group)) = (known, self.jobs.group(&base)) {
-                let text = group
-                    .indices
-                    .as_deref()
-                    .map_or_else(String::new, index_ranges);
-                listing.rows.keep_array_spec(base, text);
-            }
-        }
+        rows.push(&facts, whole);
+    }
+
+    fn push_ended(&self, now: Time, listing: &mut Listing, row: &JobRow, submitted: &Submitted) {
+        let whole = self.is_told_all(&listing.caller, submitted.uid);
+        let nodes = row.run.as_ref().map_or(0, |run| run.parts.len());
+        let (around, rows) = self.around(now, listing, nodes);
+        let by_component = rows.needs().components;
+        let facts = EndedFacts {
+            around: Some(around),
+            row,
+            submitted,
+            by_component,
+        };
+        rows.push(&facts, whole);
+    }
+
+    /// What a row of a job on so many nodes needs, and the rows that it comes behind.
+    fn around<'a>(
+        &'a self,
+        now: Time,
+        listing: &'a mut Listing,
+        nodes: usize,
+    ) -> (Around<'a>, &'a mut JobRows) {
+        listing.rows.worked(nodes / 4);
         let around = Around {
-            starts,
+            controller: self,
+            now,
+            starts: listing.starts.as_ref().unwrap_or_else(|| self.plans.last()),
             places: &listing.places,
-            by_bundle: listing.by_bundle,
         };
-        listing.rows.worked(row.nodes() / 4);
-        let spec = listing.rows.array_spec(row.base()).map(str::to_owned);
-        let hidden = self.hidden_in(&listing.caller, row);
-        listing.rows.push(|field| match hidden {
-            Some(over) if !is_told_to_others(field, over) => Cell::None,
-            Some(_) | None => self.cell(now, row, field, &around, spec.as_deref()),
-        });
-    }
-
-    /// Of a row of which its reader is not told everything: whether the job is over.
-    fn hidden_in(&self, caller: &Caller, row: &Row<'_>) -> Option<bool> {
-        let (owner, over) = match row {
-            Row::Live(job) | Row::Fold(job, ..) => (job.submitted.uid, false),
-            Row::Ended(_, submitted) => (submitted.uid, true),
-        };
-        (!self.is_told_all(caller, owner)).then_some(over)
+        (around, &mut listing.rows)
     }
 
     fn listed(&self, now: Time, listing: Listing) -> Reply {

@@ -3,11 +3,11 @@
 use crate::controller::Controller;
 use crate::conversations::answers::to_keep;
 use crate::conversations::bulk::Work;
+use crate::conversations::explain::list_of;
 use crate::conversations::plans::{PendingPlan, Starts};
 use crate::event::{Caller, ClientId, Effect, Facts, LookupFailure, OldJob, TokenSeed};
 use crate::procedures::steer::Recipients;
 use crate::record::{HeldBy, Record};
-use crate::show::list_of;
 use cosy_model::api::{JobRef, Reply, Request};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Time, Uid, User};
 use cosy_sched::Prediction;

@@ -13,6 +13,7 @@ use cosy_model::{
     Refusal, Span, Time, WaitReason,
 };
 use cosy_sched::WaitingJob;
+use cosy_view::job::OpenDependency;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Jobs whose begin time has come are put into the line so many at a time.
@@ -373,26 +374,25 @@ impl Controller {
         }
     }
 
-    /// What a waiting job still waits for: `afterok:12_*(unfulfilled),singleton(failed)`.
-    pub(crate) fn dependency_text(&self, now: Time, job: &Job) -> String {
-        let spec = job.spec();
-        let open = spec.dependencies.iter().filter_map(|dependency| {
+    /// What a waiting job still waits for, or cannot have any more.
+    pub(crate) fn open_dependencies<'a>(&self, now: Time, job: &'a Job) -> Vec<OpenDependency<'a>> {
+        let open = job.spec().dependencies.iter().filter_map(|dependency| {
             let met = self.dependency_met(now, &job.submitted, job.member, dependency);
-            let word = match met {
-                Met::Yes => return None,
-                Met::NotYet => "unfulfilled",
-                Met::Never => "failed",
-            };
-            Some(format!("{}({word})", self.dependency_name(dependency)))
+            Some(OpenDependency {
+                dependency,
+                whole: self.is_whole_array(dependency),
+                failed: match met {
+                    Met::Yes => return None,
+                    Met::NotYet => false,
+                    Met::Never => true,
+                },
+            })
         });
-        let open: Vec<String> = open.collect();
-        open.join(if spec.any_dependency { "?" } else { "," })
+        open.collect()
     }
 
-    /// `afterok:12`, `after:12+5`, and `afterok:12_*` for a whole array.
-    pub(crate) fn dependency_name(&self, dependency: &Dependency) -> String {
-        let whole = dependency.task.is_none() && self.is_array(dependency.job);
-        crate::show::dependency(dependency, whole)
+    fn is_whole_array(&self, dependency: &Dependency) -> bool {
+        dependency.task.is_none() && self.is_array(dependency.job)
     }
 
     fn is_array(&self, job: JobId) -> bool {

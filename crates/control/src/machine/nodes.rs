@@ -12,6 +12,7 @@ use crate::triggers::Condition;
 use cosy_model::api::{NodeAction, NodeInfo, Reply};
 use cosy_model::node::{AttemptKey, Figures, InventoryItem, Machine, NodeOrder, NodeSelf};
 use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Refusal, Span, Time, Uid, limits};
+use cosy_view::node::NodeCondition;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -755,7 +756,7 @@ impl Controller {
         let queues = self.queues.all().iter().filter(|q| q.nodes.contains(id));
         NodeInfo {
             name: node.spec.name.clone(),
-            state: node_state(node, &used, idle),
+            state: node_state(node, &used, idle).word().to_owned(),
             reason: match (&node.state, &node.problem) {
                 (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
                     reason.clone()
@@ -798,23 +799,23 @@ fn said_by(state: &NodeState) -> (String, Option<Time>) {
     }
 }
 
-fn node_state(node: &Node, used: &Amounts, idle: bool) -> String {
+fn node_state(node: &Node, used: &Amounts, idle: bool) -> NodeCondition {
     let busy = if idle {
-        "idle"
+        NodeCondition::Idle
     } else if used.cores < node.amounts.cores {
-        "mixed"
+        NodeCondition::Mixed
     } else {
-        "busy"
+        NodeCondition::Busy
     };
     match (&node.state, node.link) {
-        (NodeState::Down { .. }, _) => "down".to_owned(),
-        (NodeState::Drained { .. }, _) if node.jobs.is_empty() => "drained".to_owned(),
-        (NodeState::Drained { .. }, _) => "draining".to_owned(),
-        (NodeState::Open, Some(_)) if node.clock.wrong => "unhealthy".to_owned(),
-        (NodeState::Open, _) if node.problem.is_some() => "unhealthy".to_owned(),
+        (NodeState::Down { .. }, _) => NodeCondition::Down,
+        (NodeState::Drained { .. }, _) if node.jobs.is_empty() => NodeCondition::Drained,
+        (NodeState::Drained { .. }, _) => NodeCondition::Draining,
+        (NodeState::Open, Some(_)) if node.clock.wrong => NodeCondition::Unhealthy,
+        (NodeState::Open, _) if node.problem.is_some() => NodeCondition::Unhealthy,
         (NodeState::Open, Some(_)) => busy.to_owned(),
-        (NodeState::Open, None) if node.lost && node.last_seen.is_some() => "lost".to_owned(),
-        (NodeState::Open, None) => "unknown".to_owned(),
+        (NodeState::Open, None) if node.lost && node.last_seen.is_some() => NodeCondition::Lost,
+        (NodeState::Open, None) => NodeCondition::Unknown,
     }
 }
 

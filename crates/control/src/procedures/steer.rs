@@ -10,7 +10,9 @@ use crate::record::{AfterRun, HeldBy};
 use cosy_model::api::{JobChange, JobFilter, Reply};
 use cosy_model::job::CancelNote;
 use cosy_model::node::{KillCause, NodeOrder};
-use cosy_model::{About, Dialect, End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, User};
+use cosy_model::{
+    About, Dialect, End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, User, WaitReason,
+};
 use std::sync::Arc;
 
 /// Whom a signal is for.
@@ -99,7 +101,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        let waited_for = job.is_waiting().then(|| self.reason(now, job));
+        let waited_for = self.reason(now, job).filter(|_| job.is_waiting());
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -107,7 +109,7 @@ impl Controller {
             Phase::Waiting(_) => {
                 let note = CancelNote {
                     who,
-                    waited_for: waited_for.as_deref(),
+                    waited_for: waited_for.as_ref().map(WaitReason::word),
                 }
                 .to_string();
                 let end = End::never_ran(EndCause::Cancelled, now);

@@ -47,7 +47,7 @@ impl Controller {
             return nodes;
         }
         let counted = request.counted_nodes().unwrap_or(1);
-        let tasks = crate::show::asked_tasks(request);
+        let tasks = request.task_count();
         let needed = self.tasks_need(request, tasks, &self.queues.all[queue.index()]);
         needed.max(counted)
     }

@@ -534,8 +534,8 @@ pub(crate) fn asked_core_ms(submitted: &Submitted) -> i128 {
     } else {
         limit
     };
-    let cores = submitted.requests().map(|request| {
-        i128::from(crate::show::asked_tasks(request)) * i128::from(request.cores_per_task)
-    });
+    let cores = submitted
+        .requests()
+        .map(|request| i128::from(request.task_count()) * i128::from(request.cores_per_task));
     cores.sum::<i128>() * i128::from(limit.ms())
 }

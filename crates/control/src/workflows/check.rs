@@ -6,6 +6,7 @@
 
 use cosy_model::workflow::{FlowDeadline, FlowSpec, FlowTask};
 use cosy_model::{Program, Refusal, RefusalCode, Span, Time, limits};
+use cosy_view::words::task_fault;
 use std::collections::BTreeMap;
 
 /// Farthest deadline, from now.
@@ -190,7 +191,7 @@ fn check_name(what: &str, name: &str) -> Result<(), Refusal> {
 fn check_task(spec: &FlowSpec, task: &FlowTask) -> Result<(), Refusal> {
     check_name("the name of a task", &task.name)?;
     let name = &task.name;
-    let wrong = |why: String| Err(Refusal::invalid(format!("task '{name}': {why}")));
+    let wrong = |why: String| Err(Refusal::invalid(task_fault::write(name, &why)));
     // The job and the reservation are named after both.
     if spec.name.len() + 1 + name.len() > limits::NAME_BYTES {
         return wrong(format!(

@@ -13,6 +13,7 @@ use cosy_model::{AccessLevel, QueueId, Refusal, RefusalCode, Span, Time, limits}
 use cosy_sched::appraise::{Inquiry, Listed};
 use cosy_sched::workflow::live::{LiveEdge, LiveFlow, LiveTask, Pricing};
 use cosy_sched::{Demand, NodeMask};
+use cosy_view::words::task_fault;
 use std::sync::Arc;
 
 /// Microseconds that a MiB takes at a byte in a second.
@@ -233,7 +234,7 @@ impl Controller {
 /// A refusal that is about a task.
 pub(crate) fn of_task(name: &str, refusal: Refusal) -> Refusal {
     Refusal {
-        message: format!("task '{name}': {}", refusal.message),
+        message: task_fault::write(name, &refusal.message),
         ..refusal
     }
 }

@@ -4,6 +4,7 @@
 //! Beside Slurm's variables they set Cosy's, from which steps and MPI plugins learn where
 //! they are. Source: scontrol(1), "NumNodes"; files written by 22.05.
 
+use cosy_view::words::by_node;
 use std::fmt::Write;
 
 /// What a job has left.
@@ -13,10 +14,10 @@ pub struct Left {
     pub nodes: String,
     /// How many these are.
     pub count: u64,
-    /// Cores of each node, `5,1(x2)`.
-    pub cores: String,
-    /// Tasks of each node, `5,1(x2)`.
-    pub tasks: String,
+    /// Cores of each node.
+    pub cores: Vec<u32>,
+    /// Tasks of each node.
+    pub tasks: Vec<u32>,
 }
 
 /// One of the files.
@@ -41,19 +42,19 @@ impl Shell {
     /// What is in it.
     pub fn text(self, left: &Left) -> String {
         let (nodes, count) = (format!("\"{}\"", left.nodes), left.count.to_string());
-        let tasks = numbers(&left.tasks);
-        let sum = tasks.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let cores = by_node::write(left.cores.iter().copied());
+        let sum: u64 = left.tasks.iter().map(|n| u64::from(*n)).sum();
         let set = [
             ("SLURM_NODELIST", nodes.clone()),
             ("SLURM_JOB_NODELIST", nodes.clone()),
             ("SLURM_NNODES", count.clone()),
             ("SLURM_JOB_NUM_NODES", count.clone()),
-            ("SLURM_JOB_CPUS_PER_NODE", format!("\"{}\"", left.cores)),
+            ("SLURM_JOB_CPUS_PER_NODE", format!("\"{cores}\"")),
             ("COSY_NODES", nodes),
             ("COSY_NODE_COUNT", count),
-            ("COSY_CORES_BY_NODE", list(&numbers(&left.cores))),
+            ("COSY_CORES_BY_NODE", list(&left.cores)),
             ("COSY_TASKS", sum.to_string()),
-            ("COSY_TASKS_BY_NODE", list(&tasks)),
+            ("COSY_TASKS_BY_NODE", list(&left.tasks)),
         ];
         let unset = ["SLURM_NPROCS", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE"];
         let mut text = String::new();
@@ -82,22 +83,8 @@ pub fn note(job: &str) -> String {
     )
 }
 
-/// `5,1(x2)` is 5, 1, 1; what is no number is left out.
-fn numbers(text: &str) -> Vec<u64> {
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (number, times) = part.split_once("(x").unwrap_or((part, "1)"));
-        let times: usize = times.trim_end_matches(')').parse().unwrap_or(1);
-        if let Ok(number) = number.parse::<u64>() {
-            let times = times.min(cosy_model::limits::NODES.saturating_sub(all.len()));
-            all.extend(std::iter::repeat_n(number, times));
-        }
-    }
-    all
-}
-
-fn list(numbers: &[u64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+fn list(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     numbers.join(",")
 }
 
@@ -109,8 +96,8 @@ mod tests {
         Left {
             nodes: "n[1-3]".to_owned(),
             count: 3,
-            cores: "5,1(x2)".to_owned(),
-            tasks: "2(x3)".to_owned(),
+            cores: vec![5, 1, 1],
+            tasks: vec![2, 2, 2],
         }
     }
 

@@ -5,6 +5,7 @@ use super::rows::Row;
 use crate::job::{RequestedMemory, exit_text};
 use crate::show::mebibytes;
 use crate::stamp::{Stamps, padded_or_unlimited};
+use crate::tres::Item;
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time};
 
@@ -30,7 +31,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         Field::AllocNodes => number(allocated(row, row.node_count())),
         Field::NNodes => number(row.node_count()),
         Field::AllocTRES => allocated_tres(row),
-        Field::ReqTRES => whole(sorted(&job.tres_asked())),
+        Field::ReqTRES => whole(job.tres_asked().by_name()),
         Field::AssocID | Field::DBIndex | Field::WCKeyID => whole("0".to_owned()),
         Field::Cluster => job.around().cluster.clone(),
         Field::Comment => whole(text(F::Comment)),
@@ -167,20 +168,17 @@ fn never(row: &Row<'_>) -> &'static str {
     }
 }
 
-/// `billing=1,cpu=1,mem=100M,node=1`: by name, as the accounting does.
-fn sorted(tres: &str) -> String {
-    let mut all: Vec<&str> = tres.split(',').filter(|t| !t.is_empty()).collect();
-    all.sort_unstable();
-    all.join(",")
-}
-
 fn allocated_tres(row: &Row<'_>) -> String {
-    let held = row.job.tres_held();
-    if row.is_whole() || held.is_empty() {
-        return sorted(&held);
+    let Some(held) = row.job.tres_held() else {
+        return String::new();
+    };
+    if row.is_whole() {
+        return held.by_name();
     }
-    let memory = held.split(',').find(|t| t.starts_with("mem="));
-    let memory = memory.map_or_else(String::new, |m| format!(",{m}"));
+    let memory = match held.memory {
+        0 => String::new(),
+        mib => format!(",{}", Item::memory(mib)),
+    };
     format!("cpu={}{memory},node={}", row.cores(), row.node_count())
 }
 

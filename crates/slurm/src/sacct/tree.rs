@@ -4,6 +4,7 @@
 
 use super::rows::{Part, Row};
 use crate::data::{Data, map};
+use crate::tres::{Item, Tres};
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time};
 
@@ -45,29 +46,15 @@ fn ended(exit: (i64, i64)) -> Data {
     }
 }
 
-/// `cpu=2,mem=2G` as a list.
-fn tres(text: &str) -> Data {
-    let one = |part: &str| {
-        let (name, count) = part.split_once('=')?;
-        let (kind, name) = match name.split_once('/') {
-            Some((kind, name)) => (kind, name.into()),
-            None => (name, Data::Null),
-        };
-        let number = mebibytes(count).or_else(|| count.parse().ok())?;
-        Some(map([
-            ("type", kind.into()),
-            ("name", name),
-            ("count", Data::Number(number)),
-        ]))
+fn tres(all: impl Iterator<Item = Item>) -> Data {
+    let one = |item: Item| {
+        map([
+            ("type", item.kind.into()),
+            ("name", item.name.map_or(Data::Null, Data::from)),
+            ("count", Data::Number(item.count)),
+        ])
     };
-    Data::List(text.split(',').filter_map(one).collect())
-}
-
-fn mebibytes(text: &str) -> Option<i64> {
-    let unit = text.chars().last()?;
-    let times = 1024_i64.checked_pow(u32::try_from("MGTP".find(unit)?).ok()?)?;
-    let number: i64 = text[..text.len() - 1].parse().ok()?;
-    number.checked_mul(times)
+    Data::List(all.map(one).collect())
 }
 
 fn head(whole: &Row<'_>) -> Data {
@@ -92,7 +79,10 @@ fn head(whole: &Row<'_>) -> Data {
             "array",
             map([
                 ("job_id", job.number(F::ArrayId).unwrap_or(0).into()),
-                ("task", job.folded().map_or(Data::Null, Data::from)),
+                (
+                    "task",
+                    job.folded().map_or(Data::Null, |tasks| tasks.spec.into()),
+                ),
                 ("task_id", job.task().into()),
             ]),
         ),
@@ -185,8 +175,11 @@ fn tail(whole: &Row<'_>, steps: &[Row<'_>]) -> Data {
         (
             "tres",
             map([
-                ("allocated", tres(&job.tres_held())),
-                ("requested", tres(&job.tres_asked())),
+                (
+                    "allocated",
+                    tres(job.tres_held().into_iter().flat_map(Tres::items)),
+                ),
+                ("requested", tres(job.tres_asked().items())),
             ]),
         ),
         ("user", job.text(F::User).into()),
@@ -250,7 +243,7 @@ fn of_step(row: &Row<'_>) -> Data {
             "tres",
             map([(
                 "allocated",
-                tres(&format!("cpu={},node={}", row.cores(), row.node_count())),
+                tres([Item::cores(row.cores()), Item::nodes(row.node_count())].into_iter()),
             )]),
         ),
     ])

@@ -167,6 +167,13 @@ pub fn text(facts: Facts<'_>) -> String {
     lines(facts, |_| true)
 }
 
+/// The lines of one parameter, in any case; empty when there is none of that name.
+pub fn parameter(facts: Facts<'_>, wanted: &str) -> String {
+    let all = parameters(facts).into_iter();
+    let found = all.filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    found.map(|(name, value)| line(name, &value)).collect()
+}
+
 /// The text of `sacctmgr show configuration`: what is about accounting.
 pub fn accounting(facts: Facts<'_>) -> String {
     const OTHERS: [&str; 6] = [
@@ -187,10 +194,14 @@ fn lines(facts: Facts<'_>, wanted: impl Fn(&str) -> bool) -> String {
     let mut text = format!("Configuration data as of {now}\n");
     for (name, value) in parameters(facts) {
         if wanted(name) {
-            text.push_str(&format!("{name:<23} = {value}\n"));
+            text.push_str(&line(name, &value));
         }
     }
     text
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{name:<23} = {value}\n")
 }
 
 /// The line of `scontrol ping`.

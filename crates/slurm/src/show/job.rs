@@ -168,7 +168,7 @@ fn array(job: &JobView<'_>) -> String {
         return String::new();
     };
     let tasks = match job.folded() {
-        Some(tasks) => tasks.to_owned(),
+        Some(tasks) => tasks.spec.to_owned(),
         None => job.count(JobField::ArrayTask).to_string(),
     };
     let at_once = job.number(JobField::ArrayAtOnce);
@@ -288,12 +288,7 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
 
 fn amounts(sheet: &mut Sheet, job: &JobView<'_>, manner: ShowOptions<'_>) {
     let each = job.count(JobField::CoresPerTask).max(1);
-    let held = job.tres_held();
-    let tres = if held.is_empty() {
-        job.tres_asked()
-    } else {
-        held
-    };
+    let tres = job.tres_held().unwrap_or_else(|| job.tres_asked());
     sheet
         .line(format!(
             "NumNodes={} NumCPUs={} NumTasks={} CPUs/Task={each} ReqB:S:C:T=0:0:*:*",

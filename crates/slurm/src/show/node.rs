@@ -5,6 +5,7 @@ use crate::clock;
 use cosy_model::Amounts;
 use cosy_model::api::NodeInfo;
 use cosy_model::device::{gpu_type, is_of_gpus};
+use cosy_view::node::NodeCondition;
 use jiff::tz::TimeZone;
 
 /// A node's state as words joined by `+`: what it does, then what is the matter with it. A
@@ -17,12 +18,16 @@ pub fn state(node: &NodeInfo) -> String {
     } else {
         "ALLOCATED"
     };
-    match node.state.as_str() {
-        "down" => "DOWN".to_owned(),
-        "lost" => "DOWN*".to_owned(),
-        "unknown" => "UNKNOWN*".to_owned(),
-        "drained" | "draining" | "unhealthy" => format!("{busy}+DRAIN"),
-        _ => busy.to_owned(),
+    match NodeCondition::of(node) {
+        Some(NodeCondition::Down) => "DOWN".to_owned(),
+        Some(NodeCondition::Lost) => "DOWN*".to_owned(),
+        Some(NodeCondition::Unknown) => "UNKNOWN*".to_owned(),
+        Some(NodeCondition::Drained | NodeCondition::Draining | NodeCondition::Unhealthy) => {
+            format!("{busy}+DRAIN")
+        }
+        Some(NodeCondition::Idle | NodeCondition::Mixed | NodeCondition::Busy) | None => {
+            busy.to_owned()
+        }
     }
 }
 

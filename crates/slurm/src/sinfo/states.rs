@@ -2,6 +2,7 @@
 //! CODES".
 
 use cosy_model::api::NodeInfo;
+use cosy_view::node::NodeCondition;
 
 /// What a node does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,12 +50,16 @@ impl NodeState {
         } else {
             Base::Allocated
         };
-        let (base, drain, silent) = match node.state.as_str() {
-            "down" => (Base::Down, false, false),
-            "lost" => (Base::Down, false, true),
-            "unknown" => (Base::Unknown, false, true),
-            "drained" | "draining" | "unhealthy" => (busy, true, false),
-            _ => (busy, false, false),
+        let (base, drain, silent) = match NodeCondition::of(node) {
+            Some(NodeCondition::Down) => (Base::Down, false, false),
+            Some(NodeCondition::Lost) => (Base::Down, false, true),
+            Some(NodeCondition::Unknown) => (Base::Unknown, false, true),
+            Some(NodeCondition::Drained | NodeCondition::Draining | NodeCondition::Unhealthy) => {
+                (busy, true, false)
+            }
+            Some(NodeCondition::Idle | NodeCondition::Mixed | NodeCondition::Busy) | None => {
+                (busy, false, false)
+            }
         };
         let idle = base == Base::Idle && !drain;
         Self {

@@ -8,6 +8,8 @@ use crate::stamp::{self, Stamps};
 use crate::{SlurmState, job};
 use cosy_model::api::JobField as F;
 use cosy_model::{Span, Time};
+use cosy_view::words::gres as gres_words;
+use cosy_view::words::row_name::{self, Tasks};
 use std::fmt::Write;
 
 /// How values are shown.
@@ -198,7 +200,7 @@ fn gres(out: &mut String, text: &str) {
         out.push_str("N/A");
         return;
     }
-    for (at, one) in text.split(',').enumerate() {
+    for (at, one) in gres_words::each(text).enumerate() {
         out.push_str(if at > 0 { ",gres:" } else { "gres:" });
         put(out, one);
     }
@@ -225,32 +227,23 @@ fn reservation(out: &mut String, job: &JobView<'_>) {
 fn array_id(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
     match job.folded() {
         Some(tasks) => {
-            number(out, base_of(job.text(F::Ref)));
-            out.push_str("_[");
+            let _ = write!(out, "{}_[", tasks.base);
             shortened(out, tasks, look);
             out.push(']');
         }
-        None => match (job.text(F::Ref).split_once("_["), job.task()) {
-            (Some((base, _)), Some(task)) => {
-                let _ = write!(out, "{base}_{task}");
+        None => match (row_name::tasks(job.text(F::Ref)), job.task()) {
+            (Some(tasks), Some(task)) => {
+                let _ = write!(out, "{}_{task}", tasks.base);
             }
             (_, _) => out.push_str(job.text(F::Ref)),
         },
     }
 }
 
-fn base_of(text: &str) -> i64 {
-    let digits = text.split('_').next().unwrap_or_default();
-    digits.parse().unwrap_or(0)
-}
-
 /// An expression of array tasks is not longer than so many characters.
-fn shortened(out: &mut String, tasks: &str, look: &ValueStyle) {
+fn shortened(out: &mut String, tasks: Tasks<'_>, look: &ValueStyle) {
     let most = look.bits.unwrap_or(usize::MAX);
-    let (indices, throttle) = match tasks.split_once('%') {
-        Some((indices, throttle)) => (indices, Some(throttle)),
-        None => (tasks, None),
-    };
+    let indices = tasks.indices;
     if indices.len() >= most {
         let keep = most.saturating_sub(4);
         out.push_str(indices.get(..keep).unwrap_or(indices));
@@ -258,9 +251,8 @@ fn shortened(out: &mut String, tasks: &str, look: &ValueStyle) {
     } else {
         out.push_str(indices);
     }
-    if let Some(throttle) = throttle {
-        out.push('%');
-        out.push_str(throttle);
+    if let Some(at_once) = tasks.at_once {
+        let _ = write!(out, "%{at_once}");
     }
 }
 
@@ -355,13 +347,13 @@ fn pending(out: &mut String, job: &JobView<'_>, look: &ValueStyle) {
 }
 
 fn tres(out: &mut String, job: &JobView<'_>) {
-    let held = job.tres_held();
-    let shown = if held.is_empty() && job.waits() {
-        job.tres_asked()
-    } else {
-        held
-    };
-    put(out, or(&shown, "N/A"));
+    let waits = || job.waits().then(|| job.tres_asked());
+    match job.tres_held().or_else(waits) {
+        Some(tres) => {
+            let _ = write!(out, "{tres}");
+        }
+        None => out.push_str("N/A"),
+    }
 }
 
 /// The fields that all columns together are made of, each once.

@@ -7,7 +7,9 @@ use crate::data::{Data, Key, map};
 use crate::job::{self, JobView, RequestedMemory, wait_status};
 use crate::state::SlurmState;
 use cosy_model::api::JobField as F;
-use cosy_model::{JobState, Time, hostlist};
+use cosy_model::{JobState, Time};
+use cosy_view::words::gres;
+use cosy_view::words::ids_by_node::{self, Ids};
 
 /// The fields that [`of_job`] needs.
 pub fn needs() -> Vec<F> {
@@ -109,7 +111,7 @@ fn seconds(at: Option<Time>) -> Data {
 
 fn who(all: &mut Entries, job: &JobView<'_>) {
     let array = job.number(F::ArrayId).unwrap_or(0);
-    let tasks = job.folded().unwrap_or_default();
+    let tasks = job.folded().map_or("", |tasks| tasks.spec);
     add(
         all,
         [
@@ -206,8 +208,8 @@ fn group(job: &JobView<'_>) -> Data {
 fn holding(all: &mut Entries, job: &JobView<'_>) {
     let cores = job.text(F::CoreIds);
     if !cores.is_empty() {
-        let nodes: Vec<(&str, &str)> = cores.split(';').filter_map(|n| n.split_once(':')).collect();
-        let held = nodes.iter().map(|(node, cores)| held(job, node, cores));
+        let nodes: Vec<(&str, Ids<'_>)> = ids_by_node::read(cores).collect();
+        let held = nodes.iter().map(|(node, cores)| held(job, node, *cores));
         let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
         let resources = map([
             ("nodes", text(job, F::Nodes)),
@@ -233,9 +235,8 @@ fn evaluated(job: &JobView<'_>) -> Option<Time> {
         .or_else(|| job.time(F::Submit))
 }
 
-fn held(job: &JobView<'_>, node: &str, cores: &str) -> Data {
-    // `0-3,7` is a host list without names.
-    let numbers = hostlist::expand(&format!("[{cores}]")).unwrap_or_default();
+fn held(job: &JobView<'_>, node: &str, cores: Ids<'_>) -> Data {
+    let numbers = cores.numbers();
     let count = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
     let memory = match job.memory() {
         RequestedMemory::PerCore(mib) => mib.saturating_mul(count),
@@ -243,7 +244,7 @@ fn held(job: &JobView<'_>, node: &str, cores: &str) -> Data {
         RequestedMemory::Nothing => 0,
     };
     let numbers = numbers.into_iter();
-    let numbers = numbers.map(|n| (Key::Owned(n), "allocated".into()));
+    let numbers = numbers.map(|n| (Key::Owned(n.to_string()), "allocated".into()));
     let socket = map([("cores", Data::Map(numbers.collect()))]);
     map([
         ("sockets", map([("0", socket)])),
@@ -365,11 +366,11 @@ fn ends(all: &mut Entries, job: &JobView<'_>) {
         Some(_) | None => Data::Null,
     };
     let minimum = job.span(F::TimeMin).map_or(0, |s| s.secs() / 60);
-    let held = job.tres_held();
-    let gres = match job.text(F::Gres) {
-        "" => String::new(),
-        gres => format!("gres:{}", gres.replace(',', ",gres:")),
-    };
+    let held = job
+        .tres_held()
+        .map_or_else(String::new, |held| held.to_string());
+    let gres = gres::each(job.text(F::Gres)).map(|one| format!("gres:{one}"));
+    let gres = gres.collect::<Vec<_>>().join(",");
     add(
         all,
         [
@@ -391,7 +392,7 @@ fn ends(all: &mut Entries, job: &JobView<'_>) {
             ("tres_per_node", gres.into()),
             ("tres_per_socket", nothing()),
             ("tres_per_task", nothing()),
-            ("tres_req_str", job.tres_asked().into()),
+            ("tres_req_str", job.tres_asked().to_string().into()),
             ("tres_alloc_str", held.into()),
             ("user_id", job.count(F::Uid).into()),
             ("user_name", text(job, F::User)),

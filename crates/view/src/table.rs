@@ -4,7 +4,6 @@
 //! kept, sent and read once, and rows have its number ([`Column::Words`]); a column in which
 //! too many differ becomes one of plain texts.
 
-use cosy_model::JobId;
 use cosy_model::api::{Column, FieldKind, JobField, NO_NUMBER, Table};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,17 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_WORDS: usize = 256;
 
 /// A value of a row.
-pub(crate) enum Cell<'a> {
+pub enum Cell<'a> {
     Number(i64),
     Text(Cow<'a, str>),
     None,
 }
 
-pub(crate) fn number(n: u64) -> Cell<'static> {
+pub fn number(n: u64) -> Cell<'static> {
     Cell::Number(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-pub(crate) fn text<'a>(t: impl Into<Cow<'a, str>>) -> Cell<'a> {
+pub fn text<'a>(t: impl Into<Cow<'a, str>>) -> Cell<'a> {
     Cell::Text(t.into())
 }
 
@@ -39,7 +38,7 @@ const TEXT_WORK: usize = 64;
 
 /// The rows so far, by column. A column that is asked for twice is there once.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub struct Rows {
     fields: Vec<JobField>,
     columns: Vec<Growing>,
     rows: usize,
@@ -47,8 +46,6 @@ pub(crate) struct Rows {
     bytes: usize,
     /// Cells made, and texts in units of [`TEXT_WORK`], also those that are kept only once.
     work: usize,
-    /// Indices of arrays as text: the same for each row of an array, and long to make.
-    array_specs: BTreeMap<JobId, String>,
 }
 
 #[derive(Debug)]
@@ -91,7 +88,6 @@ impl Rows {
             rows: 0,
             bytes: 0,
             work: 0,
-            array_specs: BTreeMap::new(),
         }
     }
 
@@ -100,7 +96,7 @@ impl Rows {
         for (field, column) in self.fields.iter().zip(&mut self.columns) {
             let cell = cell(*field);
             if let Cell::Text(text) = &cell {
-                self.work += text.len() / TEXT_WORK;
+                self.work += Self::work_of(text);
             }
             self.bytes += column.push(cell);
         }
@@ -128,20 +124,9 @@ impl Rows {
         self.work
     }
 
-    /// Whether there is a column of that field.
-    pub fn has(&self, field: JobField) -> bool {
-        self.fields.contains(&field)
-    }
-
-    /// Indices of an array, as kept.
-    pub fn array_spec(&self, base: JobId) -> Option<&str> {
-        self.array_specs.get(&base).map(String::as_str)
-    }
-
-    /// Keeps the indices of an array for its other rows.
-    pub fn keep_array_spec(&mut self, base: JobId, text: String) {
-        self.work += text.len() / TEXT_WORK;
-        self.array_specs.insert(base, text);
+    /// Work that making a text is.
+    pub fn work_of(text: &str) -> usize {
+        text.len() / TEXT_WORK
     }
 
     /// The whole table.

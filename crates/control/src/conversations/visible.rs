@@ -16,8 +16,9 @@ use crate::conversations::requests::no_job;
 use crate::event::Caller;
 use crate::jobs::job::Submitted;
 use crate::queues::access::is_admin;
-use cosy_model::api::{JobField, JobFilter, JobRef};
+use cosy_model::api::{JobFilter, JobRef};
 use cosy_model::{Refusal, RefusalCode, Uid};
+use cosy_view::job::visible::asks_private;
 
 impl Controller {
     /// Whether a user is told of a job at all.
@@ -96,126 +97,5 @@ impl Eyes {
             Self::All => true,
             Self::Own(uid) | Self::InPart(uid) => uid == owner,
         }
-    }
-}
-
-/// Whether a list asks for jobs by what others are not told of them.
-pub(crate) fn asks_private(filter: &JobFilter) -> bool {
-    !filter.names.is_empty() || !filter.accounts.is_empty()
-}
-
-/// Whether a field is among what others are told of a job; `over`: it has ended.
-pub(crate) const fn is_told_to_others(field: JobField, over: bool) -> bool {
-    match field {
-        // Who, where, and how it stands.
-        JobField::Id
-        | JobField::Ref
-        | JobField::ArrayId
-        | JobField::ArrayTask
-        | JobField::ArraySpecText
-        | JobField::ArrayAtOnce
-        | JobField::Bundle
-        | JobField::Bundles
-        | JobField::User
-        | JobField::Uid
-        | JobField::Gid
-        | JobField::Queue
-        | JobField::Queues
-        | JobField::State
-        | JobField::HeldBy
-        | JobField::Place
-        | JobField::Priority
-        | JobField::Nice
-        | JobField::Attempt
-        | JobField::Restarts
-        | JobField::Apart
-        | JobField::Requeue
-        | JobField::Reservation
-        | JobField::Attended
-        | JobField::Batch
-        | JobField::Dialect => true,
-        // A word of a waiting job; of one that is over what went wrong, with its files.
-        JobField::Reason => !over,
-        // Sizes.
-        JobField::NodeCount
-        | JobField::Nodes
-        | JobField::BatchHost
-        | JobField::Tasks
-        | JobField::Cores
-        | JobField::MemoryPerNode
-        | JobField::Gpus
-        | JobField::Gres
-        | JobField::TasksPerNode
-        | JobField::CoresPerTask
-        | JobField::MemoryPerCore
-        | JobField::MinMemoryPerNode
-        | JobField::MinDisk
-        | JobField::MinNodes
-        | JobField::MaxNodes
-        | JobField::AskedTasks
-        | JobField::Exclusive
-        | JobField::Oversubscribe
-        | JobField::Contiguous
-        | JobField::TasksByNode
-        | JobField::CoresByNode => true,
-        // Times.
-        JobField::Submit
-        | JobField::Eligible
-        | JobField::Begin
-        | JobField::Allocated
-        | JobField::Start
-        | JobField::End
-        | JobField::PredictedStart
-        | JobField::LatestEnd
-        | JobField::Elapsed
-        | JobField::TimeLimit
-        | JobField::TimeMin
-        | JobField::Deadline
-        | JobField::SuspendedFor
-        | JobField::SuspendedSince
-        | JobField::Resized => true,
-        // What its user has written, and who pays.
-        JobField::Name
-        | JobField::Account
-        | JobField::Qos
-        | JobField::Wckey
-        | JobField::Comment
-        | JobField::AdminComment
-        | JobField::Command
-        | JobField::SubmitLine
-        | JobField::SubmitHost
-        | JobField::SubmitSession
-        | JobField::Workdir
-        | JobField::Stdout
-        | JobField::Stderr
-        | JobField::Stdin
-        | JobField::OpenMode
-        | JobField::Umask
-        | JobField::Rlimits
-        | JobField::MailTypes
-        | JobField::MailTo
-        | JobField::Warn
-        | JobField::Mpi
-        | JobField::EndIfNever => false,
-        // What it waits for, and where it would like to be.
-        JobField::Dependencies
-        | JobField::DependencyText
-        | JobField::Licenses
-        | JobField::Features
-        | JobField::Constraint
-        | JobField::Prefer
-        | JobField::Avoid
-        | JobField::Require
-        | JobField::Sets => false,
-        // What it has used, and how it came out.
-        JobField::ExitCode
-        | JobField::Signal
-        | JobField::DerivedExitCode
-        | JobField::DerivedSignal
-        | JobField::UserCpu
-        | JobField::SystemCpu
-        | JobField::PeakMemory
-        | JobField::CoreIds
-        | JobField::GpuIds => false,
     }
 }

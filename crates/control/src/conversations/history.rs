@@ -1,22 +1,21 @@
-//! Rows of history: what the store has of jobs, as cells, row by row.
+//! Rows of history: what the store has of jobs, row by row.
 //!
 //! The store has one row for a submission of many jobs; so has this: what was asked for is
 //! made once for all jobs of a submission that are like it.
 
+use crate::conversations::job_facts::EndedFacts;
+use crate::conversations::visible::Eyes;
 use crate::jobs::components::rows_by_bundle;
 use crate::jobs::job::Submitted;
 use crate::procedures::restore::of_row;
 use crate::record::{JobRow, SubmissionRow};
-use crate::show::history_cell;
-use crate::table::{Cell, Rows, text};
-use crate::visible::{Eyes, is_told_to_others};
 use cosy_model::JobId;
 use cosy_model::api::{Cursor, JobField, Table};
+use cosy_view::list::JobRows;
 
 /// A part of history under way: the latest row comes first.
 pub struct HistoryRows {
-    rows: Rows,
-    by_bundle: bool,
+    rows: JobRows,
     eyes: Eyes,
     /// By submission and number of the body.
     last: Option<((JobId, u32), Submitted)>,
@@ -26,8 +25,7 @@ impl HistoryRows {
     /// No row yet, for who sees so much.
     pub fn new(fields: &[JobField], eyes: Eyes) -> Self {
         Self {
-            rows: Rows::new(fields, 0),
-            by_bundle: fields.contains(&JobField::Bundle),
+            rows: JobRows::new(fields),
             eyes,
             last: None,
         }
@@ -48,19 +46,18 @@ impl HistoryRows {
 
     fn push_as(&mut self, row: &JobRow, submitted: &Submitted) {
         let whole = self.eyes.see_all_of(submitted.uid);
-        let told = |field| whole || is_told_to_others(field, true);
-        if submitted.spec.bundles.is_empty() || !self.by_bundle {
-            return self.rows.push(|field| match told(field) {
-                true => history_cell(row, submitted, field),
-                false => Cell::None,
-            });
+        let by_component = self.rows.needs().components;
+        let facts = |row, submitted| EndedFacts {
+            around: None,
+            row,
+            submitted,
+            by_component,
+        };
+        if submitted.spec.bundles.is_empty() || !by_component {
+            return self.rows.push(&facts(row, submitted), whole);
         }
         for (row, submitted) in rows_by_bundle(row, submitted).iter().rev() {
-            self.rows.push(|field| match field {
-                field if !told(field) => Cell::None,
-                JobField::Ref => text(format!("{}+{}", row.base, row.id.0 - row.base.0)),
-                field => history_cell(row, submitted, field),
-            });
+            self.rows.push(&facts(row, submitted), whole);
         }
     }
 
