@@ -22,31 +22,33 @@
 //! ([`crate::take_up`]). Nodes are taken on again only after a pause that grows with each
 //! fault.
 
-use crate::budget::Share;
+mod input;
+mod writer;
+
 use crate::clock;
 use crate::faults::{self, Faults, Unanswered, faulty};
 use crate::hub::Hub;
 use crate::in_hand::{Hand, InHand};
-use crate::journal;
 use crate::lanes::{Lanes, is_large};
 use crate::meter::{Meter, Watch};
 use crate::outside::Outside;
 use crate::payloads::Payloads;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use crate::take_up::{self, TakenUp, caught};
-use cosy_control::{Batch, ClusterConfig, Controller, Effect, Event, Object, Record};
+use cosy_control::{Batch, ClusterConfig, Controller, Event, Object};
 use cosy_model::api::{Reply, WHOLE_TURN};
-use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
-use cosy_model::{JobId, Moment, OsText, Refusal, RefusalCode, Time, Uid};
+use cosy_model::{Moment, Uid};
 use cosy_proto::keys::KeyPair;
-use cosy_proto::ticket::{self, Claims};
+use input::Failure;
+pub use input::Input;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
+use writer::{PROBE, ToWriter, Writer, unavailable};
 
 /// Most events in one turn.
 const TURN: usize = 1000;
@@ -56,81 +58,6 @@ const TURN_TIME: Duration = Duration::from_millis(5);
 const IN_LANES: usize = 16_384;
 /// Batches on their way to the writer; the core waits beyond.
 const BATCHES: usize = 64;
-/// Records in one transaction.
-const TRANSACTION: usize = 20_000;
-/// How often an unwritable store is tried.
-const PROBE: Duration = Duration::from_millis(500);
-
-/// What the core thread is told.
-#[derive(Debug)]
-pub enum Input {
-    /// An event for the next turn.
-    Event(Box<Event>),
-    /// The same, counted until its turn comes.
-    Counted(Box<Event>, Share),
-    /// Nothing but a reason to look for a failed commit, or for the end of a large one.
-    Wake,
-    /// Finish what is under way and stop.
-    Stop,
-}
-
-/// What the writer thread is told.
-enum ToWriter {
-    Batch {
-        generation: u64,
-        batch: Batch,
-        /// It is written alone, and told when it is over.
-        large: bool,
-    },
-    /// The generation that failed is over; tell when the store can be written.
-    Restart {
-        generation: u64,
-        done: SyncSender<()>,
-    },
-}
-
-/// A commit that failed, on its way from the writer to the core.
-///
-/// The writer never waits for the core, since the core may be waiting for the writer: it
-/// leaves word here, and the core looks here in every turn. A full mailbox wakes the core
-/// as well as a message would.
-#[derive(Clone, Debug)]
-struct Failure {
-    /// Generation, and why.
-    last: Arc<Mutex<Option<(u64, String)>>>,
-    core: mpsc::Sender<Input>,
-}
-
-impl Failure {
-    fn new(core: mpsc::Sender<Input>) -> Self {
-        Self {
-            last: Arc::default(),
-            core,
-        }
-    }
-
-    /// Leaves word; never waits.
-    fn tell(&self, generation: u64, why: String) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, why));
-        self.wake();
-    }
-
-    /// The core looks whether something has changed; never waits.
-    fn wake(&self) {
-        let _ = self.core.try_send(Input::Wake);
-    }
-
-    /// Why that generation's commit failed, told once.
-    fn of(&self, generation: u64) -> Option<String> {
-        let last = self
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        last.filter(|(failed, _)| *failed == generation)
-            .map(|(_, why)| why)
-    }
-}
 
 /// Handles of the two threads.
 pub struct Engine {
@@ -523,257 +450,6 @@ fn kind_of(event: &Event) -> (&'static str, Option<Uid>) {
         Event::Reconfigured(_) => ("configuration", None),
         Event::BecameDurable => ("piece of a cancellation", None),
         Event::Ticked => ("tick", None),
-    }
-}
-
-fn unavailable(why: &str) -> Refusal {
-    Refusal::new(
-        RefusalCode::Unavailable,
-        format!(
-            "the controller cannot make anything durable now ({why}); nothing was changed, try again later"
-        ),
-    )
-}
-
-struct Writer {
-    store: Store,
-    hub: Arc<Hub>,
-    outside: Outside,
-    key: KeyPair,
-    payloads: Payloads,
-    failure: Failure,
-    /// The generation whose commit failed: its batches are refused.
-    failed: Option<u64>,
-    /// Something large is on its way to the disk.
-    writes_large: Arc<AtomicBool>,
-    /// What was signed last.
-    mark: (StoreMark, OsText),
-}
-
-impl Writer {
-    fn run(mut self, inbox: &Receiver<ToWriter>) {
-        let mut next = None;
-        loop {
-            let Some(first) = next.take().or_else(|| inbox.recv().ok()) else {
-                return;
-            };
-            match first {
-                ToWriter::Restart { generation, done } => self.restart(generation, &done),
-                ToWriter::Batch {
-                    generation,
-                    batch,
-                    large,
-                } => {
-                    let (batches, rest) = match large {
-                        true => (vec![batch], None),
-                        false => gather(generation, batch, inbox),
-                    };
-                    next = rest;
-                    if let Err(why) = caught(|| self.write(generation, batches)) {
-                        // As if it could not be written: memory is rebuilt.
-                        let why = format!("a fault in the writer: {why}");
-                        tracing::error!("{why}");
-                        self.failed = Some(generation);
-                        self.failure.tell(generation, why);
-                    }
-                    if large {
-                        self.writes_large.store(false, Ordering::Release);
-                        self.failure.wake();
-                    }
-                }
-            }
-        }
-    }
-
-    fn restart(&mut self, generation: u64, done: &SyncSender<()>) {
-        while let Err(e) = self.store.probe() {
-            tracing::debug!("still not writable: {e}");
-            std::thread::sleep(PROBE);
-        }
-        tracing::info!("the store can be written, generation {generation}");
-        self.failed = None;
-        let _ = done.send(());
-    }
-
-    fn write(&mut self, generation: u64, mut batches: Vec<Batch>) {
-        if let Some(failed) = self.failed
-            && failed == generation
-        {
-            return self.refuse(batches, "an earlier change could not be made durable");
-        }
-        let records: Vec<Record> = batches
-            .iter_mut()
-            .flat_map(|b| std::mem::take(&mut b.records))
-            .collect();
-        if !records.is_empty()
-            && let Err(e) = self.store.commit(&records)
-        {
-            let why = short(&e);
-            self.failed = Some(generation);
-            self.refuse(batches, &why);
-            return self.failure.tell(generation, why);
-        }
-        self.payloads.learn(&records);
-        journal::tell(&records);
-        for effect in batches.into_iter().flat_map(|b| b.effects) {
-            self.perform(effect);
-        }
-    }
-
-    fn refuse(&self, batches: Vec<Batch>, why: &str) {
-        for effect in batches.into_iter().flat_map(|b| b.effects) {
-            match effect {
-                Effect::Reply { client, .. } | Effect::Reload { client } => {
-                    self.hub.answer(client, Reply::Refused(unavailable(why)));
-                }
-                Effect::LinkReply { link, .. } => self.hub.close_link(link),
-                _ => {}
-            }
-        }
-    }
-
-    fn perform(&mut self, effect: Effect) {
-        match effect {
-            Effect::Reply { client, reply } => self.hub.answer(client, reply),
-            Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
-            Effect::CloseLink(link) => self.hub.close_link(link),
-            Effect::Order { link, order } => self.hub.order(link, &order),
-            Effect::Heard { link, number, mark } => {
-                let mark = self.signed(mark);
-                self.hub.order(link, &NodeOrder::Heard { number, mark });
-            }
-            Effect::Prepare {
-                link,
-                mut allocation,
-                expiry,
-                holder,
-            } => {
-                self.sign(&mut allocation, expiry, holder);
-                self.hub.order(link, &NodeOrder::Prepare(allocation));
-            }
-            Effect::Launch {
-                link,
-                mut launch,
-                submission,
-                expiry,
-                holder,
-            } => {
-                self.sign(&mut launch.allocation, expiry, holder);
-                self.complete(&mut launch, submission);
-                self.hub.order(link, &NodeOrder::Launch(launch));
-            }
-            Effect::RunProgram {
-                link,
-                mut launch,
-                expiry,
-                holder,
-            } => {
-                self.sign(&mut launch.allocation, expiry, holder);
-                self.hub.order(link, &NodeOrder::Launch(launch));
-            }
-            Effect::Passage {
-                link,
-                number,
-                mut passage,
-                groups,
-                nodes,
-                expiry,
-                holder,
-            } => {
-                let claims = Claims {
-                    key: passage.key,
-                    uid: passage.uid,
-                    gid: passage.gid,
-                    groups,
-                    nodes,
-                    expiry,
-                    holder,
-                    seal: OsText::default(),
-                };
-                passage.ticket = ticket::sign(&claims, &self.key);
-                let passage = Ok(passage);
-                self.hub
-                    .order(link, &NodeOrder::Passage { number, passage });
-            }
-            Effect::ResolveUser(_)
-            | Effect::TellDurable
-            | Effect::Plan { .. }
-            | Effect::Appraise { .. }
-            | Effect::PlanFlow { .. }
-            | Effect::Reload { .. }
-            | Effect::Mail { .. } => self.outside.perform(effect),
-        }
-    }
-
-    /// The mark signed; where nothing has happened since, it is the same again.
-    fn signed(&mut self, mark: StoreMark) -> OsText {
-        if self.mark.0 != mark {
-            self.mark = (mark, cosy_proto::mark::sign(&mark, &self.key));
-        }
-        self.mark.1.clone()
-    }
-
-    fn sign(&self, allocation: &mut Allocation, expiry: Time, holder: String) {
-        let claims = Claims {
-            key: allocation.key,
-            uid: allocation.uid,
-            gid: allocation.gid,
-            groups: allocation.groups.clone(),
-            nodes: allocation.nodes.clone(),
-            expiry,
-            holder,
-            seal: ticket::seal(allocation.key, &self.key),
-        };
-        allocation.ticket = ticket::sign(&claims, &self.key);
-    }
-
-    /// Adds script and variables of the submission.
-    fn complete(&mut self, launch: &mut Launch, submission: JobId) {
-        match self.payloads.get(&self.store, submission) {
-            Ok(payload) => {
-                launch.script = payload.script.clone();
-                let mut all = payload.environment.0.clone();
-                if !all.is_empty() && all.last() != Some(&0) {
-                    all.push(0);
-                }
-                all.extend_from_slice(&launch.environment.0);
-                launch.environment = OsText(all);
-            }
-            // The node then reports that there is nothing to run.
-            Err(e) => tracing::error!("the script of job {submission} cannot be read: {e}"),
-        }
-    }
-}
-
-/// Whatever batches of the generation wait already share the commit.
-fn gather(
-    generation: u64,
-    first: Batch,
-    inbox: &Receiver<ToWriter>,
-) -> (Vec<Batch>, Option<ToWriter>) {
-    let mut records = first.records.len();
-    let mut batches = vec![first];
-    while records < TRANSACTION {
-        match inbox.try_recv() {
-            Ok(ToWriter::Batch {
-                generation: g,
-                batch,
-                large: false,
-            }) if g == generation => {
-                records += batch.records.len();
-                batches.push(batch);
-            }
-            Ok(other) => return (batches, Some(other)),
-            Err(_) => break,
-        }
-    }
-    (batches, None)
-}
-
-fn short(e: &StoreError) -> String {
-    match e {
-        StoreError::Sql { source, .. } => source.to_string(),
-        StoreError::Row { .. } | StoreError::TooNew { .. } => e.to_string(),
     }
 }
 

@@ -9,51 +9,22 @@ pub mod aside;
 pub mod bookings;
 mod flows;
 pub mod history;
+mod load;
 pub mod outcomes;
 mod queues;
+mod rows;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 mod triggers;
 
-use aside::{Table, Unit, Unreadable};
-use cosy_control::{ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, Record, SubmissionRow};
-use cosy_model::api::{HistoryEvent, JobRef};
-use cosy_model::{JobId, OsText, QueueState, Time, Uid, limits};
-use outcomes::Outcomes;
-use rusqlite::types::{FromSql, Value};
+use cosy_control::{JobRow, Record, SubmissionRow};
+use cosy_model::api::HistoryEvent;
+use cosy_model::{JobId, OsText, Time, Uid, limits};
+pub use rows::StoreError;
+use rows::{Query, decode, encode, page_of};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
-use serde::{Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
-
-/// Why the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// SQLite says no.
-    #[error("the database {path}: {source}")]
-    Sql {
-        /// Where the database is.
-        path: PathBuf,
-        /// The reason that SQLite gives.
-        source: rusqlite::Error,
-    },
-    /// A row is not what was written.
-    #[error("the database has an unreadable row in {table}: {why}")]
-    Row {
-        /// Name of the row's table.
-        table: &'static str,
-        /// What is wrong with the row.
-        why: String,
-    },
-    /// Written by a later release.
-    #[error("the database has schema {found}; this release knows up to {known}")]
-    TooNew {
-        /// Its schema.
-        found: i64,
-        /// The latest known here.
-        known: i64,
-    },
-}
 
 /// Steps from one schema to the next. Never change one that was released.
 const MIGRATIONS: &[&str] = &[
@@ -243,184 +214,6 @@ impl Store {
             .map(drop)
     }
 
-    /// Everything that still lives and is not set aside, and what of it cannot be read.
-    ///
-    /// # Errors
-    /// [`StoreError::Sql`].
-    pub fn load(&self) -> Result<(Loaded, Unreadable), StoreError> {
-        let mut bad = Unreadable::new();
-        let (submissions, jobs) = self.live_jobs(&mut bad)?;
-        let next_job = self.number("SELECT COALESCE(MAX(base + ids), 1) FROM submissions")?;
-        let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
-        let mut loaded = Loaded {
-            next_job,
-            last_event,
-            ..Loaded::default()
-        };
-        loaded.older = self.older()?;
-        loaded.clock = self.clock()?;
-        loaded.bodies = self.live_bodies(&mut bad)?;
-        loaded.standings = self.numbered(
-            "standings",
-            "SELECT s.base, s.row FROM live_submissions l JOIN standings s ON s.base = l.base",
-            |base| Unit::Submission(JobId(base)),
-            &mut bad,
-        )?;
-        loaded.facts = self.facts(&submissions, &loaded.bodies, &jobs)?;
-        loaded.steps = self.load_steps(&jobs)?;
-        loaded.submissions = submissions;
-        loaded.jobs = jobs;
-        loaded.nodes = self.named::<String, NodeRow>(Table::Nodes, &mut bad)?;
-        loaded.queues = self.named::<String, QueueState>(Table::Queues, &mut bad)?;
-        loaded.own_queues = self.named::<String, OwnQueue>(Table::OwnQueues, &mut bad)?;
-        loaded.node_keys = self.sql(|c| {
-            let mut query = c.prepare("SELECT name, key FROM node_keys")?;
-            query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
-                .collect()
-        })?;
-        loaded.revoked_keys = self.sql(|c| {
-            let mut query = c.prepare("SELECT key, node, at FROM revoked_keys")?;
-            query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
-                .collect()
-        })?;
-        loaded.tokens = self.sql(|c| {
-            let mut query = c.prepare("SELECT hash, node, expiry FROM tokens")?;
-            query
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
-                .collect()
-        })?;
-        loaded.answers = self.answers()?;
-        self.load_bookings(&mut loaded, &mut bad)?;
-        self.load_flows(&mut loaded, &mut bad)?;
-        self.load_triggers(&mut loaded, &mut bad)?;
-        loaded.go_on_above_older();
-        self.load_aside(&mut loaded)?;
-        Ok((loaded, bad))
-    }
-
-    /// Live submissions and their jobs. One that cannot be read is none at all, and neither
-    /// is one with such a job: without its row the job would be started again.
-    fn live_jobs(
-        &self,
-        bad: &mut Unreadable,
-    ) -> Result<(Vec<SubmissionRow>, Vec<JobRow>), StoreError> {
-        let found: Vec<SubmissionRow> = self.numbered(
-            "submissions",
-            "SELECT l.base, s.row FROM live_submissions l JOIN submissions s ON s.base = l.base
-             ORDER BY l.base",
-            |base| Unit::Submission(JobId(base)),
-            bad,
-        )?;
-        let mut submissions = Vec::with_capacity(found.len());
-        let mut jobs: Vec<JobRow> = Vec::new();
-        for row in found {
-            match self.blobs_of("jobs", row.base.0, row.base.0.saturating_add(row.ids())) {
-                Ok(rows) => {
-                    jobs.extend(rows);
-                    submissions.push(row);
-                }
-                Err(e @ StoreError::Row { .. }) => {
-                    bad.push((Unit::Submission(row.base), e.to_string()));
-                }
-                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
-            }
-        }
-        Ok((submissions, jobs))
-    }
-
-    /// Rows with their numbers; what cannot be read is left out and told.
-    fn numbered<T: DeserializeOwned>(
-        &self,
-        table: &'static str,
-        query: &str,
-        unit: impl Fn(u64) -> Unit,
-        bad: &mut Unreadable,
-    ) -> Result<Vec<T>, StoreError> {
-        let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
-            c.prepare(query)?
-                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
-                .collect()
-        })?;
-        let mut all = Vec::with_capacity(rows.len());
-        for (id, blob) in rows {
-            match decode(table, &blob) {
-                Ok(row) => all.push(row),
-                Err(e) => bad.push((unit(id), e.to_string())),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Of one that cannot be read nothing is known.
-    fn older(&self) -> Result<Vec<OlderRow>, StoreError> {
-        let blobs: Vec<Vec<u8>> = self.sql(|c| {
-            c.prepare("SELECT row FROM older ORDER BY at")?
-                .query_map([], |r| r.get(0))?
-                .collect()
-        })?;
-        Ok(blobs
-            .iter()
-            .filter_map(|blob| decode("older", blob).ok())
-            .collect())
-    }
-
-    /// One that cannot be read says nothing.
-    fn clock(&self) -> Result<Option<ClockRow>, StoreError> {
-        let blob: Option<Vec<u8>> = self.sql(|c| {
-            c.query_row("SELECT row FROM clock", [], |r| r.get(0))
-                .optional()
-        })?;
-        Ok(blob.and_then(|blob| decode("clock", &blob).ok()))
-    }
-
-    fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
-        let blobs: Vec<(u32, u64, Vec<u8>)> = self.sql(|c| {
-            c.prepare(
-                "SELECT b.number, b.base, b.row
-                 FROM live_submissions l JOIN bodies b ON b.base = l.base",
-            )?
-            .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
-            .collect()
-        })?;
-        let mut all = Vec::with_capacity(blobs.len());
-        for (number, base, blob) in blobs {
-            match decode("bodies", &blob) {
-                Ok(row) => all.push((number, row)),
-                Err(e) => bad.push((Unit::Submission(JobId(base)), e.to_string())),
-            }
-        }
-        Ok(all)
-    }
-
-    /// How jobs ended that live ones depend on and that do not live themselves.
-    fn facts(
-        &self,
-        submissions: &[SubmissionRow],
-        bodies: &[(u32, SubmissionRow)],
-        jobs: &[JobRow],
-    ) -> Result<Vec<(JobRef, bool)>, StoreError> {
-        let changed = jobs.iter().filter_map(|j| j.changed.as_deref());
-        let bodies = bodies.iter().map(|(_, body)| &body.spec);
-        let specs = submissions.iter().map(|s| &s.spec).chain(bodies);
-        let specs = specs.chain(changed);
-        let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
-        for d in specs.flat_map(|s| &s.dependencies) {
-            let target = JobRef {
-                job: d.job,
-                task: d.task,
-            };
-            match outcomes.of(target) {
-                Ok(old) => facts.extend(old.ok.map(|ok| (target, ok))),
-                // What cannot be read is not known.
-                Err(StoreError::Row { .. }) => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(facts)
-    }
-
     fn submission_of(&self, job: JobId) -> Result<Option<(SubmissionRow, bool)>, StoreError> {
         let found: Option<(Vec<u8>, bool)> = self.sql(|c| {
             c.prepare_cached(
@@ -521,127 +314,10 @@ impl Store {
         })?;
         blobs.iter().map(|b| decode(table, b)).collect()
     }
-
-    /// Rows by name, in the order of names; what cannot be read is left out and told.
-    fn named<K: FromSql + ToString, T: DeserializeOwned>(
-        &self,
-        table: Table,
-        bad: &mut Unreadable,
-    ) -> Result<Vec<(K, T)>, StoreError> {
-        let (name, column, _) = table.names();
-        let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
-            c.prepare(&format!(
-                "SELECT {column}, row FROM {name} ORDER BY {column}"
-            ))?
-            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
-            .collect()
-        })?;
-        let mut all = Vec::with_capacity(rows.len());
-        for (key, blob) in rows {
-            match decode(name, &blob) {
-                Ok(row) => all.push((key, row)),
-                Err(e) => bad.push((Unit::Named(table, key.to_string()), e.to_string())),
-            }
-        }
-        Ok(all)
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
-        let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
-            // An earlier release kept answers of any size.
-            c.prepare(
-                "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
-                 ORDER BY at DESC LIMIT ?2",
-            )?
-            .query_map((limits::ANSWER_BYTES, limits::ANSWERS), |r| {
-                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
-            })?
-            .collect()
-        })?;
-        let mut answers = Vec::new();
-        for (uid, key, at, reply) in rows {
-            // One that cannot be read is forgotten, as all are after an hour.
-            if let Ok(key) = key.try_into()
-                && let Ok(reply) = decode("answers", &reply)
-            {
-                answers.push((Uid(uid), key, Time(at), reply));
-            }
-        }
-        Ok(answers)
-    }
 }
 
 /// Bytes of an event beside its texts.
 const EVENT_BYTES: usize = 64;
-
-/// Rows until a page is full: what comes after them is asked for by the number of the last.
-fn page_of<T>(
-    rows: impl Iterator<Item = rusqlite::Result<T>>,
-    bytes: impl Fn(&T) -> usize,
-) -> rusqlite::Result<Vec<T>> {
-    let (mut page, mut filled) = (Vec::new(), 0);
-    for row in rows {
-        let row = row?;
-        filled += bytes(&row);
-        page.push(row);
-        if filled > limits::PAGE_BYTES {
-            break;
-        }
-    }
-    Ok(page)
-}
-
-/// Conditions under way.
-#[derive(Default)]
-struct Query {
-    text: String,
-    values: Vec<Value>,
-}
-
-impl Query {
-    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
-        self.text.push_str(" AND ");
-        self.text.push_str(condition);
-        self.values.extend(values);
-    }
-
-    fn one_of(&mut self, column: &str, texts: &[String]) {
-        if !texts.is_empty() {
-            let marks = vec!["?"; texts.len()].join(",");
-            let values = texts.iter().map(|t| Value::from(t.clone()));
-            self.and(&format!("{column} IN ({marks})"), values);
-        }
-    }
-
-    /// Only of that user's.
-    fn only(&mut self, uid: Option<Uid>) {
-        if let Some(uid) = uid {
-            self.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
-        }
-    }
-
-    /// Users by name, or by uid in digits.
-    fn users(&mut self, users: &[String]) {
-        if !users.is_empty() {
-            let marks = vec!["?"; users.len()].join(",");
-            let values = || users.iter().map(|u| Value::from(u.clone()));
-            let both = format!("(s.user IN ({marks}) OR CAST(s.uid AS TEXT) IN ({marks}))");
-            self.and(&both, values().chain(values()));
-        }
-    }
-}
-
-fn encode<T: Serialize>(value: &T) -> rusqlite::Result<Vec<u8>> {
-    rmp_serde::to_vec_named(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
-}
-
-fn decode<T: DeserializeOwned>(table: &'static str, blob: &[u8]) -> Result<T, StoreError> {
-    rmp_serde::from_slice(blob).map_err(|e| StoreError::Row {
-        table,
-        why: e.to_string(),
-    })
-}
 
 fn write(t: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {

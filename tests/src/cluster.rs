@@ -1,5 +1,12 @@
 //! A controller and some node daemons in a temporary directory.
 
+mod files;
+mod options;
+
+pub use files::new_key;
+use files::{COMMANDS, free_port, link_programs, read_key};
+pub use options::Options;
+
 use crate::client::Client;
 use crate::daemon::{Daemon, keep_private};
 use crate::job::Row;
@@ -12,70 +19,12 @@ use nix::sys::signal::Signal;
 use nix::unistd::pipe;
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
-use std::io::Write as _;
-use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// Names of the one program of the commands: its own short ones and Slurm's.
-const COMMANDS: [&str; 26] = [
-    "cosy", "csub", "cstat", "cresv", "ccancel", "chist", "cadm", "calloc", "cbcast", "sacct",
-    "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "seff",
-    "sinfo", "sprio", "squeue", "srun", "sshare", "sstat", "strigger",
-];
-
-/// How a cluster is configured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Cores of each node.
-    pub cores: u32,
-    /// Memory of each node.
-    pub memory: &'static str,
-    /// Lines of `[policy]`.
-    pub policy: String,
-    /// Lines of `[cluster]` and what follows it.
-    pub head: String,
-    /// Lines of `[controller]`.
-    pub controller: String,
-    /// The queues; one with all nodes without.
-    pub queues: Option<String>,
-    /// Lines of a node's entry in `cosy.toml`, by its number from 1.
-    pub entry: fn(usize) -> String,
-    /// Lines of a node's `noded.toml`; `DIR` stands for the cluster's directory.
-    pub noded: fn(usize) -> String,
-    /// Where the controller listens for nodes.
-    pub host: &'static str,
-    /// Variables of cosyd.
-    pub variables: Vec<(String, String)>,
-    /// Whether node daemons play virtual nodes, and how many each.
-    pub virtual_nodes: u32,
-    /// Where the controller keeps its state, instead of its directory.
-    pub state_dir: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            cores: 4,
-            memory: "2G",
-            policy: "heartbeat = \"1s\"\nnode_timeout = \"20s\"\ngrace = \"1s\"\n".into(),
-            head: String::new(),
-            controller: String::new(),
-            queues: None,
-            entry: |_| String::new(),
-            noded: |_| String::new(),
-            host: "127.0.0.1",
-            variables: Vec::new(),
-            virtual_nodes: 0,
-            state_dir: None,
-        }
-    }
-}
 
 /// A running cluster. When it is dropped, nothing of it is left.
 #[derive(Debug)]
@@ -633,46 +582,4 @@ pub fn only(job: JobId) -> JobFilter {
         ids: vec![JobRef { job, task: None }],
         ..JobFilter::default()
     }
-}
-
-fn link_programs(bin: &Path) {
-    let from = programs::folder();
-    for name in COMMANDS {
-        symlink(from.join("cosy"), bin.join(name)).expect("a link");
-    }
-    for name in ["cosyd", "noded"] {
-        symlink(from.join(name), bin.join(name)).expect("a link");
-    }
-}
-
-/// Makes a key; its public half in digits.
-///
-/// # Panics
-/// When the file cannot be written.
-pub fn new_key(path: &Path) -> String {
-    let pair = KeyPair::generate().expect("a key");
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .expect("a new file");
-    file.write_all(pair.pkcs8()).expect("a short file");
-    pair.public().to_string()
-}
-
-fn read_key(path: &Path) -> KeyPair {
-    KeyPair::from_pkcs8(&fs::read(path).expect("a key file")).expect("a key")
-}
-
-/// A port that the controller can take again after each restart: below those that the
-/// kernel gives out by itself, or a node that connects to it while the controller is
-/// down could end up connected to itself.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let from = std::process::id() * 37 + NEXT.fetch_add(1, Ordering::Relaxed) * 7;
-    (0..1000)
-        .map(|n| 12_000 + u16::try_from((from + n) % 18_000).expect("less than 18,000"))
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .expect("one of a thousand ports is free")
 }

@@ -1,9 +1,15 @@
 //! Connections that say nothing, begin and do not go on, or do not listen: each ends by its own
 //! time, and by that alone.
 
+use super::frames::TAKE_RATE;
 use super::*;
+use crate::hub::Hub;
 use cosy_model::OsText;
-use tokio::io::AsyncReadExt;
+use cosy_proto::client::Answer;
+use cosy_proto::frame;
+use std::path::PathBuf;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
 
 /// What never passes while a test runs.
 const NEVER: Duration = Duration::from_secs(100_000);

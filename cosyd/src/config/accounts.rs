@@ -1,7 +1,7 @@
 //! `[account.NAME]` of `cosy.toml`.
 
-use super::Check;
 use super::values::{self, Raw};
+use cosy_config::Check;
 use cosy_control::AccountConfig;
 use cosy_model::limits;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! `[licenses]` of `cosy.toml`: names of licences and how many of each there are.
 
-use super::Check;
+use cosy_config::Check;
 use cosy_model::{Counted, limits};
 use std::collections::BTreeMap;
 use toml::Spanned;

@@ -3,8 +3,8 @@
 //! A policy file has one table, `[reservations]`, with the same keys as in `cosy.toml`;
 //! what `cosy-sim calibrate` writes is one.
 
-use super::Check;
 use super::reservations::Table;
+use cosy_config::Check;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::Spanned;

@@ -1,7 +1,7 @@
 //! Quotas in `cosy.toml`: of everyone, and of single users and accounts.
 
-use super::Check;
 use super::values::{self, Raw, switchable};
+use cosy_config::Check;
 use cosy_control::Quotas;
 use cosy_model::Span;
 use serde::Deserialize;

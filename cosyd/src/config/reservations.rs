@@ -4,9 +4,10 @@
 //! queue with rules of its own `[queue.reservations]`. Each layer changes only what it
 //! says; one that names a policy starts anew from that.
 
+use super::presets;
 use super::quotas::{self, Patch};
 use super::values::{self, Raw, set, switchable};
-use super::{Check, presets};
+use cosy_config::Check;
 use cosy_control::{EarlyEnd, ReservationPolicy, Weigh};
 use cosy_model::limits;
 use cosy_model::reservation::Rule;

@@ -4,7 +4,7 @@
 //! No floating point decides anything: a number is read as the decimal fraction that it is
 //! written as.
 
-use super::Check;
+use cosy_config::Check;
 use cosy_model::{Span, Su};
 use toml::{Spanned, Value};
 

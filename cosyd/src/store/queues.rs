@@ -1,7 +1,7 @@
 //! Queues that were made, changed or taken away at run time: one row for each, beside what the
 //! configuration says.
 
-use super::encode;
+use super::rows::encode;
 use cosy_control::OwnQueue;
 use rusqlite::{Transaction, params};
 

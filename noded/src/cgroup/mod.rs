@@ -30,11 +30,14 @@
 //! The daemon decides ([`Cgroups::groups_for`], [`Cgroups::groups_for_step`]), the
 //! shepherd makes, the child joins.
 
+mod bounds;
 mod find;
 mod group;
 pub mod jobs_unit;
 mod program;
+mod values;
 
+pub use bounds::{AttemptLimits, JobUsage, Processes, StepLimits};
 pub use group::{Group, GroupError, Outer};
 
 use crate::devices::DeviceNumber;
@@ -45,9 +48,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use values::{PERIOD_US, hash, least, quota_of, ranges, together};
 
-/// Length of a period over which a share of the processors is granted.
-const PERIOD_US: u64 = 100_000;
 /// How long what is left of a job may take to be killed when its groups are removed.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// Name of the group of a job's supervisors in the job's.
@@ -103,56 +105,6 @@ pub struct Cgroups {
     real: bool,
     /// Jobs are kept to their cores.
     limit_cores: bool,
-}
-
-/// How many processes and threads a job may have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Processes {
-    /// As many as suit its cores ([`limits::JOB_PROCESSES`]).
-    #[default]
-    ByCores,
-    /// At most so many.
-    Most(u32),
-    /// As many as the machine has.
-    Unlimited,
-}
-
-/// What an attempt is to be held to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AttemptLimits<'a> {
-    /// Name of its groups.
-    pub name: &'a str,
-    /// Memory in bytes.
-    pub memory_bytes: Option<u64>,
-    /// Cores by number.
-    pub cores: &'a [u32],
-    /// Devices that it must not open.
-    pub denied: &'a [DeviceNumber],
-    /// It is the program of a trigger: it has a share of the processors that is worth one
-    /// core, and few processes.
-    pub trigger: bool,
-}
-
-/// What a step is to be held to, inside its job.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StepLimits<'a> {
-    /// Number of the step in its job.
-    pub step: StepId,
-    /// Memory in bytes, if less than the job's.
-    pub memory_bytes: Option<u64>,
-    /// Cores by number.
-    pub cores: &'a [u32],
-    /// Devices that it must not open.
-    pub denied: &'a [DeviceNumber],
-}
-
-/// What a job used on this node so far, with its steps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct JobUsage {
-    /// Most memory in bytes; nothing where the job has no limit.
-    pub peak_bytes: Option<u64>,
-    /// User and system CPU time in microseconds.
-    pub cpu_us: Option<(u64, u64)>,
 }
 
 impl Cgroups {
@@ -570,64 +522,12 @@ fn is_shared(name: &[u8]) -> bool {
     SHARED.iter().any(|p| name.starts_with(p))
 }
 
-/// Version 1: a share of the processors that is worth so many.
-fn quota_of(cores: u64) -> Option<Vec<(String, String)>> {
-    let quota = PERIOD_US.checked_mul(cores)?;
-    Some(vec![("cpu.cfs_quota_us".into(), quota.to_string())])
-}
-
 fn step_name(step: StepId) -> String {
     format!("s.{step}")
 }
 
-/// Everything in the group is killed together when it has no memory left.
-fn together(memory: bool) -> Vec<(String, String)> {
-    if memory {
-        vec![("memory.oom.group".into(), "1".into())]
-    } else {
-        Vec::new()
-    }
-}
-
-/// The smaller of two limits.
-fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, None) | (None, one) => one,
-    }
-}
-
-/// 64 bit FNV-1a over texts, each with its end.
-fn hash<'a>(texts: impl Iterator<Item = &'a [u8]>) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
-        step(text.iter().fold(hash, step), &0)
-    })
-}
-
 fn text_of(path: &Path) -> OsText {
     OsText(path.as_os_str().as_bytes().to_vec())
-}
-
-/// The numbers as the kernel's lists have them, `0-3,7`.
-fn ranges(mut numbers: Vec<u32>) -> String {
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for n in numbers {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == n => *last = n,
-            _ => parts.push((n, n)),
-        }
-    }
-    let text = |&(a, b): &(u32, u32)| {
-        if a == b {
-            a.to_string()
-        } else {
-            format!("{a}-{b}")
-        }
-    };
-    parts.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ mod flow;
 mod gather;
 mod input;
 mod label;
+mod orders;
 mod pattern;
 mod plan;
 mod prepare;

@@ -1,0 +1,131 @@
+//! Questions that the store answers alone: what has ended, scripts, events, the ledger.
+
+use super::desk::Desk;
+use super::lock::lock;
+use crate::budget::Who;
+use crate::ledger;
+use crate::pool::Pool;
+use crate::reads;
+use crate::store::bookings::LedgerQuery;
+use crate::store::steps::StepReading;
+use crate::store::{Store, StoreError};
+use cosy_control::{Caller, Eyes, is_admin};
+use cosy_model::api::{JobFilter, JobRef, Reply, Request};
+use cosy_model::{Refusal, RefusalCode, Uid};
+use std::time::Instant;
+
+impl Desk {
+    /// Runs a query in the user's turn on a reading thread.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        pool: &Pool<Option<Store>>,
+        caller: &Caller,
+        kind: &'static str,
+        query: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let who = Who {
+            uid: caller.user.uid,
+            trusted: caller.via.is_none() && is_admin(&lock(&self.cluster), caller),
+        };
+        let (database, meter) = (self.database.clone(), self.meter.clone());
+        let read = move |kept: &mut Option<Store>| {
+            let begun = Instant::now();
+            let store = match kept.take() {
+                Some(store) => store,
+                None => Store::open_reader(&database)?,
+            };
+            let result = query(kept.insert(store));
+            meter.read(kind, who.uid, begun.elapsed());
+            result
+        };
+        pool.run(who, read).await?.map_err(|e: StoreError| {
+            Refusal::new(
+                RefusalCode::Unavailable,
+                format!("the store cannot be read: {e}"),
+            )
+        })
+    }
+
+    pub(super) async fn out_of_store(&self, caller: Caller, request: Request) -> Reply {
+        let admin = is_admin(&lock(&self.cluster), &caller);
+        let uid = caller.user.uid;
+        let only = (!admin).then_some(uid);
+        if !admin && matches!(request, Request::Events { .. }) {
+            return Reply::Refused(Refusal::new(
+                RefusalCode::Forbidden,
+                "only administrators may read the history of everyone",
+            ));
+        }
+        let kind = request.kind();
+        let (asking, cluster) = (caller.clone(), self.cluster.clone());
+        let query = move |store: &Store| match request {
+            Request::History { filter, fields } => {
+                let eyes = Eyes::of(&lock(&cluster), &asking, &filter);
+                reads::history(store, &filter, &fields, eyes)
+            }
+            Request::Script { job } => Ok(script_of(job, store.script(job.job)?, only)),
+            Request::Steps { jobs, pages, after } => {
+                let jobs = &jobs;
+                let reading = StepReading {
+                    jobs,
+                    only,
+                    pages,
+                    after,
+                };
+                let (rows, more) = store.steps(&reading)?;
+                Ok(match (pages, more) {
+                    (true, more) => Reply::StepsPage { rows, more },
+                    (false, None) => Reply::Steps(rows),
+                    (false, Some(_)) => Reply::Refused(Refusal::new(
+                        RefusalCode::TooMany,
+                        "these jobs have more steps than one answer holds: name fewer jobs, or use a command of this release, which asks for the rest",
+                    )),
+                })
+            }
+            Request::Events {
+                after,
+                most,
+                latest,
+            } => store.events(after, most, latest).map(Reply::Events),
+            Request::Ledger {
+                account,
+                reservation,
+                after,
+                most,
+            } => {
+                let query = LedgerQuery {
+                    account,
+                    reservation,
+                    after,
+                    most,
+                    reader: None,
+                };
+                let read = ledger::read(store, query, (!admin).then_some(&asking))?;
+                Ok(read.unwrap_or_else(Reply::Refused))
+            }
+            _ => Ok(Reply::Refused(Refusal::invalid(
+                "this is not answered out of the store",
+            ))),
+        };
+        let read = self.read(&self.pools.history, &caller, kind, query);
+        read.await.unwrap_or_else(Reply::Refused)
+    }
+
+    /// A job that the controller no longer has in memory.
+    pub(super) async fn explain_old(&self, caller: Caller, job: JobRef) -> Reply {
+        let eyes = Eyes::of(&lock(&self.cluster), &caller, &JobFilter::default());
+        let query = move |store: &Store| reads::explain(store, job, eyes);
+        let read = self.read(&self.pools.history, &caller, "explain", query);
+        read.await.unwrap_or_else(Reply::Refused)
+    }
+}
+
+fn script_of(job: JobRef, found: Option<(Uid, cosy_model::OsText)>, only: Option<Uid>) -> Reply {
+    match found {
+        Some((owner, script)) if only.is_none_or(|uid| uid == owner) => Reply::Script(script),
+        Some(_) | None => Reply::Refused(Refusal::new(
+            RefusalCode::NotFound,
+            format!("there is no job {job}"),
+        )),
+    }
+}

@@ -1,0 +1,79 @@
+//! Who a uid is: looked up in the directory, and remembered for a while.
+
+use super::desk::Desk;
+use super::lock::lock;
+use crate::budget::Who;
+use crate::directory;
+use cosy_control::{Caller, LookupFailure, Via};
+use cosy_model::{Gid, Uid, User};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A look-up is good for so long.
+const USER_TTL: Duration = Duration::from_secs(60);
+
+impl Desk {
+    /// Who a uid is. Look-ups run on a thread of their own; a directory that does not
+    /// answer leaves the caller unresolved.
+    pub async fn caller(&self, uid: Uid, gid: Gid, via: Option<Via>) -> Caller {
+        let found = match known_user(&self.users, uid) {
+            Some(user) => Ok(user),
+            None => self.look_up(uid).await,
+        };
+        match found {
+            Ok(user) => Caller {
+                user,
+                gid,
+                resolved: true,
+                via,
+                as_user: false,
+            },
+            Err(_) => Caller {
+                user: User {
+                    uid,
+                    gid,
+                    name: uid.to_string(),
+                    ..User::default()
+                },
+                gid,
+                resolved: false,
+                via,
+                as_user: false,
+            },
+        }
+    }
+
+    async fn look_up(&self, uid: Uid) -> Result<User, LookupFailure> {
+        let command = self.lookup_command.clone();
+        let users = self.users.clone();
+        let work = move |(): &mut ()| {
+            // Another request of the same user may have found out meanwhile.
+            let known = known_user(&users, uid);
+            known.map_or_else(
+                || {
+                    let user = directory::look_up(uid, command.as_deref())?;
+                    lock(&users).insert(uid, (Instant::now(), user.clone()));
+                    Ok(user)
+                },
+                Ok,
+            )
+        };
+        let who = Who {
+            uid,
+            trusted: uid == Uid(0),
+        };
+        let work = self.pools.directory.run(who, work);
+        tokio::time::timeout(Duration::from_secs(10), work)
+            .await
+            .map_err(|_| LookupFailure::Down)?
+            .map_err(|_| LookupFailure::Down)?
+    }
+}
+
+/// A user that was looked up lately.
+fn known_user(users: &Mutex<BTreeMap<Uid, (Instant, User)>>, uid: Uid) -> Option<User> {
+    let users = lock(users);
+    let (at, user) = users.get(&uid)?;
+    (at.elapsed() < USER_TTL).then(|| user.clone())
+}

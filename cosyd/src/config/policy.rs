@@ -1,0 +1,147 @@
+//! `[policy]` of `cosy.toml`.
+
+use cosy_config::Check;
+use cosy_control::{PolicyConfig, Visibility};
+use cosy_model::{Span, limits};
+use cosy_sched::Depth;
+use serde::Deserialize;
+use toml::Spanned;
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Policy {
+    backfill: Option<bool>,
+    backfill_depth: Option<Spanned<toml::Value>>,
+    heartbeat: Option<Spanned<String>>,
+    node_timeout: Option<Spanned<String>>,
+    self_fencing: Option<bool>,
+    clock_skew: Option<Spanned<String>>,
+    grace: Option<Spanned<String>>,
+    keep_ended: Option<Spanned<String>>,
+    user_ttl: Option<Spanned<String>>,
+    max_array_tasks: Option<Spanned<u32>>,
+    max_jobs_per_user: Option<u32>,
+    visibility: Option<Spanned<String>>,
+    clearance: Option<Spanned<String>>,
+    interactive_per_user: Option<u32>,
+    attend_grace: Option<Spanned<String>>,
+    batch_delay: Option<Spanned<String>>,
+    pub(super) mail_command: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) end_if_never: bool,
+}
+
+/// A node is counted on to be clean so long after the last process of a job was killed.
+const CLEANING: Span = Span::from_secs(2);
+
+pub(super) fn policy(check: &mut Check<'_>, table: &Policy) -> PolicyConfig {
+    let standard = PolicyConfig::default();
+    let max_array_tasks = match &table.max_array_tasks {
+        Some(n) if *n.get_ref() == 0 || *n.get_ref() > limits::ARRAY_INDEX => {
+            check.fault(
+                n.span().start,
+                format!(
+                    "max_array_tasks must be between 1 and {}",
+                    limits::ARRAY_INDEX
+                ),
+            );
+            standard.max_array_tasks
+        }
+        Some(n) => *n.get_ref(),
+        None => standard.max_array_tasks,
+    };
+    let visibility = match &table.visibility {
+        None => Visibility::Own,
+        Some(text) => match text.get_ref().as_str() {
+            "own" => Visibility::Own,
+            "all" => Visibility::States,
+            "everything" => Visibility::Everything,
+            _ => {
+                check.fault(
+                    text.span().start,
+                    "visibility must be \"own\", \"all\" or \"everything\"",
+                );
+                Visibility::Own
+            }
+        },
+    };
+    let grace = check.span(table.grace.as_ref(), standard.grace);
+    let policy = PolicyConfig {
+        backfill: table.backfill.unwrap_or(standard.backfill),
+        depth: depth(check, table.backfill_depth.as_ref()),
+        heartbeat: check.span(table.heartbeat.as_ref(), standard.heartbeat),
+        node_timeout: check.span(table.node_timeout.as_ref(), standard.node_timeout),
+        self_fencing: table.self_fencing.unwrap_or(standard.self_fencing),
+        clock_skew: clock_skew(check, table.clock_skew.as_ref(), standard.clock_skew),
+        grace,
+        max_array_tasks,
+        max_jobs_per_user: table
+            .max_jobs_per_user
+            .unwrap_or(standard.max_jobs_per_user),
+        keep_ended: check.span(table.keep_ended.as_ref(), standard.keep_ended),
+        user_ttl: check.span(table.user_ttl.as_ref(), standard.user_ttl),
+        visibility,
+        clearance: check.span(table.clearance.as_ref(), grace + CLEANING),
+        interactive_per_user: table
+            .interactive_per_user
+            .unwrap_or(standard.interactive_per_user),
+        attend_grace: check.span(table.attend_grace.as_ref(), standard.attend_grace),
+        batch_delay: batch_delay(check, table.batch_delay.as_ref(), standard.batch_delay),
+    };
+    if policy.node_timeout <= policy.heartbeat || policy.heartbeat <= Span::ZERO {
+        let at = table.node_timeout.as_ref().or(table.heartbeat.as_ref());
+        let at = at.map_or(0, |t| t.span().start);
+        check.fault(
+            at,
+            "node_timeout must be longer than heartbeat, and heartbeat longer than 0",
+        );
+    }
+    policy
+}
+
+fn clock_skew(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {
+    let skew = check.span(text, standard);
+    if let Some(text) = text
+        && skew < limits::LEAST_CLOCK_SKEW
+    {
+        let least = limits::LEAST_CLOCK_SKEW.secs();
+        check.fault(
+            text.span().start,
+            format!(
+                "clock_skew is at least {least} s: what a node tells may be under way that long"
+            ),
+        );
+    }
+    skew
+}
+
+fn batch_delay(check: &mut Check<'_>, text: Option<&Spanned<String>>, standard: Span) -> Span {
+    let delay = check.span(text, standard);
+    if let Some(text) = text
+        && delay > limits::BATCH_DELAY
+    {
+        let most = limits::BATCH_DELAY.secs();
+        check.fault(
+            text.span().start,
+            format!("batch_delay is at most {most} s: every batch job waits so long"),
+        );
+    }
+    delay
+}
+
+fn depth(check: &mut Check<'_>, value: Option<&Spanned<toml::Value>>) -> Depth {
+    let Some(value) = value else {
+        return Depth::Count(1);
+    };
+    match value.get_ref() {
+        toml::Value::String(s) if s == "all" => Depth::All,
+        toml::Value::Integer(n) if (0..=1_000_000).contains(n) => Depth::Count(*n as u32),
+        _ => {
+            check.fault(
+                value.span().start,
+                "backfill_depth must be a number from 0 on, or \"all\"",
+            );
+            Depth::Count(1)
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The writer thread: makes batches durable, one commit for all that wait, and lets their
+//! effects go; what could not be made durable is refused.
+
+use super::input::Failure;
+use crate::hub::Hub;
+use crate::journal;
+use crate::outside::Outside;
+use crate::payloads::Payloads;
+use crate::store::{Store, StoreError};
+use crate::take_up::caught;
+use cosy_control::{Batch, Effect, Record};
+use cosy_model::api::Reply;
+use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
+use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
+use cosy_proto::keys::KeyPair;
+use cosy_proto::ticket::{self, Claims};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+/// Records in one transaction.
+const TRANSACTION: usize = 20_000;
+/// How often an unwritable store is tried.
+pub(super) const PROBE: Duration = Duration::from_millis(500);
+
+/// What the writer thread is told.
+pub(super) enum ToWriter {
+    Batch {
+        generation: u64,
+        batch: Batch,
+        /// It is written alone, and told when it is over.
+        large: bool,
+    },
+    /// The generation that failed is over; tell when the store can be written.
+    Restart {
+        generation: u64,
+        done: SyncSender<()>,
+    },
+}
+
+pub(super) fn unavailable(why: &str) -> Refusal {
+    Refusal::new(
+        RefusalCode::Unavailable,
+        format!(
+            "the controller cannot make anything durable now ({why}); nothing was changed, try again later"
+        ),
+    )
+}
+
+pub(super) struct Writer {
+    pub(super) store: Store,
+    pub(super) hub: Arc<Hub>,
+    pub(super) outside: Outside,
+    pub(super) key: KeyPair,
+    pub(super) payloads: Payloads,
+    pub(super) failure: Failure,
+    /// The generation whose commit failed: its batches are refused.
+    pub(super) failed: Option<u64>,
+    /// Something large is on its way to the disk.
+    pub(super) writes_large: Arc<AtomicBool>,
+    /// What was signed last.
+    pub(super) mark: (StoreMark, OsText),
+}
+
+impl Writer {
+    pub(super) fn run(mut self, inbox: &Receiver<ToWriter>) {
+        let mut next = None;
+        loop {
+            let Some(first) = next.take().or_else(|| inbox.recv().ok()) else {
+                return;
+            };
+            match first {
+                ToWriter::Restart { generation, done } => self.restart(generation, &done),
+                ToWriter::Batch {
+                    generation,
+                    batch,
+                    large,
+                } => {
+                    let (batches, rest) = match large {
+                        true => (vec![batch], None),
+                        false => gather(generation, batch, inbox),
+                    };
+                    next = rest;
+                    if let Err(why) = caught(|| self.write(generation, batches)) {
+                        // As if it could not be written: memory is rebuilt.
+                        let why = format!("a fault in the writer: {why}");
+                        tracing::error!("{why}");
+                        self.failed = Some(generation);
+                        self.failure.tell(generation, why);
+                    }
+                    if large {
+                        self.writes_large.store(false, Ordering::Release);
+                        self.failure.wake();
+                    }
+                }
+            }
+        }
+    }
+
+    fn restart(&mut self, generation: u64, done: &SyncSender<()>) {
+        while let Err(e) = self.store.probe() {
+            tracing::debug!("still not writable: {e}");
+            std::thread::sleep(PROBE);
+        }
+        tracing::info!("the store can be written, generation {generation}");
+        self.failed = None;
+        let _ = done.send(());
+    }
+
+    fn write(&mut self, generation: u64, mut batches: Vec<Batch>) {
+        if let Some(failed) = self.failed
+            && failed == generation
+        {
+            return self.refuse(batches, "an earlier change could not be made durable");
+        }
+        let records: Vec<Record> = batches
+            .iter_mut()
+            .flat_map(|b| std::mem::take(&mut b.records))
+            .collect();
+        if !records.is_empty()
+            && let Err(e) = self.store.commit(&records)
+        {
+            let why = short(&e);
+            self.failed = Some(generation);
+            self.refuse(batches, &why);
+            return self.failure.tell(generation, why);
+        }
+        self.payloads.learn(&records);
+        journal::tell(&records);
+        for effect in batches.into_iter().flat_map(|b| b.effects) {
+            self.perform(effect);
+        }
+    }
+
+    fn refuse(&self, batches: Vec<Batch>, why: &str) {
+        for effect in batches.into_iter().flat_map(|b| b.effects) {
+            match effect {
+                Effect::Reply { client, .. } | Effect::Reload { client } => {
+                    self.hub.answer(client, Reply::Refused(unavailable(why)));
+                }
+                Effect::LinkReply { link, .. } => self.hub.close_link(link),
+                _ => {}
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Reply { client, reply } => self.hub.answer(client, reply),
+            Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
+            Effect::CloseLink(link) => self.hub.close_link(link),
+            Effect::Order { link, order } => self.hub.order(link, &order),
+            Effect::Heard { link, number, mark } => {
+                let mark = self.signed(mark);
+                self.hub.order(link, &NodeOrder::Heard { number, mark });
+            }
+            Effect::Prepare {
+                link,
+                mut allocation,
+                expiry,
+                holder,
+            } => {
+                self.sign(&mut allocation, expiry, holder);
+                self.hub.order(link, &NodeOrder::Prepare(allocation));
+            }
+            Effect::Launch {
+                link,
+                mut launch,
+                submission,
+                expiry,
+                holder,
+            } => {
+                self.sign(&mut launch.allocation, expiry, holder);
+                self.complete(&mut launch, submission);
+                self.hub.order(link, &NodeOrder::Launch(launch));
+            }
+            Effect::RunProgram {
+                link,
+                mut launch,
+                expiry,
+                holder,
+            } => {
+                self.sign(&mut launch.allocation, expiry, holder);
+                self.hub.order(link, &NodeOrder::Launch(launch));
+            }
+            Effect::Passage {
+                link,
+                number,
+                mut passage,
+                groups,
+                nodes,
+                expiry,
+                holder,
+            } => {
+                let claims = Claims {
+                    key: passage.key,
+                    uid: passage.uid,
+                    gid: passage.gid,
+                    groups,
+                    nodes,
+                    expiry,
+                    holder,
+                    seal: OsText::default(),
+                };
+                passage.ticket = ticket::sign(&claims, &self.key);
+                let passage = Ok(passage);
+                self.hub
+                    .order(link, &NodeOrder::Passage { number, passage });
+            }
+            Effect::ResolveUser(_)
+            | Effect::TellDurable
+            | Effect::Plan { .. }
+            | Effect::Appraise { .. }
+            | Effect::PlanFlow { .. }
+            | Effect::Reload { .. }
+            | Effect::Mail { .. } => self.outside.perform(effect),
+        }
+    }
+
+    /// The mark signed; where nothing has happened since, it is the same again.
+    fn signed(&mut self, mark: StoreMark) -> OsText {
+        if self.mark.0 != mark {
+            self.mark = (mark, cosy_proto::mark::sign(&mark, &self.key));
+        }
+        self.mark.1.clone()
+    }
+
+    fn sign(&self, allocation: &mut Allocation, expiry: Time, holder: String) {
+        let claims = Claims {
+            key: allocation.key,
+            uid: allocation.uid,
+            gid: allocation.gid,
+            groups: allocation.groups.clone(),
+            nodes: allocation.nodes.clone(),
+            expiry,
+            holder,
+            seal: ticket::seal(allocation.key, &self.key),
+        };
+        allocation.ticket = ticket::sign(&claims, &self.key);
+    }
+
+    /// Adds script and variables of the submission.
+    fn complete(&mut self, launch: &mut Launch, submission: JobId) {
+        match self.payloads.get(&self.store, submission) {
+            Ok(payload) => {
+                launch.script = payload.script.clone();
+                let mut all = payload.environment.0.clone();
+                if !all.is_empty() && all.last() != Some(&0) {
+                    all.push(0);
+                }
+                all.extend_from_slice(&launch.environment.0);
+                launch.environment = OsText(all);
+            }
+            // The node then reports that there is nothing to run.
+            Err(e) => tracing::error!("the script of job {submission} cannot be read: {e}"),
+        }
+    }
+}
+
+/// Whatever batches of the generation wait already share the commit.
+fn gather(
+    generation: u64,
+    first: Batch,
+    inbox: &Receiver<ToWriter>,
+) -> (Vec<Batch>, Option<ToWriter>) {
+    let mut records = first.records.len();
+    let mut batches = vec![first];
+    while records < TRANSACTION {
+        match inbox.try_recv() {
+            Ok(ToWriter::Batch {
+                generation: g,
+                batch,
+                large: false,
+            }) if g == generation => {
+                records += batch.records.len();
+                batches.push(batch);
+            }
+            Ok(other) => return (batches, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (batches, None)
+}
+
+fn short(e: &StoreError) -> String {
+    match e {
+        StoreError::Sql { source, .. } => source.to_string(),
+        StoreError::Row { .. } | StoreError::TooNew { .. } => e.to_string(),
+    }
+}

@@ -1,0 +1,241 @@
+//! What is read at the start: everything that still lives, and what of it cannot be read.
+
+use super::aside::{Table, Unit, Unreadable};
+use super::outcomes::Outcomes;
+use super::rows::decode;
+use super::{Store, StoreError};
+use cosy_control::{ClockRow, JobRow, Loaded, NodeRow, OlderRow, OwnQueue, SubmissionRow};
+use cosy_model::api::JobRef;
+use cosy_model::{JobId, QueueState, Time, Uid, limits};
+use rusqlite::OptionalExtension;
+use rusqlite::types::FromSql;
+use serde::de::DeserializeOwned;
+
+impl Store {
+    /// Everything that still lives and is not set aside, and what of it cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Sql`].
+    pub fn load(&self) -> Result<(Loaded, Unreadable), StoreError> {
+        let mut bad = Unreadable::new();
+        let (submissions, jobs) = self.live_jobs(&mut bad)?;
+        let next_job = self.number("SELECT COALESCE(MAX(base + ids), 1) FROM submissions")?;
+        let last_event = self.number("SELECT COALESCE(MAX(seq), 0) FROM events")?;
+        let mut loaded = Loaded {
+            next_job,
+            last_event,
+            ..Loaded::default()
+        };
+        loaded.older = self.older()?;
+        loaded.clock = self.clock()?;
+        loaded.bodies = self.live_bodies(&mut bad)?;
+        loaded.standings = self.numbered(
+            "standings",
+            "SELECT s.base, s.row FROM live_submissions l JOIN standings s ON s.base = l.base",
+            |base| Unit::Submission(JobId(base)),
+            &mut bad,
+        )?;
+        loaded.facts = self.facts(&submissions, &loaded.bodies, &jobs)?;
+        loaded.steps = self.load_steps(&jobs)?;
+        loaded.submissions = submissions;
+        loaded.jobs = jobs;
+        loaded.nodes = self.named::<String, NodeRow>(Table::Nodes, &mut bad)?;
+        loaded.queues = self.named::<String, QueueState>(Table::Queues, &mut bad)?;
+        loaded.own_queues = self.named::<String, OwnQueue>(Table::OwnQueues, &mut bad)?;
+        loaded.node_keys = self.sql(|c| {
+            let mut query = c.prepare("SELECT name, key FROM node_keys")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        loaded.revoked_keys = self.sql(|c| {
+            let mut query = c.prepare("SELECT key, node, at FROM revoked_keys")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
+                .collect()
+        })?;
+        loaded.tokens = self.sql(|c| {
+            let mut query = c.prepare("SELECT hash, node, expiry FROM tokens")?;
+            query
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?, Time(r.get(2)?))))?
+                .collect()
+        })?;
+        loaded.answers = self.answers()?;
+        self.load_bookings(&mut loaded, &mut bad)?;
+        self.load_flows(&mut loaded, &mut bad)?;
+        self.load_triggers(&mut loaded, &mut bad)?;
+        loaded.go_on_above_older();
+        self.load_aside(&mut loaded)?;
+        Ok((loaded, bad))
+    }
+
+    /// Live submissions and their jobs. One that cannot be read is none at all, and neither
+    /// is one with such a job: without its row the job would be started again.
+    fn live_jobs(
+        &self,
+        bad: &mut Unreadable,
+    ) -> Result<(Vec<SubmissionRow>, Vec<JobRow>), StoreError> {
+        let found: Vec<SubmissionRow> = self.numbered(
+            "submissions",
+            "SELECT l.base, s.row FROM live_submissions l JOIN submissions s ON s.base = l.base
+             ORDER BY l.base",
+            |base| Unit::Submission(JobId(base)),
+            bad,
+        )?;
+        let mut submissions = Vec::with_capacity(found.len());
+        let mut jobs: Vec<JobRow> = Vec::new();
+        for row in found {
+            match self.blobs_of("jobs", row.base.0, row.base.0.saturating_add(row.ids())) {
+                Ok(rows) => {
+                    jobs.extend(rows);
+                    submissions.push(row);
+                }
+                Err(e @ StoreError::Row { .. }) => {
+                    bad.push((Unit::Submission(row.base), e.to_string()));
+                }
+                Err(e @ (StoreError::Sql { .. } | StoreError::TooNew { .. })) => return Err(e),
+            }
+        }
+        Ok((submissions, jobs))
+    }
+
+    /// Rows with their numbers; what cannot be read is left out and told.
+    pub(super) fn numbered<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        query: &str,
+        unit: impl Fn(u64) -> Unit,
+        bad: &mut Unreadable,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows: Vec<(u64, Vec<u8>)> = self.sql(|c| {
+            c.prepare(query)?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect()
+        })?;
+        let mut all = Vec::with_capacity(rows.len());
+        for (id, blob) in rows {
+            match decode(table, &blob) {
+                Ok(row) => all.push(row),
+                Err(e) => bad.push((unit(id), e.to_string())),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Of one that cannot be read nothing is known.
+    fn older(&self) -> Result<Vec<OlderRow>, StoreError> {
+        let blobs: Vec<Vec<u8>> = self.sql(|c| {
+            c.prepare("SELECT row FROM older ORDER BY at")?
+                .query_map([], |r| r.get(0))?
+                .collect()
+        })?;
+        Ok(blobs
+            .iter()
+            .filter_map(|blob| decode("older", blob).ok())
+            .collect())
+    }
+
+    /// One that cannot be read says nothing.
+    fn clock(&self) -> Result<Option<ClockRow>, StoreError> {
+        let blob: Option<Vec<u8>> = self.sql(|c| {
+            c.query_row("SELECT row FROM clock", [], |r| r.get(0))
+                .optional()
+        })?;
+        Ok(blob.and_then(|blob| decode("clock", &blob).ok()))
+    }
+
+    fn live_bodies(&self, bad: &mut Unreadable) -> Result<Vec<(u32, SubmissionRow)>, StoreError> {
+        let blobs: Vec<(u32, u64, Vec<u8>)> = self.sql(|c| {
+            c.prepare(
+                "SELECT b.number, b.base, b.row
+                 FROM live_submissions l JOIN bodies b ON b.base = l.base",
+            )?
+            .query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
+            .collect()
+        })?;
+        let mut all = Vec::with_capacity(blobs.len());
+        for (number, base, blob) in blobs {
+            match decode("bodies", &blob) {
+                Ok(row) => all.push((number, row)),
+                Err(e) => bad.push((Unit::Submission(JobId(base)), e.to_string())),
+            }
+        }
+        Ok(all)
+    }
+
+    /// How jobs ended that live ones depend on and that do not live themselves.
+    fn facts(
+        &self,
+        submissions: &[SubmissionRow],
+        bodies: &[(u32, SubmissionRow)],
+        jobs: &[JobRow],
+    ) -> Result<Vec<(JobRef, bool)>, StoreError> {
+        let changed = jobs.iter().filter_map(|j| j.changed.as_deref());
+        let bodies = bodies.iter().map(|(_, body)| &body.spec);
+        let specs = submissions.iter().map(|s| &s.spec).chain(bodies);
+        let specs = specs.chain(changed);
+        let (mut facts, mut outcomes) = (Vec::new(), Outcomes::new(self));
+        for d in specs.flat_map(|s| &s.dependencies) {
+            let target = JobRef {
+                job: d.job,
+                task: d.task,
+            };
+            match outcomes.of(target) {
+                Ok(old) => facts.extend(old.ok.map(|ok| (target, ok))),
+                // What cannot be read is not known.
+                Err(StoreError::Row { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Rows by name, in the order of names; what cannot be read is left out and told.
+    pub(super) fn named<K: FromSql + ToString, T: DeserializeOwned>(
+        &self,
+        table: Table,
+        bad: &mut Unreadable,
+    ) -> Result<Vec<(K, T)>, StoreError> {
+        let (name, column, _) = table.names();
+        let rows: Vec<(K, Vec<u8>)> = self.sql(|c| {
+            c.prepare(&format!(
+                "SELECT {column}, row FROM {name} ORDER BY {column}"
+            ))?
+            .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+            .collect()
+        })?;
+        let mut all = Vec::with_capacity(rows.len());
+        for (key, blob) in rows {
+            match decode(name, &blob) {
+                Ok(row) => all.push((key, row)),
+                Err(e) => bad.push((Unit::Named(table, key.to_string()), e.to_string())),
+            }
+        }
+        Ok(all)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn answers(&self) -> Result<Vec<(Uid, [u8; 16], Time, cosy_model::api::Reply)>, StoreError> {
+        let rows: Vec<(u32, Vec<u8>, i64, Vec<u8>)> = self.sql(|c| {
+            // An earlier release kept answers of any size.
+            c.prepare(
+                "SELECT uid, key, at, reply FROM answers WHERE length(reply) <= ?1
+                 ORDER BY at DESC LIMIT ?2",
+            )?
+            .query_map((limits::ANSWER_BYTES, limits::ANSWERS), |r| {
+                Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))
+            })?
+            .collect()
+        })?;
+        let mut answers = Vec::new();
+        for (uid, key, at, reply) in rows {
+            // One that cannot be read is forgotten, as all are after an hour.
+            if let Ok(key) = key.try_into()
+                && let Ok(reply) = decode("answers", &reply)
+            {
+                answers.push((Uid(uid), key, Time(at), reply));
+            }
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows as bytes, conditions and pages of queries, and why none of them can be had.
+
+use cosy_model::{Uid, limits};
+use rusqlite::types::Value;
+use serde::{Serialize, de::DeserializeOwned};
+use std::path::PathBuf;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite says no.
+    #[error("the database {path}: {source}")]
+    Sql {
+        /// Where the database is.
+        path: PathBuf,
+        /// The reason that SQLite gives.
+        source: rusqlite::Error,
+    },
+    /// A row is not what was written.
+    #[error("the database has an unreadable row in {table}: {why}")]
+    Row {
+        /// Name of the row's table.
+        table: &'static str,
+        /// What is wrong with the row.
+        why: String,
+    },
+    /// Written by a later release.
+    #[error("the database has schema {found}; this release knows up to {known}")]
+    TooNew {
+        /// Its schema.
+        found: i64,
+        /// The latest known here.
+        known: i64,
+    },
+}
+
+/// Rows until a page is full: what comes after them is asked for by the number of the last.
+pub(super) fn page_of<T>(
+    rows: impl Iterator<Item = rusqlite::Result<T>>,
+    bytes: impl Fn(&T) -> usize,
+) -> rusqlite::Result<Vec<T>> {
+    let (mut page, mut filled) = (Vec::new(), 0);
+    for row in rows {
+        let row = row?;
+        filled += bytes(&row);
+        page.push(row);
+        if filled > limits::PAGE_BYTES {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// Conditions under way.
+#[derive(Default)]
+pub(super) struct Query {
+    pub(super) text: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Query {
+    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        self.text.push_str(" AND ");
+        self.text.push_str(condition);
+        self.values.extend(values);
+    }
+
+    pub(super) fn one_of(&mut self, column: &str, texts: &[String]) {
+        if !texts.is_empty() {
+            let marks = vec!["?"; texts.len()].join(",");
+            let values = texts.iter().map(|t| Value::from(t.clone()));
+            self.and(&format!("{column} IN ({marks})"), values);
+        }
+    }
+
+    /// Only of that user's.
+    pub(super) fn only(&mut self, uid: Option<Uid>) {
+        if let Some(uid) = uid {
+            self.and("s.uid = ?", [Value::from(i64::from(uid.0))]);
+        }
+    }
+
+    /// Users by name, or by uid in digits.
+    pub(super) fn users(&mut self, users: &[String]) {
+        if !users.is_empty() {
+            let marks = vec!["?"; users.len()].join(",");
+            let values = || users.iter().map(|u| Value::from(u.clone()));
+            let both = format!("(s.user IN ({marks}) OR CAST(s.uid AS TEXT) IN ({marks}))");
+            self.and(&both, values().chain(values()));
+        }
+    }
+}
+
+pub(super) fn encode<T: Serialize>(value: &T) -> rusqlite::Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
+}
+
+pub(super) fn decode<T: DeserializeOwned>(
+    table: &'static str,
+    blob: &[u8],
+) -> Result<T, StoreError> {
+    rmp_serde::from_slice(blob).map_err(|e| StoreError::Row {
+        table,
+        why: e.to_string(),
+    })
+}

@@ -1,0 +1,110 @@
+//! What the daemon of this node orders: to end, to pass a signal on, to stop for a while, to
+//! change the time limit. On the head of a step it is meant for the whole step.
+
+use super::run::Supervisor;
+use crate::shepherd::end;
+use crate::shepherd::ending::Ending;
+use crate::shepherd::signals::{self, Order, SignalMeaning};
+use cosy_model::node::KillCause;
+use cosy_model::step::{Down, Up};
+use cosy_model::{Dialect, limits};
+use nix::libc;
+use std::time::Instant;
+
+impl Supervisor<'_> {
+    pub(super) fn hear_signals(&mut self) {
+        while let Some(heard) = self.signals.next() {
+            match heard {
+                SignalMeaning::Child => {}
+                SignalMeaning::Stop => {
+                    self.announce(KillCause::Superseded);
+                    self.force(Ending::taken_down);
+                    self.order_below(&Down::Kill);
+                }
+                SignalMeaning::Order(Order::Kill(cause)) => {
+                    self.announce(cause);
+                    self.force(|ending| ending.ordered(cause));
+                    self.order_below(&Down::Kill);
+                }
+                SignalMeaning::Order(Order::Signal { signal, .. }) => {
+                    if signal == nix::libc::SIGKILL {
+                        self.announce(KillCause::Cancelled);
+                    }
+                    self.signal_tasks(signal);
+                    self.order_below(&Down::Signal { signal });
+                }
+                // Scripts are told.
+                SignalMeaning::Order(Order::Note) => {}
+                // Every node of the job is told, so nothing is passed on.
+                SignalMeaning::Order(Order::Suspend) => self.suspend(),
+                SignalMeaning::Order(Order::Resume) => self.resume(),
+                SignalMeaning::Order(Order::Limit(secs)) => {
+                    self.clock.limit_to(signals::span(secs))
+                }
+                SignalMeaning::Order(Order::Left(secs)) => {
+                    self.clock.leave(Instant::now(), signals::span(secs));
+                }
+            }
+        }
+    }
+
+    /// Sends a signal to all tasks here. Before they run their programs it would hit what is to
+    /// become them, so it waits until then; only what ends them does not.
+    pub(super) fn signal_tasks(&mut self, signal: i32) {
+        let programs_run = self.forked && self.failures.is_none();
+        if programs_run || signal == libc::SIGKILL {
+            end::signal_all(&self.task.groups, signal);
+        } else if self.early_signals.len() < limits::EARLY_SIGNALS {
+            self.early_signals.push(signal);
+        }
+    }
+
+    /// All tasks run their programs, or have failed to.
+    pub(super) fn programs_run(&mut self) {
+        for signal in std::mem::take(&mut self.early_signals) {
+            end::signal_all(&self.task.groups, signal);
+        }
+    }
+
+    fn suspend(&mut self) {
+        if self.ending.is_running() && self.clock.stop(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGSTOP);
+        }
+    }
+
+    fn resume(&mut self) {
+        if self.clock.go_on(Instant::now()) {
+            end::signal_all(&self.task.groups, libc::SIGCONT);
+        }
+    }
+
+    /// What the daemon orders of the head is meant for the whole step.
+    fn order_below(&mut self, down: &Down) {
+        if self.head {
+            self.send_down(down);
+        }
+    }
+
+    pub(super) fn force(&mut self, how: impl Fn(&mut Ending)) {
+        self.forced = true;
+        self.told_to_end();
+        how(&mut self.ending);
+    }
+
+    /// The step is to end: what ends from now on is a consequence.
+    pub(super) fn told_to_end(&mut self) {
+        self.here.told_to_end();
+        self.whole.told_to_end();
+        if !self.forked {
+            self.nothing_runs("the step was ended before its tasks began");
+        }
+    }
+
+    /// Tells the command that the step ends for another reason than its own wish.
+    pub(super) fn announce(&mut self, cause: KillCause) {
+        let says = self.head && self.task.order.spec.dialect == Dialect::Slurm;
+        if says && self.ending.is_running() {
+            self.send_up(Up::Ending { cause });
+        }
+    }
+}
