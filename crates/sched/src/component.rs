@@ -63,6 +63,20 @@ impl Component {
         }
     }
 
+    /// The same nodes, running jobs and reservations, with nobody in the line.
+    pub fn without_line(&self) -> Self {
+        Self {
+            nodes: self.nodes.clone(),
+            ends: self.ends.clone(),
+            listed: self.listed,
+            bounds: self.bounds.clone(),
+            reserved: Arc::clone(&self.reserved),
+            reserved_until: self.reserved_until,
+            reserved_is_old: self.reserved_is_old,
+            ..Self::default()
+        }
+    }
+
     /// A job has gone from the line.
     pub fn take_out(&mut self, key: &OrderKey) {
         if self.line.remove(key) {

@@ -31,6 +31,7 @@ mod pass;
 mod plan;
 mod policy;
 mod profile;
+mod question;
 mod running;
 mod scheduler;
 mod select;

@@ -62,10 +62,8 @@ impl Run {
     }
 
     fn longest(&mut self) -> Span {
-        let limits = self.briefs.iter().map(|brief| brief.limit);
-        *self
-            .longest
-            .get_or_insert_with(|| limits.max().unwrap_or_default())
+        let briefs = &self.briefs;
+        *self.longest.get_or_insert_with(|| longest(briefs))
     }
 
     fn summary(&mut self) -> &Summary {
@@ -73,6 +71,11 @@ impl Run {
         let make = || Box::new(Summary::of(briefs));
         self.kept.summary.get_or_insert_with(make)
     }
+}
+
+fn longest(briefs: &[QueueKey]) -> Span {
+    let limits = briefs.iter().map(|brief| brief.limit);
+    limits.max().unwrap_or_default()
 }
 
 #[derive(Clone, Debug)]
@@ -159,6 +162,13 @@ impl Line {
     pub fn longest(&mut self) -> Span {
         let runs = self.blocks.iter_mut().flat_map(|block| &mut block.runs);
         runs.map(Run::longest).max().unwrap_or_default()
+    }
+
+    /// The same without keeping the answer.
+    pub fn known_longest(&self) -> Span {
+        let runs = self.blocks.iter().flat_map(|block| &block.runs);
+        let longest = runs.map(|run| run.longest.unwrap_or_else(|| longest(&run.briefs)));
+        longest.max().unwrap_or_default()
     }
 
     /// The jobs, in the order of service.

@@ -4,6 +4,7 @@
 //! What always holds: the end of a running job is entered in every component that it has
 //! nodes of, with the number of these nodes.
 
+use crate::Demand;
 use crate::component::Component;
 use crate::ends::End;
 use crate::nodeset::NodeSet;
@@ -190,13 +191,16 @@ impl Scheduler {
         let running = self.running.get(id);
         match &running.holding {
             Holding::Listed(shares) | Holding::WholeListed(shares) => shares.clone(),
-            Holding::Whole(demand) => {
-                let room = |node| demand.capacity(self.machine.total(node));
-                let nodes = running.nodes.iter().map(|node| (node, room(node)));
-                let picks = spread(&nodes.collect::<Vec<_>>(), demand.tasks);
-                self.shares_for(demand, &picks)
-            }
+            Holding::Whole(demand) => self.whole_shares(demand, &running.nodes),
         }
+    }
+
+    /// What a job holds that has these nodes as a whole.
+    pub(crate) fn whole_shares(&self, demand: &Demand, nodes: &NodeSet) -> Vec<NodeShare> {
+        let room = |node| demand.capacity(self.machine.total(node));
+        let nodes = nodes.iter().map(|node| (node, room(node)));
+        let picks = spread(&nodes.collect::<Vec<_>>(), demand.tasks);
+        self.shares_for(demand, &picks)
     }
 
     /// Books whole-node jobs node by node: what they hold stays when nodes change.

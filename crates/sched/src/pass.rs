@@ -16,6 +16,7 @@ use crate::machine::{Booking, Owner};
 use crate::nodeset::NodeSet;
 use crate::profile::Profile;
 use crate::scheduler::Scheduler;
+use crate::select::Pick;
 use crate::summary::Room;
 use crate::timeline::Timeline;
 use crate::whole::Masks;
@@ -108,7 +109,7 @@ impl Default for Pass {
 
 impl Pass {
     /// Begins anew in the memory of an earlier pass.
-    fn begin(&mut self, component: usize, now: Time, far: Time, endless: bool) {
+    pub fn begin(&mut self, component: usize, now: Time, far: Time, endless: bool) {
         (self.component, self.now, self.last_start) = (component, now, now);
         self.far = far;
         (self.given, self.endless, self.bound) = (0, endless, None);
@@ -291,15 +292,39 @@ impl Scheduler {
             pass.heads.push((key.job, reason));
         }
         if guaranteed && self.policy.backfill {
-            pass.given += 1;
-            pass.pending.push(*brief);
-            pass.head = Some((key, *brief));
-            if pass.endless {
-                self.find_places(pass);
-            }
-            pass.endless |= brief.limit >= ENDLESS;
+            self.guarantee(pass, key, brief);
         }
         self.policy.backfill
+    }
+
+    /// Gives a job a guaranteed place, found at once only where there may be none.
+    fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, brief: &QueueKey) {
+        pass.given += 1;
+        pass.pending.push(*brief);
+        pass.head = Some((key, *brief));
+        if pass.endless {
+            self.find_places(pass);
+        }
+        pass.endless |= brief.limit >= ENDLESS;
+    }
+
+    /// Gives guaranteed places to these jobs, which wait before all others. False when nobody
+    /// may start behind them.
+    pub(crate) fn guarantee_all(
+        &mut self,
+        pass: &mut Pass,
+        heads: impl Iterator<Item = (OrderKey, QueueKey)>,
+    ) -> bool {
+        for (key, brief) in heads {
+            if !self.policy.backfill {
+                return false;
+            }
+            let feasible = self.feasible(brief.group) == Feasible::Now;
+            if feasible && self.policy.depth.allows(pass.given) {
+                self.guarantee(pass, key, &brief);
+            }
+        }
+        true
     }
 
     /// The shortest limit that is as hopeless as this one: it would run into the same
@@ -347,7 +372,7 @@ impl Scheduler {
     }
 
     /// True when what is free at this moment is too little, so that no shorter limit helps.
-    fn lacks_room(&mut self, pass: &Pass, brief: &QueueKey) -> bool {
+    pub(crate) fn lacks_room(&mut self, pass: &Pass, brief: &QueueKey) -> bool {
         if brief.whole == 0 {
             return self.lacks_amounts(brief);
         }
@@ -363,32 +388,51 @@ impl Scheduler {
         if let Some(bound) = pass.bound.filter(|_| self.groups.are_plain()) {
             return self.start_beside(pass, job, brief, bound);
         }
-        let booked = self.components[pass.component].reserved_from() < pass.far;
-        if !pass.pending.is_empty() {
-            if booked && self.nodes_now(pass, brief).is_none() {
-                return false;
-            }
-            self.find_places(pass);
-        }
-        let nodes = self.nodes_now(pass, brief);
+        let nodes = self.nodes_beside_places(pass, brief);
         nodes.is_some_and(|nodes| {
             self.start_on(job, nodes, pass.now);
             true
         })
     }
 
-    fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
-        self.book_places(pass);
-        let mut picks = self.picks_now(pass, brief);
-        if picks.is_some() && !pass.pending.is_empty() {
+    /// The nodes on which a whole-node job can start now without moving a guaranteed place.
+    pub(crate) fn nodes_beside_places(
+        &mut self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+    ) -> Option<NodeSet> {
+        let booked = self.components[pass.component].reserved_from() < pass.far;
+        if !pass.pending.is_empty() {
+            if booked {
+                self.nodes_now(pass, brief)?;
+            }
             self.find_places(pass);
-            self.book_places(pass);
-            picks = self.picks_now(pass, brief);
         }
+        self.nodes_now(pass, brief)
+    }
+
+    fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+        let picks = self.picks_beside_places(pass, brief);
         picks.is_some_and(|picks| {
             self.start_picked(job, &picks, pass.now);
             true
         })
+    }
+
+    /// Where a job that shares nodes can start now without moving a guaranteed place.
+    pub(crate) fn picks_beside_places(
+        &mut self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+    ) -> Option<Vec<Pick>> {
+        self.book_places(pass);
+        let picks = self.picks_now(pass, brief)?;
+        if pass.pending.is_empty() {
+            return Some(picks);
+        }
+        self.find_places(pass);
+        self.book_places(pass);
+        self.picks_now(pass, brief)
     }
 
     /// Finds the places of all pending guarantees and books them. A guarantee for which no

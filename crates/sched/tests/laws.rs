@@ -214,6 +214,41 @@ proptest! {
         }
     }
 
+    /// Asking where a job could be placed changes nothing, and the answer is what the job would
+    /// hold if it were put in line once all others that can start have started.
+    #[test]
+    fn asking_changes_nothing_and_is_answered_by_a_pass(
+        cluster in clusters(),
+        whole in any::<bool>(),
+        steps in prop::collection::vec((steps(2), prop::bool::weighted(0.7)), 1..40),
+        asked in prop::collection::vec(requests(), 1..4),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        let kind = |request: &Request| if whole { request.whole() } else { request.clone() };
+        for (step, pass) in &steps {
+            match step {
+                Step::Submit(request) => pair.step(&Step::Submit(kind(request))),
+                step => pair.step(step),
+            }
+            if *pass {
+                pair.schedule()?;
+            }
+            let now = Time(pair.now);
+            for request in &asked {
+                let job = pair.job(&kind(request));
+                let before = format!("{:?}", pair.scheduler);
+                let told = pair.scheduler.try_place(now, &job);
+                prop_assert_eq!(format!("{:?}", pair.scheduler), before, "asking changes nothing");
+                let mut played = pair.scheduler.clone();
+                played.schedule(now);
+                played.enqueue(job.clone());
+                let starts = played.schedule(now);
+                let held = starts.contains(&job.key.job).then(|| played.held_by(job.key.job));
+                prop_assert_eq!(told, held, "{:?}", job);
+            }
+        }
+    }
+
     /// What happens on one half of the machine changes nothing on the other.
     #[test]
     fn disjoint_queues_do_not_meet(

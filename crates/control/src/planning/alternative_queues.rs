@@ -14,9 +14,6 @@ use cosy_model::{JobId, QueueId, Refusal, Time};
 use cosy_sched::WaitingJob;
 use std::collections::BTreeSet;
 
-/// What the planner knows a job by of which it is only asked whether it could start; no job is
-/// ever called that.
-const TRIAL: JobId = JobId(u64::MAX - 2);
 /// So many jobs are looked at in a turn at most; the next ones in the next.
 const LOOKS: usize = 16;
 
@@ -88,15 +85,9 @@ impl Controller {
             let Some((place, trial)) = self.trial(&self.jobs[&id], queue) else {
                 continue;
             };
-            self.sched.enqueue(trial);
-            let started = self.sched.schedule(now);
-            let fits = started.contains(&TRIAL);
-            starts.extend(started.into_iter().filter(|other| *other != TRIAL));
-            if !fits {
-                self.sched.dequeue(TRIAL);
+            if self.sched.try_place(now, &trial).is_none() {
                 continue;
             }
-            self.sched.end(TRIAL);
             let old = self.jobs[&id].submitted.clone();
             let new = self.body_in(&old, queue, place);
             self.take_body(id, &new);
@@ -134,8 +125,7 @@ impl Controller {
         let rights = Caller::known(user.clone());
         self.may_submit(&rights, queue, 1).ok()?;
         let place = self.place(job.spec(), queue, user).ok()?;
-        let mut trial = self.planner_job_at(job, &place)?;
-        trial.key.job = TRIAL;
+        let trial = self.planner_job_at(job, &place)?;
         Some((place, trial))
     }
 }

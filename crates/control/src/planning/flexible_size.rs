@@ -1,9 +1,9 @@
 //! Jobs that take between a least and a most number of nodes (`-N 2-4`).
 //!
-//! The planner knows such a job by the least. When it starts, the planner is asked for more
-//! nodes as if they were a job of their own behind everybody else: so they are nodes that no
-//! waiting job could start on now and that no guaranteed place needs. What is found becomes
-//! part of the job before anything else happens; what is not leaves no trace.
+//! The planner knows such a job by the least. When it starts, the planner is asked where more
+//! nodes would be if they were a job of their own behind everybody else: so they are nodes that
+//! no waiting job could start on now and that no guaranteed place needs. What is found becomes
+//! part of the job before anything else happens.
 //!
 //! Always holds: the nodes by which the job was started stay, whatever comes to them.
 //! Source: sbatch(1), `--nodes`.
@@ -15,9 +15,6 @@ use cosy_model::device::ANY_GPU;
 use cosy_model::{Amounts, JobId, NodeId, NodeShare, Span, Time};
 use cosy_sched::{Demand, WaitingJob};
 use std::sync::Arc;
-
-/// What the planner knows further nodes by; no job is ever called that.
-const MORE: JobId = JobId(u64::MAX - 1);
 
 impl Controller {
     /// Gives a job that the planner has just started as many nodes as it may have. Gives back
@@ -80,23 +77,18 @@ impl Controller {
         others: &mut Vec<JobId>,
     ) -> bool {
         let planner = self.planner_of(id);
+        others.extend(planner.schedule(now));
         let held = planner.held_by(id);
-        planner.enqueue(more(job, &held, nodes));
-        let started = planner.schedule(now);
-        let found = started.contains(&MORE);
-        if found {
-            let mut shares = held;
-            shares.extend(planner.held_by(MORE));
-            shares.sort_by_key(|share| share.node);
-            planner.end(MORE);
-            planner.end(id);
-            let end = now + job.limit.max(Span(1));
-            planner.start_running(id, shares, end, job.demand.exclusive);
-        } else {
-            planner.dequeue(MORE);
-        }
-        others.extend(started.into_iter().filter(|other| *other != MORE));
-        found
+        let Some(found) = planner.try_place(now, &further_nodes(id, job, &held, nodes)) else {
+            return false;
+        };
+        let mut shares = held;
+        shares.extend(found);
+        shares.sort_by_key(|share| share.node);
+        planner.end(id);
+        let end = now + job.limit.max(Span(1));
+        planner.start_running(id, shares, end, job.demand.exclusive);
+        true
     }
 }
 
@@ -143,7 +135,7 @@ impl Controller {
 }
 
 /// Further nodes as a job of their own, behind everybody else.
-fn more(job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
+fn further_nodes(id: JobId, job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
     let demand = &job.demand;
     let each = demand.tasks / demand.nodes.unwrap_or(1).max(1);
     let mut allowed = demand.allowed.clone();
@@ -151,7 +143,7 @@ fn more(job: &WaitingJob, held: &[NodeShare], nodes: u32) -> WaitingJob {
         allowed.remove(share.node);
     }
     WaitingJob {
-        key: order::behind_all(MORE),
+        key: order::behind_all(id),
         demand: Arc::new(Demand {
             nodes: Some(nodes),
             tasks: nodes.saturating_mul(each.max(1)),

@@ -46,7 +46,7 @@ pub(crate) fn of_newcomer(queue: &QueueSpec, level: AccessLevel, now: Time) -> O
     }
 }
 
-/// The key of what comes behind everybody.
+/// The key of what comes behind everybody: what `job` takes when nobody else can use it.
 pub(crate) const fn behind_all(job: JobId) -> OrderKey {
     OrderKey {
         queue_priority: i32::MIN,

@@ -1,0 +1,141 @@
+//! Questions about a job that does not wait here: could it start now, and where?
+//!
+//! The answer is that of a pass in which the job stands in line too, made on scratch memory in
+//! which nobody waits but those with a guaranteed place: after a pass nobody else can start, so
+//! nobody else matters. What the scratch memory takes grows with the machine, not with the line.
+//!
+//! What always holds: a question changes nothing that a later decision looks at. It could not:
+//! it has the planner only to read.
+
+use crate::OrderKey;
+use crate::component::Component;
+use crate::group::{Feasible, Groups};
+use crate::line::QueueKey;
+use crate::machine::Sight;
+use crate::pass::{Pass, at_least_one};
+use crate::scheduler::{Scheduler, WaitingJob};
+use crate::table::JobTable;
+use cosy_model::{NodeShare, Span, Time};
+use std::sync::Arc;
+
+impl Scheduler {
+    /// What `job` would hold if it stood in line by its key and were started now; `None` when
+    /// it would wait. All others that can start come first, wherever they stand. The job may
+    /// wait already, in this queue or in another one: then it is asked about as one that comes
+    /// beside it, and the place guaranteed to the one that waits counts.
+    pub fn try_place(&self, now: Time, job: &WaitingJob) -> Option<Vec<NodeShare>> {
+        let queue = self.queues.get(job.queue.index())?;
+        if !queue.starts {
+            return None;
+        }
+        if self.components[queue.component].needs_pass(now) {
+            let mut settled = self.clone();
+            settled.schedule(now);
+            return settled.try_place_beside(queue.component, now, job);
+        }
+        self.try_place_beside(queue.component, now, job)
+    }
+
+    /// The same where everybody waits who cannot start.
+    fn try_place_beside(
+        &self,
+        component: usize,
+        now: Time,
+        job: &WaitingJob,
+    ) -> Option<Vec<NodeShare>> {
+        if !self.has_room_now(now, job) {
+            return None;
+        }
+        let line = &self.components[component].line;
+        let longest = at_least_one(line.known_longest().max(job.limit));
+        let mut scratch = self.scratch(component);
+        let heads = self.heads_before(component, &job.key);
+        let heads: Vec<(OrderKey, QueueKey)> =
+            heads.map(|head| (head.key, scratch.join(head))).collect();
+        let asked = scratch.join(job);
+        scratch.answer(component, (now, longest), &heads, &asked)
+    }
+
+    /// False when there is no room for the job at this moment, whoever else waits.
+    fn has_room_now(&self, now: Time, job: &WaitingJob) -> bool {
+        let (demand, queue) = (&job.demand, &self.queues[job.queue.index()]);
+        let nodes = demand.allowed.and(&queue.nodes).and(&self.machine.open);
+        let window = (now, now + at_least_one(job.limit));
+        let all = (now, Sight::Until(Time::FAR));
+        !demand.more.is_empty() || self.picks_for(demand, &nodes, window, all).is_some()
+    }
+
+    /// The waiting jobs that the last pass has given a guaranteed place, or stopped at, and that
+    /// do not stand behind `key`; in the order of service.
+    fn heads_before(&self, component: usize, key: &OrderKey) -> impl Iterator<Item = &WaitingJob> {
+        let known = &self.components[component];
+        let heads = known.heads.iter().filter(|_| !known.line.is_empty());
+        let heads = heads.filter_map(|(job, _)| self.waiting.get(*job));
+        let mut heads: Vec<&WaitingJob> = heads.map(|head| &head.job).collect();
+        heads.retain(|head| head.key <= *key);
+        heads.sort_by_key(|head| head.key);
+        heads.into_iter()
+    }
+
+    /// The machine and all that is booked on it, as far as it matters to one component.
+    fn scratch(&self, component: usize) -> Self {
+        let mut components: Vec<Component> = Vec::new();
+        components.resize_with(self.components.len(), Component::default);
+        components[component] = self.components[component].without_line();
+        Self {
+            policy: self.policy,
+            machine: self.machine.clone(),
+            queues: self.queues.clone(),
+            components,
+            groups: Groups::default(),
+            waiting: JobTable::default(),
+            running: self.running.clone(),
+            blocks: self.blocks.clone(),
+            epoch: self.epoch,
+            passes: self.passes,
+            reach: None,
+            spare: Box::default(),
+        }
+    }
+
+    /// Makes a group for a job without putting it in line.
+    fn join(&mut self, job: &WaitingJob) -> QueueKey {
+        let queue = self.queues.get(job.queue.index());
+        let nodes = queue.map(|q| (&q.nodes, &self.components[q.component].nodes));
+        let group = self
+            .groups
+            .join(job.queue, &mut Arc::clone(&job.demand), nodes);
+        self.groups.get(group).brief(group, job.limit)
+    }
+
+    /// What a job would hold beside the places of these heads.
+    fn answer(
+        &mut self,
+        component: usize,
+        (now, longest): (Time, Span),
+        heads: &[(OrderKey, QueueKey)],
+        asked: &QueueKey,
+    ) -> Option<Vec<NodeShare>> {
+        self.drop_past_blocks(component, now);
+        let known = &self.components[component];
+        let far = match known.bounds.is_empty() {
+            true => Time::FAR,
+            false => now + longest,
+        };
+        let mut pass = Pass::default();
+        pass.begin(component, now, far, known.has_endless());
+        self.note_reserved(component, now, far);
+        if !self.guarantee_all(&mut pass, heads.iter().copied())
+            || self.feasible(asked.group) != Feasible::Now
+            || self.lacks_room(&pass, asked)
+        {
+            return None;
+        }
+        if asked.whole == 0 {
+            let picks = self.picks_beside_places(&mut pass, asked)?;
+            return Some(self.shares_for(&self.groups.get(asked.group).demand, &picks));
+        }
+        let nodes = self.nodes_beside_places(&mut pass, asked)?;
+        Some(self.whole_shares(&self.groups.get(asked.group).demand, &nodes))
+    }
+}
