@@ -35,6 +35,7 @@ mod question;
 mod running;
 mod scheduler;
 mod select;
+mod shadow;
 mod shape;
 mod shared;
 mod shelf;

@@ -353,8 +353,8 @@ mod tests {
             }
             let room = Room {
                 idle: (dice % 8) as u32,
-                lasting: (dice % 3) as u32,
-                slack: Span((dice / 5 % 40) as i64),
+                extra: (dice % 3) as u32,
+                until_shadow: Span((dice / 5 % 40) as i64),
                 cores: dice / 3 % 9,
                 groups: u64::MAX,
             };

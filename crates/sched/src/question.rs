@@ -13,9 +13,9 @@ use crate::group::{Feasible, Groups};
 use crate::line::QueueKey;
 use crate::machine::Sight;
 use crate::pass::{Pass, at_least_one};
-use crate::scheduler::{Scheduler, WaitingJob};
+use crate::scheduler::{Queue, Scheduler, WaitingJob};
 use crate::table::JobTable;
-use cosy_model::{NodeShare, Span, Time};
+use cosy_model::{NodeShare, Time};
 use std::sync::Arc;
 
 impl Scheduler {
@@ -28,37 +28,40 @@ impl Scheduler {
         if !queue.starts {
             return None;
         }
-        if self.components[queue.component].needs_pass(now) {
+        if self.components.get(queue.component)?.needs_pass(now) {
             let mut settled = self.clone();
             settled.schedule(now);
-            return settled.try_place_beside(queue.component, now, job);
+            return settled.try_place_beside(queue, now, job);
         }
-        self.try_place_beside(queue.component, now, job)
+        self.try_place_beside(queue, now, job)
     }
 
     /// The same where everybody waits who cannot start.
     fn try_place_beside(
         &self,
-        component: usize,
+        queue: &Queue,
         now: Time,
         job: &WaitingJob,
     ) -> Option<Vec<NodeShare>> {
-        if !self.has_room_now(now, job) {
+        if !self.has_room_now(queue, now, job) {
             return None;
         }
-        let line = &self.components[component].line;
-        let longest = at_least_one(line.known_longest().max(job.limit));
-        let mut scratch = self.scratch(component);
-        let heads = self.heads_before(component, &job.key);
+        let known = self.components.get(queue.component)?;
+        let mut scratch = self.scratch(queue.component);
+        let heads = self.heads_before(known, &job.key).into_iter();
         let heads: Vec<(OrderKey, QueueKey)> =
             heads.map(|head| (head.key, scratch.join(head))).collect();
         let asked = scratch.join(job);
-        scratch.answer(component, (now, longest), &heads, &asked)
+        let far = match known.bounds.is_empty() {
+            true => Time::FAR,
+            false => now + at_least_one(known.line.known_longest().max(job.limit)),
+        };
+        scratch.answer((queue.component, now, far), &heads, &asked)
     }
 
     /// False when there is no room for the job at this moment, whoever else waits.
-    fn has_room_now(&self, now: Time, job: &WaitingJob) -> bool {
-        let (demand, queue) = (&job.demand, &self.queues[job.queue.index()]);
+    fn has_room_now(&self, queue: &Queue, now: Time, job: &WaitingJob) -> bool {
+        let demand = &job.demand;
         let nodes = demand.allowed.and(&queue.nodes).and(&self.machine.open);
         let window = (now, now + at_least_one(job.limit));
         let all = (now, Sight::Until(Time::FAR));
@@ -67,26 +70,30 @@ impl Scheduler {
 
     /// The waiting jobs that the last pass has given a guaranteed place, or stopped at, and that
     /// do not stand behind `key`; in the order of service.
-    fn heads_before(&self, component: usize, key: &OrderKey) -> impl Iterator<Item = &WaitingJob> {
-        let known = &self.components[component];
-        let heads = known.heads.iter().filter(|_| !known.line.is_empty());
+    fn heads_before(&self, component: &Component, key: &OrderKey) -> Vec<&WaitingJob> {
+        let heads = component
+            .heads
+            .iter()
+            .filter(|_| !component.line.is_empty());
         let heads = heads.filter_map(|(job, _)| self.waiting.get(*job));
         let mut heads: Vec<&WaitingJob> = heads.map(|head| &head.job).collect();
         heads.retain(|head| head.key <= *key);
         heads.sort_by_key(|head| head.key);
-        heads.into_iter()
+        heads
     }
 
     /// The machine and all that is booked on it, as far as it matters to one component.
     fn scratch(&self, component: usize) -> Self {
-        let mut components: Vec<Component> = Vec::new();
-        components.resize_with(self.components.len(), Component::default);
-        components[component] = self.components[component].without_line();
+        let all = self.components.iter().enumerate();
+        let one = |(at, known): (usize, &Component)| match at == component {
+            true => known.without_line(),
+            false => Component::default(),
+        };
         Self {
             policy: self.policy,
             machine: self.machine.clone(),
             queues: self.queues.clone(),
-            components,
+            components: all.map(one).collect(),
             groups: Groups::default(),
             waiting: JobTable::default(),
             running: self.running.clone(),
@@ -101,7 +108,10 @@ impl Scheduler {
     /// Makes a group for a job without putting it in line.
     fn join(&mut self, job: &WaitingJob) -> QueueKey {
         let queue = self.queues.get(job.queue.index());
-        let nodes = queue.map(|q| (&q.nodes, &self.components[q.component].nodes));
+        let nodes = queue.and_then(|queue| {
+            let component = self.components.get(queue.component)?;
+            Some((&queue.nodes, &component.nodes))
+        });
         let group = self
             .groups
             .join(job.queue, &mut Arc::clone(&job.demand), nodes);
@@ -111,19 +121,14 @@ impl Scheduler {
     /// What a job would hold beside the places of these heads.
     fn answer(
         &mut self,
-        component: usize,
-        (now, longest): (Time, Span),
+        (component, now, far): (usize, Time, Time),
         heads: &[(OrderKey, QueueKey)],
         asked: &QueueKey,
     ) -> Option<Vec<NodeShare>> {
         self.drop_past_blocks(component, now);
-        let known = &self.components[component];
-        let far = match known.bounds.is_empty() {
-            true => Time::FAR,
-            false => now + longest,
-        };
+        let endless = self.components.get(component)?.has_endless();
         let mut pass = Pass::default();
-        pass.begin(component, now, far, known.has_endless());
+        pass.begin(component, now, far, endless);
         self.note_reserved(component, now, far);
         if !self.guarantee_all(&mut pass, heads.iter().copied())
             || self.feasible(asked.group) != Feasible::Now

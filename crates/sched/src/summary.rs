@@ -15,10 +15,11 @@ const CLASSES: usize = 64;
 pub(crate) struct Room {
     /// Nodes without running jobs.
     pub idle: u32,
-    /// Those of them on which nothing is booked ahead.
-    pub lasting: u32,
-    /// Longest limit with which the others could still be used.
-    pub slack: Span,
+    /// The extra nodes among them: no guaranteed place and no reservation needs them.
+    pub extra: u32,
+    /// Time until the shadow time, or until the last of what is booked begins: longest limit with
+    /// which the other idle nodes could still be used.
+    pub until_shadow: Span,
     /// Free cores.
     pub cores: u64,
     /// Bits of groups of which a job might start.
@@ -30,7 +31,7 @@ impl Room {
         if brief.whole == 0 {
             return brief.cores <= self.cores;
         }
-        brief.whole <= self.lasting || (brief.whole <= self.idle && brief.limit <= self.slack)
+        brief.whole <= self.extra || (brief.whole <= self.idle && brief.limit <= self.until_shadow)
     }
 }
 
@@ -115,8 +116,8 @@ impl Summary {
             return false;
         }
         self.cores <= room.cores
-            || self.whole <= room.lasting
-            || (self.whole <= room.idle && self.limits[class(room.idle)] <= secs(room.slack))
+            || self.whole <= room.extra
+            || (self.whole <= room.idle && self.limits[class(room.idle)] <= secs(room.until_shadow))
     }
 }
 

@@ -11,11 +11,11 @@ use crate::ends::{End, Ends, Place};
 use crate::group::Group;
 use crate::line::QueueKey;
 use crate::nodeset::NodeSet;
-use crate::pass::{Leftover, Pass, at_least_one};
+use crate::pass::{Pass, at_least_one};
 use crate::scheduler::Scheduler;
 use crate::select::{Candidate, count_alike, select};
 use crate::timeline::Timeline;
-use cosy_model::{JobId, NodeId, Time};
+use cosy_model::{NodeId, Time};
 
 /// Sets of nodes that are worked on, kept for their memory.
 #[derive(Clone, Default, Debug)]
@@ -62,73 +62,39 @@ impl Scheduler {
         self.choose_whole(pass, brief, slot)
     }
 
-    /// What the place of a whole-node job will leave to others, where numbers tell it: all
-    /// nodes are alike, every job holds nodes as a whole, nothing is booked ahead. The
-    /// place takes what comes free latest, so of the nodes that are idle now only what is
-    /// missing then.
-    pub(crate) fn leftover(&self, pass: &Pass, head: &QueueKey) -> Option<Leftover> {
-        let component = &self.components[pass.component];
-        let group = self.groups.get(head.group);
-        if !self.is_counted(component, pass, group) {
-            return None;
+    /// Marks the idle nodes that the head's place needs, the lowest ones, unless it has been done
+    /// in this pass.
+    pub(crate) fn keep_for_head(&self, pass: &mut Pass, brief: &QueueKey, kept: u32) {
+        if pass.kept.is_empty() && kept > 0 {
+            let group = self.groups.get(brief.group);
+            let idle = &mut pass.masks.class;
+            idle.set_and(&group.eligible, &self.machine.idle);
+            pass.kept.take_first(idle, kept, None);
         }
-        let count = count_alike(&group.demand, group.alike?)?;
-        let idle = self.machine.room(pass.component).idle;
-        let missing = count.checked_sub(idle).filter(|missing| *missing > 0)?;
-        let soon = Time(pass.now.0.saturating_add(1));
-        let (at, _, freed) = component.ends.freed(missing.into(), soon)?;
-        let end = at + at_least_one(head.limit);
-        (end <= component.reserved_from()).then(|| Leftover {
-            kept: u64::from(count).saturating_sub(freed) as u32,
-            slack: at.since(pass.now),
-        })
     }
 
-    /// Starts a whole-node job beside the place of the head, where numbers tell it for all
-    /// waiting jobs: one that ends before may use the nodes that the place needs, and does
-    /// so first; they are the lowest.
-    pub(crate) fn start_beside(
-        &mut self,
-        pass: &mut Pass,
-        job: JobId,
-        brief: &QueueKey,
-        bound: Leftover,
-    ) -> bool {
+    /// The lowest idle nodes, for a job that may have any.
+    pub(crate) fn lowest_idle(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(brief.group);
-        let (eligible, idle) = (&group.eligible, &self.machine.idle);
-        if pass.kept.is_empty() && bound.kept > 0 {
-            pass.masks.class.set_and(eligible, idle);
-            pass.kept
-                .take_first(&mut pass.masks.class, bound.kept, None);
-        }
-        let count = group
-            .alike
-            .and_then(|room| count_alike(&group.demand, room));
+        let count = count_alike(&group.demand, group.alike?)?;
         let spare = pass.spare_set.take();
-        let nodes = match (count, brief.limit <= bound.slack) {
-            (None, _) => None,
-            (Some(count), true) => NodeSet::first_of(eligible, idle, count, spare),
-            (Some(count), false) => {
-                pass.masks.class.set_to(idle);
-                pass.masks.class.subtract(&pass.kept);
-                NodeSet::first_of(eligible, &pass.masks.class, count, spare)
-            }
-        };
-        let Some(nodes) = nodes else {
-            return false;
-        };
-        if brief.limit <= bound.slack && bound.kept > 0 {
-            pass.kept.take_set(&nodes);
-            let kept = pass.kept.count();
-            pass.bound = Some(Leftover { kept, ..bound });
-        }
-        self.start_on(job, nodes, pass.now);
-        true
+        NodeSet::first_of(&group.eligible, &self.machine.idle, count, spare)
+    }
+
+    /// The lowest idle nodes that are not kept for the head.
+    pub(crate) fn lowest_extra(&self, pass: &mut Pass, brief: &QueueKey) -> Option<NodeSet> {
+        let group = self.groups.get(brief.group);
+        let count = count_alike(&group.demand, group.alike?)?;
+        let spare = pass.spare_set.take();
+        let extra = &mut pass.masks.class;
+        extra.set_to(&self.machine.idle);
+        extra.subtract(&pass.kept);
+        NodeSet::first_of(&group.eligible, extra, count, spare)
     }
 
     /// True when numbers of nodes are enough to tell when a job of the group can start, if
     /// that is not beyond the next reservation.
-    fn is_counted(&self, component: &Component, pass: &Pass, group: &Group) -> bool {
+    pub(crate) fn is_counted(&self, component: &Component, pass: &Pass, group: &Group) -> bool {
         let free = component.reserved_from() >= pass.far && pass.places.is_empty();
         free && group.everywhere && component.listed == 0
     }

@@ -1,0 +1,228 @@
+//! EASY, or aggressive backfill: the plain path of the planner, and the loop that all others
+//! are detours of.
+//!
+//! Jobs are taken in the order of service, and start as long as there are nodes. The first one
+//! that cannot start is the *head* of the line. It gets a guaranteed place as soon as enough
+//! running jobs are over by their time limits: that is the *shadow time*. Nodes that the place
+//! does not need then are *extra nodes*. A job behind the head starts now if idle nodes are
+//! enough for it and it does not delay the head: either it is over by the shadow time, or extra
+//! nodes are enough for it, however long it takes.
+//!
+//! ```text
+//!   node
+//!     6 |== b ===========================================
+//!     5 |== a =============|############################|
+//!     4 |== a =============|########## head ############|
+//!     3 |   idle: extra, whatever the limit
+//!     2 |   idle until then|############################|
+//!     1 |   idle until then|############################|
+//!     0 |   idle until then|############################|
+//!       +------------------+-----------------------------> time
+//!      now            shadow time
+//! ```
+//!
+//! The head wants five nodes and four are idle. The place takes what comes free last (4 and 5),
+//! and of the nodes that are idle now the lowest: `kept` are 0 to 2, so 3 is extra.
+//!
+//! Sources: Lifka, "The ANL/IBM SP scheduling system" (1995); for shadow time and extra nodes
+//! Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
+//! in scheduling the IBM SP2 with backfilling" (2001), whose algorithm for EASY has the two
+//! steps of this file: find them, then find jobs to backfill. COSY paper, section 3.1: first
+//! come, first served with aggressive backfill.
+//!
+//! Elsewhere: numbers tell the place only where nodes are alike and jobs hold them as a whole,
+//! with one guarantee and no reservation within reach. For everything else the place is found
+//! on the nodes themselves ([`super::guarantee`]): more guarantees than one, jobs that share
+//! nodes, nodes that are not alike, reservations. Which nodes a job gets is said in
+//! [`crate::whole`] and [`crate::shared`], what a search passes over in [`crate::line`].
+
+use super::{ENDLESS, Pass, at_least_one};
+use crate::OrderKey;
+use crate::group::Feasible;
+use crate::line::{Cursor, QueueKey};
+use crate::scheduler::Scheduler;
+use crate::select::count_alike;
+use crate::shadow::Shadow;
+use crate::summary::Room;
+use cosy_model::{JobId, Span, Time};
+
+impl Scheduler {
+    /// Runs a pass over one component and appends what it starts.
+    pub(crate) fn pass(&mut self, component: usize, now: Time, starts: &mut Vec<JobId>) {
+        self.passes += 1;
+        self.drop_past_blocks(component, now);
+        let mut pass = std::mem::take(&mut self.spare);
+        let known = &mut self.components[component];
+        let far = match known.bounds.is_empty() && self.reach.is_none() {
+            true => Time::FAR,
+            false => now + at_least_one(known.line.longest()),
+        };
+        pass.begin(component, now, far, known.has_endless());
+        self.note_reserved(component, now, far);
+        self.reaches(far);
+        if !self.serve_fresh(&mut pass, starts) {
+            self.serve_line(&mut pass, starts);
+        }
+        self.finish(&mut pass);
+        self.spare = pass;
+    }
+
+    /// Looks at each job that might start, in the order of service.
+    fn serve_line(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) {
+        let mut cursor = Cursor::default();
+        while let Some((key, brief)) = self.next_in_line(pass, &mut cursor) {
+            if !self.consider(pass, key, &brief, starts) {
+                break;
+            }
+        }
+        let told = pass.pending.len() == 1 && self.is_plain();
+        pass.head = pass.head.filter(|_| told);
+    }
+
+    /// The next job that might start in what is free, or that is to be given a guarantee.
+    fn next_in_line(
+        &mut self,
+        pass: &mut Pass,
+        cursor: &mut Cursor,
+    ) -> Option<(OrderKey, QueueKey)> {
+        let every = !self.policy.backfill || self.policy.depth.allows(pass.given);
+        let room = (!every).then(|| self.room(pass));
+        if room.is_some_and(|room| room.idle == 0 && !self.groups.share_nodes()) {
+            return None; // there are only whole-node jobs
+        }
+        let line = &mut self.components[pass.component].line;
+        let (groups, passes) = (&self.groups, self.passes);
+        line.next(cursor, room.as_ref(), |group, limit| {
+            groups.has_failed(group, passes, limit)
+        })
+    }
+
+    /// Decides on one job: it starts, or it is given a guaranteed place, or it waits without
+    /// one. False when the pass is over.
+    pub(super) fn consider(
+        &mut self,
+        pass: &mut Pass,
+        key: OrderKey,
+        brief: &QueueKey,
+        starts: &mut Vec<JobId>,
+    ) -> bool {
+        if self.feasible(brief.group) != Feasible::Now {
+            self.give_up(pass, brief.group, Span::ZERO);
+            return true;
+        }
+        if self.start_now(pass, key.job, brief) {
+            starts.push(key.job);
+            pass.started.push(key);
+            pass.endless |= brief.limit >= ENDLESS;
+            return true;
+        }
+        let limit = self.as_hopeless(pass, brief.limit);
+        self.give_up(pass, brief.group, limit);
+        let guaranteed = self.policy.depth.allows(pass.given);
+        if guaranteed || !self.policy.backfill {
+            let reason = self.reason_of_head(pass, brief);
+            pass.heads.push((key.job, reason));
+        }
+        if guaranteed && self.policy.backfill {
+            self.guarantee(pass, key, brief);
+        }
+        self.policy.backfill
+    }
+
+    /// Starts a job if that moves no guaranteed place.
+    fn start_now(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+        if self
+            .groups
+            .has_failed(brief.group, self.passes, brief.limit)
+        {
+            return false;
+        }
+        if self.lacks_room(pass, brief) {
+            self.give_up(pass, brief.group, Span::ZERO);
+            return false;
+        }
+        match brief.whole {
+            0 => self.start_shared(pass, job, brief),
+            _ => self.start_whole(pass, job, brief),
+        }
+    }
+
+    fn start_whole(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+        if let Some(shadow) = pass.shadow.filter(|_| self.groups.are_plain()) {
+            return self.backfill(pass, job, brief, shadow);
+        }
+        let nodes = self.nodes_beside_places(pass, brief);
+        nodes.is_some_and(|nodes| {
+            self.start_on(job, nodes, pass.now);
+            true
+        })
+    }
+
+    /// What jobs may still take: everything until the shadow time, extra nodes beyond it.
+    pub(super) fn room(&mut self, pass: &mut Pass) -> Room {
+        let free = self.machine.room(pass.component);
+        if let [head] = pass.pending[..]
+            && free.idle > 0
+            && pass.shadow.is_none()
+        {
+            pass.shadow = self.shadow(pass, &head);
+            if let Some(shadow) = pass.shadow {
+                self.reaches(shadow.time + at_least_one(head.limit));
+            }
+        }
+        let Some(shadow) = pass.shadow else {
+            return self.room_beside_places(pass, free);
+        };
+        Room {
+            idle: free.idle,
+            extra: shadow.extra(free.idle),
+            until_shadow: shadow.time.since(pass.now),
+            cores: free.cores,
+            groups: pass.groups,
+        }
+    }
+
+    /// Step 1: shadow time and extra nodes. The head has its place when as many nodes have come
+    /// free as are missing now; of those that are idle now it keeps what these do not make up.
+    /// `None` where numbers do not tell the place.
+    fn shadow(&self, pass: &Pass, head: &QueueKey) -> Option<Shadow> {
+        let component = &self.components[pass.component];
+        let group = self.groups.get(head.group);
+        if !self.is_counted(component, pass, group) {
+            return None;
+        }
+        let count = count_alike(&group.demand, group.alike?)?;
+        let idle = self.machine.room(pass.component).idle;
+        let missing = count.checked_sub(idle).filter(|missing| *missing > 0)?;
+        let soon = Time(pass.now.0.saturating_add(1));
+        let (time, _, freed) = component.ends.freed(missing.into(), soon)?;
+        let end = time + at_least_one(head.limit);
+        (end <= component.reserved_from()).then(|| Shadow {
+            time,
+            kept: u64::from(count).saturating_sub(freed) as u32,
+        })
+    }
+
+    /// Step 2: starts a job behind the head. One that is over by the shadow time may use any
+    /// idle node, and uses those first that are kept for the head, which are the lowest; any
+    /// other one is left the extra nodes.
+    fn backfill(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey, shadow: Shadow) -> bool {
+        self.keep_for_head(pass, brief, shadow.kept);
+        let over_by_then = brief.limit <= shadow.time.since(pass.now);
+        let nodes = match over_by_then {
+            true => self.lowest_idle(pass, brief),
+            false => self.lowest_extra(pass, brief),
+        };
+        let Some(nodes) = nodes else {
+            return false;
+        };
+        if over_by_then && shadow.kept > 0 {
+            // They are free again by the shadow time.
+            pass.kept.take_set(&nodes);
+            let kept = pass.kept.count();
+            pass.shadow = Some(Shadow { kept, ..shadow });
+        }
+        self.start_on(job, nodes, pass.now);
+        true
+    }
+}

@@ -1,0 +1,48 @@
+//! A shortcut of the plain path: jobs that have come behind the head since the last pass.
+
+use super::Pass;
+use crate::Policy;
+use crate::scheduler::Scheduler;
+use cosy_model::JobId;
+
+impl Scheduler {
+    /// True where all that matters is how many nodes a job wants and for how long.
+    pub(super) fn is_plain(&self) -> bool {
+        self.policy == Policy::EASY && self.groups.are_plain()
+    }
+
+    /// When nothing has happened since the last pass but that jobs have come behind the
+    /// head, and numbers of nodes tell what can start, the jobs that could not start then
+    /// cannot now: only the new ones are looked at. False when it is not so.
+    pub(super) fn serve_fresh(&mut self, pass: &mut Pass, starts: &mut Vec<JobId>) -> bool {
+        let component = &mut self.components[pass.component];
+        let Some((key, head)) = component.head.filter(|_| component.only_fresh) else {
+            return false;
+        };
+        let behind = component.fresh.iter().all(|(fresh, _)| *fresh > key);
+        if !behind || component.due <= pass.now || pass.endless || !self.is_plain() {
+            return false;
+        }
+        pass.given = 1;
+        pass.pending.push(head);
+        let room = self.room(pass);
+        if room.idle > 0 && pass.shadow.is_none() {
+            pass.given = 0;
+            pass.pending.clear();
+            return false;
+        }
+        let component = &mut self.components[pass.component];
+        let mut fresh = std::mem::take(&mut component.fresh);
+        fresh.sort_unstable_by_key(|(key, _)| *key);
+        for (key, brief) in fresh.drain(..) {
+            if self.room(pass).holds(&brief) {
+                self.consider(pass, key, &brief, starts);
+            }
+        }
+        let component = &mut self.components[pass.component];
+        component.fresh = fresh;
+        pass.head = Some((key, head));
+        pass.heads.append(&mut component.heads);
+        true
+    }
+}

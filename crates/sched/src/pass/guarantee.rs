@@ -1,0 +1,211 @@
+//! Guaranteed places on the nodes themselves, where numbers do not tell them: more guarantees
+//! than one, jobs that share nodes, nodes that are not alike, reservations ahead.
+//!
+//! A place is the earliest time, with concrete nodes, that running jobs (by their expected
+//! ends), reservations and earlier guaranteed places allow. It is found only when a later job
+//! could start without it: a place takes room and never gives any, so what fails without it
+//! fails with it.
+//!
+//! Source for more guarantees than one: Mu'alem and Feitelson (2001), conservative backfill.
+
+use super::{ENDLESS, Pass, at_least_one};
+use crate::OrderKey;
+use crate::group::Feasible;
+use crate::line::QueueKey;
+use crate::machine::{Booking, RegionRoom};
+use crate::nodeset::NodeSet;
+use crate::scheduler::Scheduler;
+use crate::select::Pick;
+use crate::summary::Room;
+use cosy_model::{JobId, NodeShare, Time};
+
+impl Scheduler {
+    /// Gives a job a guaranteed place, found at once only where there may be none.
+    pub(super) fn guarantee(&mut self, pass: &mut Pass, key: OrderKey, brief: &QueueKey) {
+        pass.given += 1;
+        pass.pending.push(*brief);
+        pass.head = Some((key, *brief));
+        if pass.endless {
+            self.find_places(pass);
+        }
+        pass.endless |= brief.limit >= ENDLESS;
+    }
+
+    /// Gives guaranteed places to these jobs, which wait before all others. False when nobody
+    /// may start behind them.
+    pub(crate) fn guarantee_all(
+        &mut self,
+        pass: &mut Pass,
+        heads: impl Iterator<Item = (OrderKey, QueueKey)>,
+    ) -> bool {
+        for (key, brief) in heads {
+            if !self.policy.backfill {
+                return false;
+            }
+            let feasible = self.feasible(brief.group) == Feasible::Now;
+            if feasible && self.policy.depth.allows(pass.given) {
+                self.guarantee(pass, key, &brief);
+            }
+        }
+        true
+    }
+
+    /// What jobs may still take beside the places that are found: nodes on which nothing is
+    /// booked ahead for as long as they like, the others until the last of what is booked begins.
+    pub(super) fn room_beside_places(&self, pass: &Pass, free: RegionRoom) -> Room {
+        let component = &self.components[pass.component];
+        let (open, idle) = (&self.machine.open, &self.machine.idle);
+        // No job reaches a reservation, and no place is booked node by node.
+        let lone = component.reserved_from() >= pass.far && !self.groups.share_nodes();
+        let ahead = match lone {
+            true => [&pass.placed, &pass.placed],
+            false => [&self.machine.ahead, &pass.placed],
+        };
+        let extra = match ahead.iter().all(|mask| mask.is_empty()) {
+            true => free.idle,
+            false => component.nodes.count_within([open, idle], ahead),
+        };
+        let last = match lone {
+            true => pass.now,
+            false => component.bounds.last().map_or(pass.now, |bound| bound.0),
+        };
+        Room {
+            idle: free.idle,
+            extra,
+            until_shadow: last.max(pass.last_start).since(pass.now),
+            cores: free.cores,
+            groups: pass.groups,
+        }
+    }
+
+    /// The nodes on which a whole-node job can start now without moving a guaranteed place.
+    pub(crate) fn nodes_beside_places(
+        &mut self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+    ) -> Option<NodeSet> {
+        let booked = self.components[pass.component].reserved_from() < pass.far;
+        if !pass.pending.is_empty() {
+            if booked {
+                self.nodes_now(pass, brief)?;
+            }
+            self.find_places(pass);
+        }
+        self.nodes_now(pass, brief)
+    }
+
+    pub(super) fn start_shared(&mut self, pass: &mut Pass, job: JobId, brief: &QueueKey) -> bool {
+        let picks = self.picks_beside_places(pass, brief);
+        picks.is_some_and(|picks| {
+            self.start_picked(job, &picks, pass.now);
+            true
+        })
+    }
+
+    /// Where a job that shares nodes can start now without moving a guaranteed place.
+    pub(crate) fn picks_beside_places(
+        &mut self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+    ) -> Option<Vec<Pick>> {
+        self.book_places(pass);
+        let picks = self.picks_now(pass, brief)?;
+        if pass.pending.is_empty() {
+            return Some(picks);
+        }
+        self.find_places(pass);
+        self.book_places(pass);
+        self.picks_now(pass, brief)
+    }
+
+    /// Finds the places of all pending guarantees and books them. A guarantee for which no
+    /// time can be told, because something never ends, is none and is given to another job.
+    fn find_places(&mut self, pass: &mut Pass) {
+        let mut pending = std::mem::take(&mut pass.pending);
+        pass.shadow = None;
+        for brief in pending.drain(..) {
+            let found = match brief.whole {
+                0 => self.place_shared(pass, &brief),
+                _ => self.place_whole(pass, &brief),
+            };
+            match found {
+                Some(start) => {
+                    pass.last_start = pass.last_start.max(start);
+                    self.reaches(start + at_least_one(brief.limit));
+                }
+                None => pass.given -= 1,
+            }
+        }
+        pass.pending = pending;
+    }
+
+    fn place_whole(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
+        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
+            scheduler.earliest_whole(pass, brief)
+        });
+        let (start, nodes) = found?;
+        let end = start + at_least_one(brief.limit);
+        pass.placed.add_set(&nodes);
+        if !pass.profile.is_empty() {
+            pass.profile.take(start, end, nodes.count());
+        }
+        if self.groups.share_nodes() {
+            pass.unbooked.push((nodes.clone(), start, end));
+        }
+        pass.places.book(nodes, start, end);
+        Some(start)
+    }
+
+    /// What `find` finds when all reservations are looked at that begin before the place
+    /// ends.
+    fn looking_far_enough<T>(
+        &mut self,
+        pass: &mut Pass,
+        brief: &QueueKey,
+        find: impl Fn(&mut Self, &mut Pass) -> Option<(Time, T)>,
+    ) -> Option<(Time, T)> {
+        loop {
+            let found = find(self, pass);
+            let end = found
+                .as_ref()
+                .map(|(start, _)| *start + at_least_one(brief.limit));
+            let end = end.unwrap_or(Time::FAR);
+            let known = self.components[pass.component].reserved_until;
+            if end <= known || !self.look_farther(pass.component, pass.now, end) {
+                return found;
+            }
+            pass.profile.clear();
+        }
+    }
+
+    fn place_shared(&mut self, pass: &mut Pass, brief: &QueueKey) -> Option<Time> {
+        self.book_places(pass);
+        let found = self.looking_far_enough(pass, brief, |scheduler, pass| {
+            scheduler.earliest_shared(pass, brief)
+        });
+        let (start, picks) = found?;
+        let end = start + at_least_one(brief.limit);
+        let nodes = picks.iter().map(|pick| pick.node).collect();
+        pass.places.book(nodes, start, end);
+        let demand = std::sync::Arc::clone(&self.groups.get(brief.group).demand);
+        for share in self.shares_for(&demand, &picks) {
+            let NodeShare { node, amounts, .. } = share;
+            pass.booked.push(node);
+            let booking = Booking::place(start, end, amounts, false);
+            self.machine.book(node, booking);
+        }
+        Some(start)
+    }
+
+    /// Books places of whole-node jobs node by node, for jobs that share nodes.
+    fn book_places(&mut self, pass: &mut Pass) {
+        for (nodes, start, end) in pass.unbooked.drain(..) {
+            for node in nodes.iter() {
+                pass.booked.push(node);
+                let all = self.machine.total(node).clone();
+                let booking = Booking::place(start, end, all, true);
+                self.machine.book(node, booking);
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! One pass over the waiting jobs of a component: what starts now.
+//!
+//! [`easy`] is the loop and the plain path; [`guarantee`] finds places where numbers of nodes
+//! do not tell them; [`fresh`] is a shortcut where jobs have only come. Here is what a pass
+//! remembers and what all of them ask.
+//!
+//! What always holds: after a pass no guaranteed place is left in the machine.
+
+pub(crate) mod easy;
+mod fresh;
+mod guarantee;
+
+use crate::group::{BITS, Feasible};
+use crate::line::{GroupId, QueueKey};
+use crate::machine::Owner;
+use crate::nodeset::NodeSet;
+use crate::profile::Profile;
+use crate::scheduler::Scheduler;
+use crate::shadow::Shadow;
+use crate::timeline::Timeline;
+use crate::whole::Masks;
+use crate::{NodeMask, OrderKey};
+use cosy_model::{JobId, NodeId, Span, Time, WaitReason};
+
+/// A limit beyond which an end is treated as never (146 million years).
+const ENDLESS: Span = Span(i64::MAX / 2);
+
+/// What one pass has found so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    pub component: usize,
+    pub now: Time,
+    /// Reservations that start from then on are out of reach of every waiting job, and
+    /// nodes are chosen as if they were not there.
+    pub far: Time,
+    /// Guarantees given, found or still to find.
+    given: usize,
+    /// Those whose places are still to find.
+    pending: Vec<QueueKey>,
+    /// Places of whole-node jobs.
+    pub places: Timeline,
+    /// Their nodes.
+    placed: NodeMask,
+    /// Those that are not booked node by node yet.
+    unbooked: Vec<(NodeSet, Time, Time)>,
+    /// Nodes on which a place is booked.
+    booked: Vec<NodeId>,
+    /// Latest start of a place.
+    last_start: Time,
+    /// A job may have no place at all, because something has no end.
+    endless: bool,
+    /// What the head leaves to others, as long as its place is still to find.
+    shadow: Option<Shadow>,
+    /// The head: the last job that was given a guarantee.
+    head: Option<(OrderKey, QueueKey)>,
+    heads: Vec<(JobId, WaitReason)>,
+    started: Vec<OrderKey>,
+    /// Bits of groups of which a job might start, and for each bit how many cannot.
+    groups: u64,
+    hopeless: [u32; BITS],
+    gave_up: bool,
+    pub masks: Masks,
+    /// The idle nodes that the head's place needs, as long as numbers tell it.
+    pub kept: NodeMask,
+    /// The set of a job that has ended.
+    pub spare_set: Option<NodeSet>,
+    /// What is free at most, once it is asked for.
+    pub profile: Profile,
+}
+
+impl Default for Pass {
+    fn default() -> Self {
+        Self {
+            component: 0,
+            now: Time::EPOCH,
+            far: Time::FAR,
+            given: 0,
+            pending: Vec::new(),
+            places: Timeline::default(),
+            placed: NodeMask::default(),
+            unbooked: Vec::new(),
+            booked: Vec::new(),
+            last_start: Time::EPOCH,
+            endless: false,
+            shadow: None,
+            head: None,
+            heads: Vec::new(),
+            started: Vec::new(),
+            groups: u64::MAX,
+            hopeless: [0; BITS],
+            gave_up: false,
+            masks: Masks::default(),
+            kept: NodeMask::default(),
+            spare_set: None,
+            profile: Profile::default(),
+        }
+    }
+}
+
+impl Pass {
+    /// Begins anew in the memory of an earlier pass.
+    pub fn begin(&mut self, component: usize, now: Time, far: Time, endless: bool) {
+        (self.component, self.now, self.last_start) = (component, now, now);
+        self.far = far;
+        (self.given, self.endless, self.shadow) = (0, endless, None);
+        self.head = None;
+        if self.gave_up {
+            self.groups = u64::MAX;
+            self.hopeless = [0; BITS];
+            self.gave_up = false;
+        }
+        self.pending.clear();
+        self.places.clear();
+        self.placed.clear();
+        self.unbooked.clear();
+        self.booked.clear();
+        self.heads.clear();
+        self.started.clear();
+        self.kept.clear();
+        self.profile.clear();
+    }
+}
+
+impl Scheduler {
+    /// The shortest limit that is as hopeless as this one: it would run into the same
+    /// bookings.
+    fn as_hopeless(&self, pass: &Pass, limit: Span) -> Span {
+        let reserved = &self.components[pass.component].reserved;
+        let end = pass.now + at_least_one(limit);
+        let starts = [reserved.last_start(end), pass.places.last_start(end)];
+        let last = starts.into_iter().flatten().max().unwrap_or(pass.now);
+        match last > pass.now {
+            true => Span(last.since(pass.now).0 + 1).min(limit),
+            false => Span::ZERO,
+        }
+    }
+
+    /// Jobs of the group with that limit, or a longer one, cannot start in this pass.
+    fn give_up(&mut self, pass: &mut Pass, group: GroupId, limit: Span) {
+        let passes = self.passes;
+        if self.groups.set_failed(group, passes, limit) {
+            let bit = group.bit();
+            pass.gave_up = true;
+            pass.hopeless[bit] += 1;
+            if pass.hopeless[bit] >= self.groups.sharing_bit(group) {
+                pass.groups &= !(1 << bit);
+            }
+        }
+    }
+
+    /// True when what is free at this moment is too little, so that no shorter limit helps.
+    pub(crate) fn lacks_room(&mut self, pass: &Pass, brief: &QueueKey) -> bool {
+        if brief.whole == 0 {
+            return self.lacks_amounts(brief);
+        }
+        let group = self.groups.get(brief.group);
+        let idle = match group.everywhere {
+            true => self.machine.room(pass.component).idle,
+            false => group.eligible.count_and(&self.machine.idle),
+        };
+        idle < brief.whole
+    }
+
+    /// Why a job that cannot start waits, when nobody else is before it.
+    fn reason_of_head(&mut self, pass: &Pass, brief: &QueueKey) -> WaitReason {
+        let reserved = self.components[pass.component].reserved_from() < pass.far;
+        if reserved && !self.lacks_room(pass, brief) && self.fits_blindly(pass, brief) {
+            return WaitReason::Reservation;
+        }
+        WaitReason::Resources
+    }
+
+    /// Whether the group could run, found out once for each state of nodes and queues.
+    pub(crate) fn feasible(&mut self, group: GroupId) -> Feasible {
+        let group = self.groups.get_mut(group);
+        let queue = &self.queues[group.queue().index()];
+        let all = &self.components[queue.component].nodes;
+        group.refresh(self.epoch, &self.machine, (&queue.nodes, all));
+        group.feasible
+    }
+
+    /// Whether the group could run, without keeping the answer.
+    pub(crate) fn known_feasible(&self, group: GroupId) -> Feasible {
+        let known = self.groups.get(group);
+        if known.is_current(self.epoch) {
+            return known.feasible;
+        }
+        let mut known = known.clone();
+        let queue = &self.queues[known.queue().index()];
+        let all = &self.components[queue.component].nodes;
+        known.refresh(self.epoch, &self.machine, (&queue.nodes, all));
+        known.feasible
+    }
+
+    /// Notes that a decision looks at what is booked until then.
+    fn reaches(&mut self, end: Time) {
+        self.reach = self.reach.map(|reach| reach.max(end));
+    }
+
+    fn finish(&mut self, pass: &mut Pass) {
+        for node in pass.booked.drain(..) {
+            self.machine.unbook(node, Owner::Place);
+        }
+        let component = &mut self.components[pass.component];
+        for key in &pass.started {
+            component.line.remove(key);
+        }
+        pass.heads.sort_unstable_by_key(|(job, _)| *job);
+        std::mem::swap(&mut component.heads, &mut pass.heads);
+        component.dirty = false;
+        component.only_fresh = true;
+        component.fresh.clear();
+        component.head = pass.head;
+        component.due = component.next_due(pass.now);
+    }
+}
+
+/// Jobs without any time limit worth the name still take a millisecond.
+pub(crate) fn at_least_one(limit: Span) -> Span {
+    limit.max(Span(1))
+}
