@@ -301,7 +301,7 @@ impl Controller {
 
     /// Planners think everything over: what they know to happen next has another date now.
     fn planners_set(&mut self) {
-        self.sched.clock_set();
+        self.planning.cluster_mut().clock_set();
         for reservation in self.reservations.all.values_mut() {
             if let Some(planner) = reservation.planner.as_deref_mut() {
                 planner.clock_set();

@@ -13,11 +13,10 @@ use crate::conversations::requests::KnownUser;
 use crate::conversations::waits::Waits;
 use crate::event::{Batch, Effect, Event};
 use crate::jobs::Jobs;
-use crate::jobs::dependencies::{Dependencies, Waiter};
+use crate::jobs::dependencies::Dependencies;
 use crate::jobs::reviews::Steps;
 use crate::machine::Machine;
-use crate::machine::features::Choosers;
-use crate::planning::alternative_queues::Undecided;
+use crate::planning::Planning;
 use crate::procedures::older_store::LostStore;
 use crate::queues::Queues;
 use crate::record::Record;
@@ -26,10 +25,10 @@ use crate::set_aside::{Aside, Object};
 use crate::triggers::Triggers;
 use crate::turn::Turn;
 use crate::workflows::{FlowPlans, Flows};
-use cosy_model::{JobId, Moment, ReservationId, Span, Steady, Time, Uid};
+use cosy_model::{JobId, Moment, Span, Steady, Time, Uid};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// How often time-dependent things are looked at when nothing else happens.
 pub(crate) const TICK: Span = Span::from_secs(1);
@@ -41,7 +40,7 @@ pub(crate) const TICK: Span = Span::from_secs(1);
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) config: ClusterConfig,
-    pub(crate) sched: Scheduler,
+    pub(crate) planning: Planning,
     pub(crate) machine: Machine,
     pub(crate) queues: Queues,
     pub(crate) jobs: Jobs,
@@ -55,27 +54,17 @@ pub struct Controller {
     pub(crate) lists: Lists,
     /// Plans that answers wait for.
     pub(crate) plans: Plans,
-    /// Jobs whose cores others may have.
-    pub(crate) lending: BTreeSet<JobId>,
     /// Live interactive jobs, and who is told of their allocations.
     pub(crate) interactive: Interactive,
     /// Who stays with which job.
     pub(crate) attendance: Attendance,
     /// Running jobs with mail at shares of their limits.
     pub(crate) mailing: Mailing,
-    /// Jobs that have a choice between groups of nodes.
-    pub(crate) choosers: Choosers,
-    /// Jobs that wait and may go to one of several queues.
-    pub(crate) undecided: Undecided,
     pub(crate) reservations: Reservations,
     /// Plans of workflows under way.
     pub(crate) flow_plans: FlowPlans,
     pub(crate) flows: Flows,
     pub(crate) triggers: Triggers,
-    /// Jobs that name a reservation, by it.
-    pub(crate) within: BTreeMap<ReservationId, BTreeSet<Waiter>>,
-    /// Jobs that a reservation's own planner has, not the cluster's.
-    pub(crate) inside: BTreeMap<JobId, ReservationId>,
     /// What is kept in the store and not taken up.
     pub(crate) aside: Aside,
     /// What is known of a store that is lost.
@@ -83,9 +72,6 @@ pub struct Controller {
     pub(crate) started_at: Time,
     /// What passes is measured on them.
     pub(crate) clocks: Clocks,
-    /// Looks at jobs since the start, for whatever reason: a measure of work.
-    pub(crate) looks: u64,
-    pub(crate) placings: u64,
     /// What this turn has decided.
     pub(crate) turn: Turn,
     /// An [`Effect::TellDurable`] is under way.
@@ -100,7 +86,7 @@ impl Controller {
         let now = at.wall;
         Self {
             config,
-            sched,
+            planning: Planning::new(sched),
             machine: Machine::default(),
             queues: Queues::default(),
             jobs: Jobs::new(1, Dependencies::default()),
@@ -111,24 +97,17 @@ impl Controller {
             bulk: BulkRequests::default(),
             lists: Lists::default(),
             plans: Plans::default(),
-            lending: BTreeSet::new(),
             interactive: Interactive::default(),
             attendance: Attendance::default(),
             mailing: Mailing::default(),
-            choosers: Choosers::default(),
-            undecided: Undecided::default(),
             reservations: Reservations::new(now),
             flow_plans: FlowPlans::new(now),
             flows: Flows::default(),
             triggers: Triggers::default(),
-            within: BTreeMap::new(),
-            inside: BTreeMap::new(),
             aside: Aside::default(),
             lost_store: LostStore::default(),
             started_at: now,
             clocks: Clocks::new(at),
-            looks: 0,
-            placings: 0,
             turn: Turn::default(),
             last_tick: now - TICK,
             ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
@@ -255,12 +234,12 @@ impl Controller {
     /// How often it has looked at a job since the start, for requests, lists and because of what
     /// has happened to others: a measure of the work of a turn.
     pub const fn looks(&self) -> u64 {
-        self.looks
+        self.turn.looks()
     }
 
     /// How often the planner has entered every waiting job anew.
     pub const fn placings(&self) -> u64 {
-        self.placings
+        self.planning.placings()
     }
 
     /// Number of jobs that wait or run.
@@ -275,7 +254,7 @@ impl Controller {
         self.check_users(now);
         self.choose_again(now);
         self.licenses_left(now);
-        self.undecided.tick();
+        self.planning.tick();
         self.part_queues();
         self.check_reservations(now);
         self.check_overruns(now);

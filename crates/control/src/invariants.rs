@@ -103,7 +103,7 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
         if reservation.planner.is_some() != (active || closed) || active && closed {
             return Err(format!("reservation {id} is {}", reservation.row.state));
         }
-        if it.sched.has_block(*id) != reservation.is_live() {
+        if it.planning.cluster().has_block(*id) != reservation.is_live() {
             return Err(format!(
                 "reservation {id} is {} and its nodes are {}promised",
                 reservation.row.state,
@@ -124,7 +124,7 @@ fn reservations_agree(it: &Controller) -> Result<(), String> {
     {
         return Err("the delays of reservations do not add up".to_owned());
     }
-    for (job, reservation) in &it.inside {
+    for (job, reservation) in it.planning.all_inside() {
         let live = it
             .reservations
             .get(*reservation)

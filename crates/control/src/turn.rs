@@ -14,14 +14,16 @@ pub(crate) struct Turn {
     batch: Batch,
     /// Number of the last line of history.
     last_event: u64,
+    /// Looks at jobs since the start, for whatever reason.
+    looks: u64,
 }
 
 impl Turn {
     /// The first one after what the store has: history goes on behind that line.
     pub fn after(last_event: u64) -> Self {
         Self {
-            batch: Batch::default(),
             last_event,
+            ..Self::default()
         }
     }
 
@@ -47,6 +49,16 @@ impl Turn {
             detail,
         };
         self.record(Record::Happened(event));
+    }
+
+    /// So many jobs more were looked at: a measure of work.
+    pub fn looked(&mut self, jobs: u64) {
+        self.looks += jobs;
+    }
+
+    /// How many jobs were looked at since the start.
+    pub const fn looks(&self) -> u64 {
+        self.looks
     }
 
     /// Number of the last line of history.

@@ -318,7 +318,7 @@ impl Controller {
         };
         let mut left = LOOKS;
         let done = self.choose(&bulk.caller, &mut choosing, &mut left);
-        self.looks += (LOOKS - left) as u64;
+        self.turn.looked((LOOKS - left) as u64);
         if !done {
             bulk.choosing = Some(choosing);
             return false;
@@ -407,7 +407,7 @@ impl Controller {
             && let Some(id) = bulk.left.pop()
         {
             work += self.weight(id);
-            self.looks += 1;
+            self.turn.looked(1);
             match self.do_one(now, bulk, id) {
                 Ok(()) => bulk.changed += 1,
                 Err(_) if bulk.work.ends() && !bulk.named => {}

@@ -355,7 +355,7 @@ impl Controller {
         let (before, mut left) = (listing.rows.len() + named(listing), PIECE_JOBS);
         let done = self.list_some(now, listing, &mut left);
         let more = listing.rows.len() + named(listing) - before;
-        self.looks += (PIECE_JOBS - left + more) as u64;
+        self.turn.looked((PIECE_JOBS - left + more) as u64);
         done
     }
 
@@ -391,7 +391,9 @@ impl Controller {
         }
         let mut last = after;
         for (id, job) in piece {
-            let key = job.is_waiting().then(|| self.sched.order_of(*id));
+            let key = job
+                .is_waiting()
+                .then(|| self.planning.cluster().order_of(*id));
             listing.order.extend(key.flatten());
             last = *id;
         }

@@ -389,7 +389,7 @@ impl Controller {
 
     pub(crate) fn ask_plan(&mut self, now: Time, pending: PendingPlan, only: Option<JobId>) {
         let plan = self.plans.ask(pending);
-        let scheduler = Box::new(self.sched.clone());
+        let scheduler = Box::new(self.planning.cluster().clone());
         let inside = self.insides_to_plan(now, only);
         self.effect(Effect::Plan {
             plan,
@@ -403,7 +403,7 @@ impl Controller {
     /// Whether a list with predicted starts has to wait for a plan. No request of a deep
     /// queue ever does: it gets the last plan, and a newer one is asked for.
     pub(crate) fn must_plan(&mut self, now: Time) -> bool {
-        let waiting = self.sched.waiting_count();
+        let waiting = self.planning.cluster().waiting_count();
         if waiting <= PLAN_AT_ONCE {
             return (waiting > 0 || self.any_awaits_turn_inside()) && self.plans.have_room();
         }

@@ -227,7 +227,7 @@ impl Controller {
         let mut wait = self.waits.all.remove(&client)?;
         let mut left = PIECE;
         let named = self.name_some(client, &mut wait, &mut left);
-        self.looks += (PIECE - left) as u64;
+        self.turn.looked((PIECE - left) as u64);
         if wait
             .naming
             .as_ref()

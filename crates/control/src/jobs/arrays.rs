@@ -206,7 +206,7 @@ impl Controller {
 
     /// The first job that a reference stands for and the planner has in its queue.
     pub(crate) fn first_queued(&self, target: JobRef) -> Option<JobId> {
-        let waits = |id: &JobId| self.sched.is_waiting(*id);
+        let waits = |id: &JobId| self.planning.cluster().is_waiting(*id);
         match self.jobs.groups.get(&target.job) {
             Some(group) if target.task.is_none() && group.queued == 0 => None,
             Some(group) if target.task.is_none() => group.ids().find(waits),
@@ -251,7 +251,7 @@ impl Controller {
     }
 
     pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
-        self.looks += 1;
+        self.turn.looked(1);
         if let Some(group) = self.jobs.groups.get_mut(&base) {
             group.queued = if more {
                 group.queued + 1

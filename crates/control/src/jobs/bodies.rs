@@ -254,20 +254,14 @@ impl Controller {
     /// Jobs with that body are to run in a reservation, if it says so.
     fn enter_within(&mut self, submitted: &Submitted) {
         if let Some(id) = submitted.spec.reservation {
-            let all = self.within.entry(id).or_default();
-            all.insert(Waiter::of(submitted));
+            self.planning.names(id, Waiter::of(submitted));
         }
     }
 
     /// No job has that body any more.
     pub(crate) fn leave_within(&mut self, submitted: &Submitted) {
-        if let Some(id) = submitted.spec.reservation
-            && let Some(all) = self.within.get_mut(&id)
-        {
-            all.remove(&Waiter::of(submitted));
-            if all.is_empty() {
-                self.within.remove(&id);
-            }
+        if let Some(id) = submitted.spec.reservation {
+            self.planning.names_no_more(id, Waiter::of(submitted));
         }
     }
 

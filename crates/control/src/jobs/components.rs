@@ -150,7 +150,8 @@ impl Controller {
     pub(crate) fn open_joint_queues(&mut self) {
         let first = self.queues.len();
         for (at, (_, starts)) in self.queues.joint().into_iter().enumerate() {
-            self.sched
+            self.planning
+                .cluster_mut()
                 .set_queue_starts(QueueId((first + at) as u16), starts);
         }
     }

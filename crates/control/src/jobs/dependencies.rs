@@ -141,7 +141,7 @@ impl Controller {
         let Some(job) = self.jobs.live.get(&id) else {
             return;
         };
-        self.looks += 1 + job.spec().dependencies.len() as u64;
+        self.turn.looked(1 + job.spec().dependencies.len() as u64);
         if !job.is_waiting() {
             return;
         }
@@ -195,7 +195,7 @@ impl Controller {
         }
         if let Some(waiting) = waiting {
             if let Some(reservation) = within {
-                self.inside.insert(id, reservation);
+                self.planning.goes_inside(id, reservation);
             }
             self.jobs
                 .licenses
@@ -204,7 +204,7 @@ impl Controller {
             self.count_queued(base, true);
         } else if reason.is_some() && queued {
             self.planner_of(id).dequeue(id);
-            self.inside.remove(&id);
+            self.planning.left_inside(id);
             self.jobs.licenses.leave(id);
             self.count_queued(base, false);
             self.refill_interactive(now, id);

@@ -290,7 +290,7 @@ impl Controller {
     /// has not started.
     pub(crate) fn wait_for_licenses(&mut self, now: Time, id: JobId) -> bool {
         self.planner_of(id).end(id);
-        self.inside.remove(&id);
+        self.planning.left_inside(id);
         self.jobs.licenses.leave(id);
         if let Some(job) = self.jobs.live.get_mut(&id) {
             job.phase = Phase::Waiting(Some(WaitReason::Licenses));

@@ -191,7 +191,7 @@ impl Controller {
 
     fn next_within(&self, id: ReservationId, after: Option<Waiter>) -> Option<Waiter> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let all = self.within.get(&id)?;
+        let all = self.planning.naming(id)?;
         all.range((from, Bound::Unbounded)).next().copied()
     }
 

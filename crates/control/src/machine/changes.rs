@@ -216,7 +216,7 @@ impl Controller {
         let same = same_place(&old.place, &new.place);
         if waits && !same && self.planner_of(id).dequeue(id) {
             self.count_queued(base, false);
-            self.inside.remove(&id);
+            self.planning.left_inside(id);
         }
         if let Some(job) = self.jobs.get_mut(&id) {
             job.submitted = new;

@@ -14,41 +14,7 @@ use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
 use cosy_sched::{AtLeast, NodeMask};
-use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
-
-/// So many that ask for different things look for a better place in one turn.
-const CHOICES: usize = 200;
-
-/// Jobs with a choice between groups of nodes, those that ask for the same as one.
-#[derive(Debug, Default)]
-pub(crate) struct Choosers {
-    all: BTreeSet<Waiter>,
-    /// The last that have looked.
-    last: Option<Waiter>,
-}
-
-impl Choosers {
-    pub fn insert(&mut self, jobs: Waiter) {
-        self.all.insert(jobs);
-    }
-
-    pub fn remove(&mut self, jobs: Waiter) {
-        self.all.remove(&jobs);
-    }
-
-    /// Those whose turn it is.
-    fn next(&mut self) -> Vec<Waiter> {
-        let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
-        let after = self.all.range((from, Bound::Unbounded));
-        let before = self.last.map(|last| self.all.range(..=last));
-        let all = after.chain(before.into_iter().flatten());
-        let next: Vec<Waiter> = all.take(CHOICES).copied().collect();
-        self.last = next.last().copied();
-        next
-    }
-}
 
 impl Controller {
     /// Takes nodes out of `allowed` that lack features.
@@ -154,12 +120,12 @@ impl Controller {
     /// Waiting jobs with a choice between groups of nodes look where they stand best now. What
     /// asks for the same stands in the same place.
     pub(crate) fn choose_again(&mut self, now: Time) {
-        for jobs in self.choosers.next() {
+        for jobs in self.planning.next_choosers() {
             match self.jobs.group(&jobs.base) {
                 Some(group) if !group.bodies.contains_key(&jobs.body) => {
-                    self.choosers.remove(jobs);
+                    self.planning.chooses_no_more(jobs);
                 }
-                None => self.choosers.remove(jobs),
+                None => self.planning.chooses_no_more(jobs),
                 Some(group) if group.queued > 0 => self.choose_for(now, jobs),
                 Some(_) => {}
             }
@@ -181,7 +147,7 @@ impl Controller {
         }
         for id in self.place_body(jobs, &Arc::new(new)) {
             if self.planner_of(id).dequeue(id) {
-                self.inside.remove(&id);
+                self.planning.left_inside(id);
                 self.count_queued(jobs.base, false);
                 self.review(now, id);
             }

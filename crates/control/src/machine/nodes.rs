@@ -506,7 +506,7 @@ impl Controller {
     pub(crate) fn update_available(&mut self, id: NodeId) {
         let available =
             self.machine.nodes[id.index()].takes_jobs() && !self.machine.changes.concern(id);
-        self.sched.set_available(id, available);
+        self.planning.cluster_mut().set_available(id, available);
         self.update_available_inside(id, available);
         self.watch_node(id);
     }
@@ -741,7 +741,8 @@ impl Controller {
         let next = list.told.len();
         let all = self.machine.nodes.len();
         let to = all.min(next.saturating_add(piece));
-        self.looks += ((to - next) * each / WORK_FOR_NODE) as u64;
+        self.turn
+            .looked(((to - next) * each / WORK_FOR_NODE) as u64);
         list.told.extend((next..to).map(|at| self.node_info(at)));
         to == all
     }
@@ -749,10 +750,10 @@ impl Controller {
     fn node_info(&self, at: usize) -> NodeInfo {
         let id = NodeId(at as u32);
         let node = &self.machine.nodes[at];
-        let mut used = self.sched.used(id);
+        let mut used = self.planning.cluster().used(id);
         // A job that waits for the cores that it lent is counted with them.
         used.cores = used.cores.min(node.amounts.cores);
-        let idle = node.jobs.iter().all(|job| self.lending.contains(job));
+        let idle = node.jobs.iter().all(|job| self.planning.lends(job));
         let queues = self.queues.all().iter().filter(|q| q.nodes.contains(id));
         NodeInfo {
             name: node.spec.name.clone(),

@@ -66,13 +66,13 @@ impl Controller {
     /// started.
     pub(crate) fn start_elsewhere(&mut self, now: Time) -> Vec<JobId> {
         let mut starts = Vec::new();
-        for id in self.undecided.next() {
+        for id in self.planning.undecided.next() {
             let job = self.jobs.get(&id);
             let Some(job) = job.filter(|j| j.is_waiting() && !j.spec().queues.is_empty()) else {
-                self.undecided.jobs.remove(&id);
+                self.planning.undecided.jobs.remove(&id);
                 continue;
             };
-            if matches!(job.phase, Phase::Waiting(None)) && self.sched.is_waiting(id) {
+            if matches!(job.phase, Phase::Waiting(None)) && self.planning.cluster().is_waiting(id) {
                 starts.extend(self.try_queues(now, id));
             }
         }
@@ -85,7 +85,7 @@ impl Controller {
             let Some((place, trial)) = self.trial(&self.jobs[&id], queue) else {
                 continue;
             };
-            if self.sched.try_place(now, &trial).is_none() {
+            if self.planning.cluster().try_place(now, &trial).is_none() {
                 continue;
             }
             let old = self.jobs[&id].submitted.clone();
@@ -99,7 +99,7 @@ impl Controller {
             let job = format!("job {id}");
             self.happened(now, "moved", "controller", job, format!("to queue {name}"));
             self.review(now, id);
-            starts.extend(self.sched.schedule(now));
+            starts.extend(self.planning.cluster_mut().schedule(now));
             break;
         }
         starts

@@ -56,7 +56,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return false;
         };
-        let queue = match self.inside.contains_key(&id) {
+        let queue = match self.planning.inside.contains_key(&id) {
             true => Some(QueueId(0)), // there is one queue inside of a reservation
             false => self
                 .queue_id(&job.submitted.queue)

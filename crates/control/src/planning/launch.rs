@@ -129,7 +129,7 @@ impl Controller {
 
     fn wait_for_directory(&mut self, now: Time, id: JobId) -> bool {
         self.planner_of(id).end(id);
-        self.inside.remove(&id);
+        self.planning.inside.remove(&id);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.needs_user = true;
             job.phase = Phase::Waiting(Some(WaitReason::Directory));

@@ -1,8 +1,152 @@
 //! The planners' side: what is where, orders to start, sizes and queues to choose among.
+//!
+//! What always holds: a job is inside a reservation while that reservation's planner has it,
+//! waiting or running; else the cluster's planner has it.
 
 pub(crate) mod alternative_queues;
+pub(crate) mod choosers;
 pub(crate) mod flexible_size;
 pub(crate) mod late_starts;
 pub(crate) mod launch;
 pub(crate) mod suspension;
 pub(crate) mod task_layout;
+
+use crate::jobs::dependencies::Waiter;
+use crate::planning::alternative_queues::Undecided;
+use crate::planning::choosers::Choosers;
+use cosy_model::{JobId, ReservationId};
+use cosy_sched::Scheduler;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The cluster's planner, and which jobs others have or may go elsewhere.
+#[derive(Debug)]
+pub(crate) struct Planning {
+    cluster: Scheduler,
+    /// Jobs that have a choice between groups of nodes.
+    choosers: Choosers,
+    /// Jobs that wait and may go to one of several queues.
+    undecided: Undecided,
+    /// Jobs that name a reservation, by it.
+    within: BTreeMap<ReservationId, BTreeSet<Waiter>>,
+    /// Jobs that a reservation's own planner has, not the cluster's.
+    inside: BTreeMap<JobId, ReservationId>,
+    /// Jobs whose cores others may have.
+    lending: BTreeSet<JobId>,
+    /// How often every waiting job was entered anew.
+    placings: u64,
+}
+
+impl Planning {
+    /// Nothing waits and nothing runs.
+    pub fn new(cluster: Scheduler) -> Self {
+        Self {
+            cluster,
+            choosers: Choosers::default(),
+            undecided: Undecided::default(),
+            within: BTreeMap::new(),
+            inside: BTreeMap::new(),
+            lending: BTreeSet::new(),
+            placings: 0,
+        }
+    }
+
+    /// The cluster's planner.
+    pub fn cluster(&self) -> &Scheduler {
+        &self.cluster
+    }
+
+    /// The cluster's planner, to be told something.
+    pub fn cluster_mut(&mut self) -> &mut Scheduler {
+        &mut self.cluster
+    }
+
+    /// The reservation whose planner has the job.
+    pub fn inside(&self, job: JobId) -> Option<ReservationId> {
+        self.inside.get(&job).copied()
+    }
+
+    /// Whether a reservation's planner has the job.
+    pub fn is_inside(&self, job: JobId) -> bool {
+        self.inside.contains_key(&job)
+    }
+
+    /// All jobs that planners of reservations have.
+    pub fn all_inside(&self) -> &BTreeMap<JobId, ReservationId> {
+        &self.inside
+    }
+
+    /// The planner of that reservation has the job.
+    pub fn goes_inside(&mut self, job: JobId, reservation: ReservationId) {
+        self.inside.insert(job, reservation);
+    }
+
+    /// No reservation's planner has the job any more; the reservation that had it.
+    pub fn left_inside(&mut self, job: JobId) -> Option<ReservationId> {
+        self.inside.remove(&job)
+    }
+
+    /// Jobs that name that reservation.
+    pub fn naming(&self, reservation: ReservationId) -> Option<&BTreeSet<Waiter>> {
+        self.within.get(&reservation)
+    }
+
+    /// These jobs name that reservation.
+    pub fn names(&mut self, reservation: ReservationId, jobs: Waiter) {
+        self.within.entry(reservation).or_default().insert(jobs);
+    }
+
+    /// These jobs do not name that reservation any more.
+    pub fn names_no_more(&mut self, reservation: ReservationId, jobs: Waiter) {
+        if let Some(all) = self.within.get_mut(&reservation) {
+            all.remove(&jobs);
+            if all.is_empty() {
+                self.within.remove(&reservation);
+            }
+        }
+    }
+
+    /// Others may have the cores of that job.
+    pub fn lends(&self, job: &JobId) -> bool {
+        self.lending.contains(job)
+    }
+
+    /// The job has its cores for itself again, or is over.
+    pub fn lends_no_more(&mut self, job: JobId) {
+        self.lending.remove(&job);
+    }
+
+    /// These jobs have a choice between groups of nodes.
+    pub fn choose_again_for(&mut self, jobs: Waiter) {
+        self.choosers.insert(jobs);
+    }
+
+    /// Those jobs with a choice between groups of nodes whose turn it is.
+    pub fn next_choosers(&mut self) -> Vec<Waiter> {
+        self.choosers.next()
+    }
+
+    /// These jobs wait no longer, or have no choice any more.
+    pub fn chooses_no_more(&mut self, jobs: Waiter) {
+        self.choosers.remove(jobs);
+    }
+
+    /// The job may go to one of several queues.
+    pub fn has_choice_of_queues(&mut self, job: JobId) {
+        self.undecided.insert(job);
+    }
+
+    /// Another second is over.
+    pub fn tick(&mut self) {
+        self.undecided.tick();
+    }
+
+    /// Every waiting job is entered anew.
+    pub fn note_placing(&mut self) {
+        self.placings += 1;
+    }
+
+    /// How often every waiting job was entered anew: a measure of work.
+    pub const fn placings(&self) -> u64 {
+        self.placings
+    }
+}

@@ -86,7 +86,7 @@ impl Controller {
 
     /// Others may have the cores of a job from now on.
     fn lend_cores(&mut self, id: JobId) {
-        self.lending.insert(id);
+        self.planning.lending.insert(id);
         let Some(run) = self.jobs.get(&id).and_then(Job::run) else {
             return;
         };
@@ -100,6 +100,7 @@ impl Controller {
     /// Cores of a node that suspended jobs will want again.
     pub(crate) fn lent_cores(&self, node: NodeId) -> BTreeSet<u32> {
         let runs = self
+            .planning
             .lending
             .iter()
             .filter_map(|id| self.jobs.get(id)?.run());
@@ -135,7 +136,13 @@ impl Controller {
             let run = self.jobs.get(id).and_then(Job::run);
             run.is_some_and(|run| run.resuming)
         };
-        let waiting: Vec<JobId> = self.lending.iter().copied().filter(resuming).collect();
+        let waiting: Vec<JobId> = self
+            .planning
+            .lending
+            .iter()
+            .copied()
+            .filter(resuming)
+            .collect();
         for id in waiting {
             self.takes_cores_back(now, id, "controller");
         }
@@ -188,13 +195,13 @@ impl Controller {
 
     /// By when a job inside of a reservation is told to end.
     fn inside_until(&self, id: JobId) -> Option<Time> {
-        let within = self.inside.get(&id)?;
+        let within = self.planning.inside.get(&id)?;
         let reservation = self.reservations.get(*within)?;
         Some(self.last_call(reservation))
     }
 
     fn has_cores_again(&mut self, id: JobId, limit: Span) {
-        self.lending.remove(&id);
+        self.planning.lending.remove(&id);
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -260,7 +267,7 @@ impl Controller {
         };
         let Some(run) = job.run() else { return };
         if run.lends() {
-            self.lending.insert(id);
+            self.planning.lending.insert(id);
         }
         let (shares, whole) = (run.planned_shares(), job.holds_whole_nodes());
         self.run_again(id, shares, whole);

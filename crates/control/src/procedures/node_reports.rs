@@ -398,7 +398,7 @@ impl Controller {
         self.take_over_again(node);
         if last {
             self.planner_of(id).end(id);
-            self.lending.remove(&id);
+            self.planning.lends_no_more(id);
             self.note_use(now, id);
             self.follow(now, id);
         } else {
@@ -471,7 +471,7 @@ impl Controller {
         if self.planner_of(id).dequeue(id) {
             self.count_queued(base, false);
         }
-        self.inside.remove(&id);
+        self.planning.left_inside(id);
         let job = &self.jobs[&id];
         let note = match &end.cause {
             EndCause::LaunchFailed(reason) => reason.clone(),

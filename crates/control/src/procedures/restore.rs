@@ -130,7 +130,7 @@ impl Controller {
 
     /// Hands machine and queues to the planner.
     pub(crate) fn tell_planner(&mut self) {
-        self.placings += 1;
+        self.planning.note_placing();
         let amounts = self
             .machine
             .nodes()
@@ -141,13 +141,16 @@ impl Controller {
         let queues = self.queues.all().iter().map(|q| q.nodes.clone());
         let queues = queues.chain(joint.into_iter().map(|(nodes, _)| nodes));
         let policy = policy(&self.config);
-        self.sched.reconfigure(policy, amounts, queues.collect());
+        self.planning
+            .cluster_mut()
+            .reconfigure(policy, amounts, queues.collect());
         for id in self.machine.ids() {
             self.update_available(id);
         }
         for (at, queue) in self.queues.all().iter().enumerate() {
             let starts = queue.state.starts_jobs();
-            self.sched
+            self.planning
+                .cluster_mut()
                 .set_queue_starts(cosy_model::QueueId(at as u16), starts);
         }
         self.open_joint_queues();
@@ -487,7 +490,7 @@ impl Controller {
             .collect();
         for id in &waiting {
             if self.planner_of(*id).dequeue(*id) {
-                self.inside.remove(id);
+                self.planning.left_inside(*id);
                 let base = self.base_of(*id);
                 self.count_queued(base, false);
             }

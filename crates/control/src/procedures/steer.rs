@@ -448,7 +448,7 @@ impl Controller {
         if self.planner_of(id).dequeue(id) {
             self.count_queued(old.base, false);
         }
-        self.inside.remove(&id);
+        self.planning.left_inside(id);
         self.leave_queue(&old);
         if let Some(begin) = old.spec.begin {
             self.jobs.begins_no_more(begin, id);
@@ -458,10 +458,10 @@ impl Controller {
             self.jobs.begins_at(begin, id);
         }
         if !new.spec.request.same_features.is_empty() {
-            self.choosers.insert(Waiter::of(new));
+            self.planning.choose_again_for(Waiter::of(new));
         }
         if !new.spec.queues.is_empty() {
-            self.undecided.insert(id);
+            self.planning.has_choice_of_queues(id);
         }
         self.count_in_queue(new, 1);
         if let Some(job) = self.jobs.get_mut(&id) {

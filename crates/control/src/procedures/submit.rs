@@ -211,10 +211,12 @@ impl Controller {
             });
         }
         if !submitted.spec.request.same_features.is_empty() {
-            self.choosers.insert(Waiter::of(&submitted));
+            self.planning.choose_again_for(Waiter::of(&submitted));
         }
         if !submitted.spec.queues.is_empty() {
-            group.ids().for_each(|id| self.undecided.insert(id));
+            group
+                .ids()
+                .for_each(|id| self.planning.has_choice_of_queues(id));
         }
         if submitted.counts_as_interactive() {
             self.interactive.enter(submitted.uid, group.ids());

@@ -144,14 +144,17 @@ impl Controller {
         if demand.allowed.iter().chain(further).any(unknown) {
             return Ok(());
         }
-        self.sched.could_ever_run(demand).map_err(|shortage| {
-            let types = self.types_to_name(demand, &shortage);
-            Refusal::new(
-                RefusalCode::NeverFits,
-                format!("queue {name} can never run this job: {shortage}{types}"),
-            )
-            .about(about(demand, &shortage))
-        })
+        self.planning
+            .cluster()
+            .could_ever_run(demand)
+            .map_err(|shortage| {
+                let types = self.types_to_name(demand, &shortage);
+                Refusal::new(
+                    RefusalCode::NeverFits,
+                    format!("queue {name} can never run this job: {shortage}{types}"),
+                )
+                .about(about(demand, &shortage))
+            })
     }
 
     /// Help for who asked for GPUs of any type where nodes have several.

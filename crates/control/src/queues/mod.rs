@@ -213,7 +213,9 @@ impl Controller {
         self.require_admin(caller, "open and close queues")?;
         let id = self.find_queue(Some(name))?;
         self.queues.all[id.index()].state = state;
-        self.sched.set_queue_starts(id, state.starts_jobs());
+        self.planning
+            .cluster_mut()
+            .set_queue_starts(id, state.starts_jobs());
         self.open_joint_queues();
         self.record(Record::Queue {
             name: name.to_owned(),
@@ -240,7 +242,7 @@ impl Controller {
                 let n = self.machine.node(node);
                 up += u32::from(n.takes_jobs());
                 cores = cores.saturating_add(n.amounts.cores);
-                used = used.saturating_add(self.sched.used(node).cores);
+                used = used.saturating_add(self.planning.cluster().used(node).cores);
             }
             QueueInfo {
                 spec: QueueSpec {

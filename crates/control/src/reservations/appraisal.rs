@@ -208,7 +208,7 @@ impl Controller {
         self.effect(Effect::Appraise {
             appraisal,
             now,
-            scheduler: Box::new(self.sched.clone()),
+            scheduler: Box::new(self.planning.cluster().clone()),
             inquiry,
         });
     }

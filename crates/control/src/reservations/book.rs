@@ -239,7 +239,10 @@ impl Controller {
     ) -> Result<Vec<NodeShare>, Refusal> {
         let start = estimate.start.max(now);
         let length = estimate.end.since(estimate.start);
-        let shares = self.sched.place(now, &wish.demand, start, length);
+        let shares = self
+            .planning
+            .cluster()
+            .place(now, &wish.demand, start, length);
         shares.ok_or_else(|| {
             Refusal::new(
                 RefusalCode::NotFree,
@@ -350,7 +353,7 @@ impl Controller {
             short: false,
             planner: None,
         };
-        self.sched.add_block(reservation.block());
+        self.planning.cluster_mut().add_block(reservation.block());
         self.reservations.all.insert(id, reservation);
         self.reservations.add_delays(&taken.estimate.delays.listed);
         if let Err(refusal) = self.attach(now, booking, id) {

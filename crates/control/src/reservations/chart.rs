@@ -49,7 +49,7 @@ impl Controller {
     ) -> Reply {
         let mut bars = self.running_bars(now, caller);
         let planned = self.planned_bars(caller, starts, most as usize);
-        let waiting = self.sched.waiting_count();
+        let waiting = self.planning.cluster().waiting_count();
         let beyond = waiting.saturating_sub(planned.len()) as u32;
         bars.extend(planned);
         let live = self.reservations.live();

@@ -102,7 +102,7 @@ impl Controller {
                     let end = self.with_clearance_after(r.end_if_it_goes_on());
                     r.after.is_none() && end <= start
                 });
-                let outside = !self.inside.contains_key(job);
+                let outside = !self.planning.is_inside(*job);
                 if over && outside && !late.contains(job) {
                     late.push(*job);
                 }
@@ -269,7 +269,7 @@ impl Controller {
             reservation.row.end = reservation.row.end.min(now);
         }
         reservation.row.note = why.to_owned();
-        self.sched.remove_block(id);
+        self.planning.cluster_mut().remove_block(id);
         if active {
             self.close_inside(now, id);
         } else {

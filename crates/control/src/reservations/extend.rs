@@ -116,7 +116,8 @@ impl Controller {
         }
         self.admit_longer(now, caller, wish, result, estimate, found.row.start)?;
         if !self
-            .sched
+            .planning
+            .cluster()
             .are_free(now, &found.shares, estimate.start, wish.ask.length)
         {
             return Err(Refusal::new(
@@ -133,7 +134,7 @@ impl Controller {
             row.ask.length = row.ask.length + by;
             merge(&mut row.delays, &estimate.delays.listed);
             let block = reservation.block();
-            self.sched.add_block(block);
+            self.planning.cluster_mut().add_block(block);
         }
         self.keep_open(id);
         self.reservations.add_delays(&estimate.delays.listed);

@@ -84,7 +84,7 @@ impl Controller {
         let own = self.asked_cores(&wish.demand).max(1);
         let all = (own + beside).min(self.most_cores(&wish.demand)).max(own);
         let wider = widened(&wish.demand, own, all);
-        let demand = match self.sched.could_ever_run(&wider) {
+        let demand = match self.planning.cluster().could_ever_run(&wider) {
             Ok(()) => Arc::new(wider),
             Err(_) => wish.demand.clone(),
         };

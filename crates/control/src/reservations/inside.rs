@@ -18,21 +18,21 @@ use cosy_sched::{Block, NodeMask, Scheduler};
 impl Controller {
     /// The planner that has a job, or would get it now.
     pub(crate) fn planner_of(&mut self, id: JobId) -> &mut Scheduler {
-        let inside = self.inside.get(&id);
-        let reservation = inside.and_then(|r| self.reservations.all.get_mut(r));
+        let inside = self.planning.inside(id);
+        let reservation = inside.and_then(|r| self.reservations.all.get_mut(&r));
         match reservation.and_then(|r| r.planner.as_deref_mut()) {
             Some(planner) => planner,
-            None => &mut self.sched,
+            None => self.planning.cluster_mut(),
         }
     }
 
     /// The same, to look at.
     pub(crate) fn planner_for(&self, id: JobId) -> &Scheduler {
-        let inside = self.inside.get(&id);
-        let reservation = inside.and_then(|r| self.reservations.get(*r));
+        let inside = self.planning.inside(id);
+        let reservation = inside.and_then(|r| self.reservations.get(r));
         match reservation.and_then(|r| r.planner.as_deref()) {
             Some(planner) => planner,
-            None => &self.sched,
+            None => self.planning.cluster(),
         }
     }
 
@@ -43,13 +43,16 @@ impl Controller {
 
     /// The jobs that a reservation's planner has, waiting or running.
     pub(crate) fn jobs_inside(&self, id: ReservationId) -> impl Iterator<Item = JobId> {
-        let inside = self.inside.iter();
-        inside.filter(move |(_, r)| **r == id).map(|(job, _)| *job)
+        let inside = self.planning.all_inside();
+        inside
+            .iter()
+            .filter(move |(_, r)| **r == id)
+            .map(|(job, _)| *job)
     }
 
     /// What all planners start now.
     pub(crate) fn planned_starts(&mut self, now: Time) -> Vec<JobId> {
-        let mut starts = self.sched.schedule(now);
+        let mut starts = self.planning.cluster_mut().schedule(now);
         let Reservations { all, active, .. } = &mut self.reservations;
         for id in active.iter() {
             let planner = all.get_mut(id).and_then(|r| r.planner.as_deref_mut());
@@ -140,8 +143,8 @@ impl Controller {
             .deadline
             .map(|deadline| deadline.since(now).max(Span(1)));
         let limit = limit.min(left.unwrap_or(limit));
-        let within = self.inside.get(&id);
-        match within.and_then(|r| self.reservations.get(*r)) {
+        let within = self.planning.inside(id);
+        match within.and_then(|r| self.reservations.get(r)) {
             Some(reservation) => {
                 let left = self.last_call(reservation).since(now).max(Span(1));
                 limit.min(left)
@@ -159,7 +162,7 @@ impl Controller {
     /// force that may be needed at the end is in it. Inside of a reservation that comes
     /// before the reservation's own end, and is kept free there.
     pub(crate) fn holds_until(&self, id: JobId, run: &Run) -> Time {
-        match self.inside.contains_key(&id) {
+        match self.planning.is_inside(id) {
             true => run.planned_end(),
             false => self.with_clearance_after(run.planned_end()),
         }
@@ -205,7 +208,7 @@ impl Controller {
         }
         let mut outside = Amounts::default();
         for job in node.jobs.iter().filter_map(|id| self.jobs.get(id)) {
-            let own = self.inside.get(&job.id) == Some(&reservation.row.id);
+            let own = self.planning.inside(job.id) == Some(reservation.row.id);
             let part = job.run().and_then(|run| run.part(share.node));
             if let Some(part) = part.filter(|_| !own) {
                 outside.give(part.held());
@@ -309,7 +312,7 @@ impl Controller {
                 .get(reservation)
                 .is_some_and(|r| r.planner.is_some())
         {
-            self.inside.insert(id, reservation);
+            self.planning.goes_inside(id, reservation);
         }
         let run = self.jobs.get(&id).and_then(Job::run);
         let end = run.map_or(Time::FAR, |run| self.holds_until(id, run));
@@ -334,9 +337,11 @@ impl Controller {
         self.reservations.active.remove(&id);
         self.reservations.closed.insert(id);
         for (job, shares) in running {
-            self.inside.remove(&job);
+            self.planning.left_inside(job);
             let whole = self.jobs.get(&job).is_some_and(Job::holds_whole_nodes);
-            self.sched.start_running(job, shares, now, whole);
+            self.planning
+                .cluster_mut()
+                .start_running(job, shares, now, whole);
         }
         self.review_within_at_once(now, id);
     }
@@ -364,7 +369,7 @@ impl Controller {
         let within: Vec<JobId> = self.jobs_inside(id).collect();
         for job in within {
             if self.planner_of(job).dequeue(job) {
-                self.inside.remove(&job);
+                self.planning.left_inside(job);
                 let base = self.base_of(job);
                 self.count_queued(base, false);
                 if let Some(job) = self.jobs.get_mut(&job) {
@@ -439,7 +444,7 @@ impl Controller {
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
-        match self.inside.get(&id).copied() {
+        match self.planning.inside(id) {
             Some(within) => {
                 let end = job.run().map_or(now, |run| self.holds_until(id, run));
                 self.planner_of(id).set_expected_end(id, end);
@@ -481,7 +486,7 @@ impl Controller {
         let Some(within) = self.jobs.get(&id).and_then(|job| job.spec().reservation) else {
             return;
         };
-        self.inside.remove(&id);
+        self.planning.left_inside(id);
         let Some(run) = self.jobs.get(&id).and_then(|job| job.run()) else {
             return;
         };

@@ -46,7 +46,7 @@ impl Controller {
         let due = self.due_of(&reservation);
         if live {
             self.reservations.add_delays(&reservation.row.delays);
-            self.sched.add_block(reservation.block());
+            self.planning.cluster_mut().add_block(reservation.block());
         }
         self.reservations.all.insert(id, reservation);
         self.reservations.set_due(id, due);

@@ -50,8 +50,8 @@ impl Controller {
     /// A user's own among the jobs whose delays a snapshot of now looks at: those are the first
     /// in line, and only they are looked through.
     pub(crate) fn own_in_line(&mut self, uid: Uid) -> Listed {
-        let first = self.sched.first_in_line(JOBS_LOOKED_AT);
-        self.looks += first.len() as u64;
+        let first = self.planning.cluster().first_in_line(JOBS_LOOKED_AT);
+        self.turn.looked(first.len() as u64);
         let own = first.into_iter().filter(|id| {
             let job = self.jobs.get(id);
             job.is_some_and(|job| job.submitted.uid == uid)
@@ -125,7 +125,7 @@ impl Controller {
     /// The rules, and how far their figures look.
     fn lines_of_quote(&self, request: &Request<'_>) -> Vec<String> {
         let mut lines = rule_lines(request);
-        let (waiting, most) = (self.sched.waiting_count(), JOBS_LOOKED_AT);
+        let (waiting, most) = (self.planning.cluster().waiting_count(), JOBS_LOOKED_AT);
         if waiting > most {
             lines.push(format!(
                 "delays and prices look at the first {most} of {waiting} waiting jobs"

@@ -132,9 +132,9 @@ impl Controller {
         (start, length): (Time, Span),
     ) -> Option<Vec<NodeShare>> {
         let block = self.reservations.get(id)?.block();
-        self.sched.remove_block(id);
-        let found = self.sched.place(now, demand, start, length);
-        self.sched.add_block(block);
+        self.planning.cluster_mut().remove_block(id);
+        let found = self.planning.cluster().place(now, demand, start, length);
+        self.planning.cluster_mut().add_block(block);
         found
     }
 
@@ -158,7 +158,7 @@ impl Controller {
         (reservation.shares, reservation.short) = (shares, false);
         let block = reservation.block();
         let active = self.reservations.active.contains(&id);
-        self.sched.add_block(block);
+        self.planning.cluster_mut().add_block(block);
         if active {
             self.leave_inside(id);
             self.open_inside(id);

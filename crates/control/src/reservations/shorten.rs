@@ -27,7 +27,7 @@ impl Controller {
             row.end = end;
             row.ask.length = end.since(row.start);
             let block = reservation.block();
-            self.sched.add_block(block);
+            self.planning.cluster_mut().add_block(block);
         }
         self.keep_open(id);
         let who = caller.user.name.clone();

@@ -94,7 +94,7 @@ impl Controller {
             let mut last = None;
             for (id, reservation) in self.reservations.all.range(range).take(PIECE_LOOKS) {
                 last = Some(*id);
-                self.looks += 1;
+                self.turn.looked(1);
                 if list.passes(reservation) {
                     list.found.insert((reservation.row.start, *id));
                 }
@@ -117,7 +117,7 @@ impl Controller {
             let sharing = &reservation.row.ask.sharing;
             let sharing = sharing.users.len() + sharing.groups.len() + sharing.accounts.len();
             let work = reservation.shares.len() + reservation.row.delays.len() + sharing;
-            self.looks += 1 + (work / WORK_FOR_ONE) as u64;
+            self.turn.looked(1 + (work / WORK_FOR_ONE) as u64);
             room = room.saturating_sub(WORK_FOR_ONE + work);
             let info = self.info(&list.caller, reservation);
             list.bytes += bytes_of(&info);

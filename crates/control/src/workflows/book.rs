@@ -453,7 +453,8 @@ impl Controller {
         let length = planned.end.since(planned.start);
         if planned.start < now
             || !self
-                .sched
+                .planning
+                .cluster()
                 .are_free(now, &planned.shares, planned.start, length)
         {
             return Err(NotTaken::Gone);
@@ -478,7 +479,7 @@ impl Controller {
             short: false,
             planner: None,
         };
-        self.sched.add_block(reservation.block());
+        self.planning.cluster_mut().add_block(reservation.block());
         self.reservations.all.insert(id, reservation);
         Ok(id)
     }
@@ -546,7 +547,7 @@ impl Controller {
     /// Takes reservations out of memory that nobody has been told of.
     fn take_back(&mut self, ids: &[ReservationId]) {
         for id in ids {
-            self.sched.remove_block(*id);
+            self.planning.cluster_mut().remove_block(*id);
             self.reservations.all.remove(id);
         }
     }

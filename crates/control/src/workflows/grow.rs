@@ -97,7 +97,7 @@ impl Controller {
         let (end, shares) = (reservation.row.end, &reservation.shares);
         let halves = std::iter::successors(Some(by), |span| Some(Span(span.ms() / 2)));
         let mut worth = halves.take_while(|span| *span >= LEAST);
-        worth.find(|span| self.sched.are_free(now, shares, end, *span))
+        worth.find(|span| self.planning.cluster().are_free(now, shares, end, *span))
     }
 
     fn pay_growth(
@@ -127,7 +127,7 @@ impl Controller {
         reservation.row.ask.length = reservation.row.ask.length + by;
         let (block, price) = (reservation.block(), reservation.row.base);
         let price = price.plus(reservation.row.extra);
-        self.sched.add_block(block);
+        self.planning.cluster_mut().add_block(block);
         self.keep_open(id);
         self.touch_reservation(id);
         self.flows.doubtful.insert(of.flow);

@@ -172,7 +172,7 @@ impl Controller {
             return;
         };
         flow.earliest = flow.earliest.max(now);
-        let mut scheduler = Box::new(self.sched.clone());
+        let mut scheduler = Box::new(self.planning.cluster().clone());
         if let Some(FlowPending::Replan(replan)) = self.flow_plans.under_way.get(&plan)
             && let Some(grown) = self.grown_block(replan)
         {

@@ -92,11 +92,11 @@ impl Controller {
         let (end, shares) = (slot.row.end, slot.shares.clone());
         let own = self.movable_blocks(of.flow);
         for block in &own {
-            self.sched.remove_block(block.reservation);
+            self.planning.cluster_mut().remove_block(block.reservation);
         }
-        let free = self.sched.are_free(now, &shares, end, by);
+        let free = self.planning.cluster().are_free(now, &shares, end, by);
         own.into_iter()
-            .for_each(|block| self.sched.add_block(block));
+            .for_each(|block| self.planning.cluster_mut().add_block(block));
         if free {
             self.ask_replan(now, of.flow, Some((of, by)), None);
         }
@@ -314,23 +314,29 @@ impl Controller {
             .and_then(|block| self.reservations.get(block.reservation));
         let before = before.map(|r| r.block());
         for block in &old {
-            self.sched.remove_block(block.reservation);
+            self.planning.cluster_mut().remove_block(block.reservation);
         }
         let mut fits = before
             .as_ref()
             .zip(grown.as_ref())
             .is_none_or(|(old, new)| {
                 let by = new.end.since(old.end);
-                self.sched.are_free(now, &new.shares, old.end, by)
+                self.planning
+                    .cluster()
+                    .are_free(now, &new.shares, old.end, by)
             });
         if let Some(block) = grown {
-            self.sched.add_block(block);
+            self.planning.cluster_mut().add_block(block);
         }
         for (_, id, slot) in slots {
             let start = slot.start.max(now);
             let length = slot.end.since(start);
-            fits = fits && self.sched.are_free(now, &slot.shares, start, length);
-            self.sched.add_block(Block {
+            fits = fits
+                && self
+                    .planning
+                    .cluster()
+                    .are_free(now, &slot.shares, start, length);
+            self.planning.cluster_mut().add_block(Block {
                 reservation: *id,
                 shares: slot.shares.clone(),
                 start,
@@ -339,14 +345,14 @@ impl Controller {
         }
         // As it was: what is moved gets its block with its row.
         for (_, id, _) in slots {
-            self.sched.remove_block(*id);
+            self.planning.cluster_mut().remove_block(*id);
         }
         before
             .into_iter()
-            .for_each(|block| self.sched.add_block(block));
+            .for_each(|block| self.planning.cluster_mut().add_block(block));
         if !fits {
             old.into_iter()
-                .for_each(|block| self.sched.add_block(block));
+                .for_each(|block| self.planning.cluster_mut().add_block(block));
         }
         fits
     }
@@ -390,7 +396,7 @@ impl Controller {
         if active {
             self.close_inside(now, id);
         }
-        self.sched.add_block(block);
+        self.planning.cluster_mut().add_block(block);
         let more = base.minus(paid);
         if more > Su::ZERO {
             // It was seen before that the account can pay.

@@ -110,7 +110,7 @@ impl Controller {
                 let next = flow.tasks.iter().skip(info.tasks.len()).take(room.max(1));
                 for task in next {
                     room = room.saturating_sub(1);
-                    self.looks += 1;
+                    self.turn.looked(1);
                     let task = self.task_info(flow, task);
                     list.bytes += bytes_of(&task);
                     info.tasks.push(task);
