@@ -26,10 +26,7 @@ use crate::controller::{Controller, TICK};
 use crate::event::LinkId;
 use crate::jobs::job::{Job, Run};
 use crate::record::{ClockRow, Record};
-use cosy_model::reservation::ReservationState;
-use cosy_model::{
-    Boot, ClockStep, End, JobId, Moment, NodeId, ReservationId, Span, Steady, Time, limits,
-};
+use cosy_model::{Boot, ClockStep, End, JobId, Moment, NodeId, Span, Steady, Time, limits};
 use std::collections::VecDeque;
 
 /// The most that the time between two turns counts as listening.
@@ -59,6 +56,12 @@ pub(crate) struct Clocks {
     unsaved: bool,
     /// Dates in the store are of a clock that cannot be compared with this one.
     unsure: bool,
+    /// When the controller began.
+    started: Time,
+    /// The last look at what depends on time: by the wall's clock and by the steady one.
+    ticked: (Time, Steady),
+    /// When answers and tokens that are too old were forgotten last.
+    forgotten: Steady,
 }
 
 impl ClockRow {
@@ -96,7 +99,45 @@ impl Clocks {
             slept: now.slept,
             listened: Span::ZERO,
             doubted: false,
+            started: now.wall,
+            // The first turn looks at everything.
+            ticked: (
+                now.wall - TICK,
+                Steady(now.steady.0.saturating_sub(TICK.ms())),
+            ),
+            forgotten: now.steady,
         }
+    }
+
+    /// When the controller began.
+    pub const fn started(&self) -> Time {
+        self.started
+    }
+
+    /// When a tick is over: the time of the last look at what depends on time. The next is one
+    /// tick from now.
+    pub fn next_tick(&mut self, now: Moment) -> Option<Time> {
+        let (before, steady) = self.ticked;
+        if now.steady.since(steady) < TICK {
+            return None;
+        }
+        self.ticked = (now.wall, now.steady);
+        Some(before)
+    }
+
+    /// Whether ten minutes are over since this was true the last time.
+    pub fn is_time_to_forget(&mut self) -> bool {
+        let is = self.steady.since(self.forgotten) > Span::from_minutes(10);
+        if is {
+            self.forgotten = self.steady;
+        }
+        is
+    }
+
+    /// The clock on the wall was set.
+    fn clock_set(&mut self, step: ClockStep) {
+        self.ticked.0 = self.ticked.0.set_by(step);
+        self.started = self.started.set_by(step);
     }
 
     /// By how much the clock on the wall was set since they agreed, and how much of that the
@@ -234,21 +275,17 @@ impl Controller {
 
     /// The clock on the wall was set.
     fn clock_set(&mut self, now: Time, step: ClockStep) {
-        self.last_tick = self.last_tick.set_by(step);
-        self.started_at = self.started_at.set_by(step);
-        self.answers.clock_set(step, self.clocks.steady);
+        self.clocks.clock_set(step);
+        self.conversations.clock_set(step, self.clocks.steady);
         self.runs_go_on(now, step);
         self.jobs.clock_set(step);
-        self.attendance.clock_set(step);
-        self.reservations_set(step);
-        self.flows.clock_set(step);
-        self.triggers.clock_set(step);
-        self.plans.clock_set();
-        for user in self.users.values_mut() {
-            user.at = user.at.set_by(step);
+        for id in self.reservations.clock_set(step) {
+            self.touch_reservation(id);
         }
+        self.workflows.clock_set(step);
+        self.triggers.clock_set(step);
         self.nodes_set(step);
-        self.planners_set();
+        self.planning.cluster_mut().clock_set();
     }
 
     /// Attempts have had as much of their time as before.
@@ -277,36 +314,9 @@ impl Controller {
         }
     }
 
-    /// Holds last as long as they were to last. A reservation's own dates stay.
-    fn reservations_set(&mut self, step: ClockStep) {
-        self.reservations.clock_set(step);
-        let live = self.reservations.all.values();
-        let held = live.filter(|r| r.row.state == ReservationState::Held);
-        let held: Vec<ReservationId> = held.map(|r| r.row.id).collect();
-        for id in held {
-            if let Some(reservation) = self.reservations.all.get_mut(&id) {
-                let row = &mut reservation.row;
-                row.hold_until = row
-                    .hold_until
-                    .map(|at| at.set_by(step).min(row.start.max(at)));
-            }
-            self.touch_reservation(id);
-        }
-    }
-
     fn nodes_set(&mut self, step: ClockStep) {
         self.machine.clock_set(step);
         self.tell_policy();
-    }
-
-    /// Planners think everything over: what they know to happen next has another date now.
-    fn planners_set(&mut self) {
-        self.planning.cluster_mut().clock_set();
-        for reservation in self.reservations.all.values_mut() {
-            if let Some(planner) = reservation.planner.as_deref_mut() {
-                planner.clock_set();
-            }
-        }
     }
 
     /// Silence is measured in time in which the controller listened. A turn that took long

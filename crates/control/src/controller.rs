@@ -2,15 +2,7 @@
 
 use crate::clock::Clocks;
 use crate::config::ClusterConfig;
-use crate::conversations::answers::Answers;
-use crate::conversations::attendance::Attendance;
-use crate::conversations::bulk::BulkRequests;
-use crate::conversations::interactive::Interactive;
-use crate::conversations::listing::Lists;
-use crate::conversations::mail::Mailing;
-use crate::conversations::plans::Plans;
-use crate::conversations::requests::KnownUser;
-use crate::conversations::waits::Waits;
+use crate::conversations::Conversations;
 use crate::event::{Batch, Effect, Event};
 use crate::jobs::Jobs;
 use crate::jobs::dependencies::Dependencies;
@@ -24,11 +16,10 @@ use crate::reservations::Reservations;
 use crate::set_aside::{Aside, Object};
 use crate::triggers::Triggers;
 use crate::turn::Turn;
-use crate::workflows::{FlowPlans, Flows};
-use cosy_model::{JobId, Moment, Span, Steady, Time, Uid};
+use crate::workflows::Workflows;
+use cosy_model::{JobId, Moment, Span, Time};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
-use std::collections::BTreeMap;
 
 /// How often time-dependent things are looked at when nothing else happens.
 pub(crate) const TICK: Span = Span::from_secs(1);
@@ -44,41 +35,18 @@ pub struct Controller {
     pub(crate) machine: Machine,
     pub(crate) queues: Queues,
     pub(crate) jobs: Jobs,
-    pub(crate) users: BTreeMap<Uid, KnownUser>,
-    pub(crate) answers: Answers,
-    /// Commands that wait for jobs to end.
-    pub(crate) waits: Waits,
-    /// Requests that concern many jobs.
-    pub(crate) bulk: BulkRequests,
-    /// Lists that are being made.
-    pub(crate) lists: Lists,
-    /// Plans that answers wait for.
-    pub(crate) plans: Plans,
-    /// Live interactive jobs, and who is told of their allocations.
-    pub(crate) interactive: Interactive,
-    /// Who stays with which job.
-    pub(crate) attendance: Attendance,
-    /// Running jobs with mail at shares of their limits.
-    pub(crate) mailing: Mailing,
+    pub(crate) conversations: Conversations,
     pub(crate) reservations: Reservations,
-    /// Plans of workflows under way.
-    pub(crate) flow_plans: FlowPlans,
-    pub(crate) flows: Flows,
+    pub(crate) workflows: Workflows,
     pub(crate) triggers: Triggers,
     /// What is kept in the store and not taken up.
     pub(crate) aside: Aside,
     /// What is known of a store that is lost.
     pub(crate) lost_store: LostStore,
-    pub(crate) started_at: Time,
     /// What passes is measured on them.
     pub(crate) clocks: Clocks,
     /// What this turn has decided.
     pub(crate) turn: Turn,
-    /// An [`Effect::TellDurable`] is under way.
-    told: bool,
-    pub(crate) last_tick: Time,
-    ticked: Steady,
-    forgotten: Steady,
 }
 
 impl Controller {
@@ -90,28 +58,14 @@ impl Controller {
             machine: Machine::default(),
             queues: Queues::default(),
             jobs: Jobs::new(1, Dependencies::default()),
-            told: false,
-            users: BTreeMap::new(),
-            answers: Answers::default(),
-            waits: Waits::default(),
-            bulk: BulkRequests::default(),
-            lists: Lists::default(),
-            plans: Plans::default(),
-            interactive: Interactive::default(),
-            attendance: Attendance::default(),
-            mailing: Mailing::default(),
+            conversations: Conversations::default(),
             reservations: Reservations::new(now),
-            flow_plans: FlowPlans::new(now),
-            flows: Flows::default(),
+            workflows: Workflows::new(now),
             triggers: Triggers::default(),
             aside: Aside::default(),
             lost_store: LostStore::default(),
-            started_at: now,
             clocks: Clocks::new(at),
             turn: Turn::default(),
-            last_tick: now - TICK,
-            ticked: Steady(at.steady.0.saturating_sub(TICK.ms())), // the first turn looks at everything
-            forgotten: at.steady,
         }
     }
 
@@ -144,7 +98,7 @@ impl Controller {
             Event::FlowPlanned { plan, result } => self.flow_planned(now, plan, *result),
             Event::Reconfigured(config) => self.reconfigure(now, *config),
             Event::BecameDurable => {
-                self.told = false;
+                self.turn.told_durable();
                 self.next_piece(now);
             }
             Event::Ticked => {}
@@ -158,9 +112,7 @@ impl Controller {
         self.look_at_clocks(at);
         let now = at.wall;
         self.listen();
-        if at.steady.since(self.ticked) >= TICK {
-            self.ticked = at.steady;
-            let before = std::mem::replace(&mut self.last_tick, now);
+        if let Some(before) = self.clocks.next_tick(at) {
             self.mail_shares(before, now);
             self.watch_time(now);
             self.tick(now);
@@ -180,7 +132,7 @@ impl Controller {
         self.flows_due(now); // what could not be started may have ended
         self.answer_allocations();
         self.list_next(now);
-        self.waits.clear();
+        self.conversations.clear_left_waits();
         self.triggers_due(now);
         for id in self.jobs.take_changed() {
             self.works_on(Object::Job(id));
@@ -197,10 +149,9 @@ impl Controller {
 
     /// What is left of long work is gone on with when this turn's batch is durable.
     fn go_on_when_durable(&mut self) {
-        let left = !self.bulk.is_empty() || !self.jobs.are_reviewed() || !self.waits.are_cleared();
-        if left && !self.told {
-            self.told = true;
-            self.effect(Effect::TellDurable);
+        let left = !self.jobs.are_reviewed() || self.conversations.is_unfinished();
+        if left {
+            self.turn.tell_durable();
         }
     }
 
@@ -215,9 +166,9 @@ impl Controller {
     pub fn next_due(&self) -> Option<Time> {
         let next = [
             self.jobs.next_due(),
-            self.attendance.next_due(),
+            self.conversations.next_due(),
             self.reservations.next_due(),
-            self.flows.next_due(),
+            self.workflows.next_due(),
             self.triggers.next_due(),
             self.machine.next_due(),
         ];
@@ -227,7 +178,10 @@ impl Controller {
     /// What the notice rule of the cluster looks at now: the share of reservations, `None`
     /// while there are too few requests, and the mean wait of queued jobs.
     pub fn notice_figures(&self, now: Time) -> (Option<Share>, Span) {
-        let (figures, policy) = (&self.reservations.figures, &self.config.reservations.notice);
+        let (figures, policy) = (
+            self.reservations.figures(),
+            &self.config.reservations.notice,
+        );
         (figures.share(now, policy), figures.mean_wait(now, policy))
     }
 
@@ -272,9 +226,9 @@ impl Controller {
         let keep = self.config.policy.keep_ended;
         self.jobs.forget_ended(now, keep);
         let steady = self.clocks.steady;
-        if steady.since(self.forgotten) > Span::from_minutes(10) {
-            self.forgotten = steady;
-            self.answers.forget_old(&mut self.turn, now, steady);
+        if self.clocks.is_time_to_forget() {
+            self.conversations
+                .forget_answers(&mut self.turn, now, steady);
             self.machine.keys_mut().forget_expired(&mut self.turn, now);
         }
     }

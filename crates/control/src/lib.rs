@@ -17,8 +17,6 @@ pub mod event;
 pub mod invariants;
 pub mod record;
 
-mod admission;
-mod books;
 mod clock;
 mod controller;
 mod conversations;
@@ -34,7 +32,6 @@ mod triggers;
 mod turn;
 mod workflows;
 
-pub use admission::reservations_in_words;
 pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolicy, Weigh};
 pub use config::{ClusterConfig, PolicyConfig, Visibility};
 pub use controller::Controller;
@@ -52,5 +49,6 @@ pub use record::{
 };
 pub use record::{FlowRow, FlowTaskRow, LoadedFlow, OfFlow};
 pub use record::{StepBatch, StepUse};
+pub use reservations::admission::reservations_in_words;
 pub use set_aside::{Object, Witness};
 pub use triggers::{Due, Occasion, TriggerRow, TriggerRun};

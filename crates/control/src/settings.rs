@@ -26,7 +26,7 @@ impl Controller {
             host: config.host.clone(),
             file: config.file.clone(),
             now,
-            started: self.started_at,
+            started: self.clocks.started(),
             next_job: self.jobs.next_id(),
             first_job: JobId(config.first_job.0.max(1)),
             batch_delay: policy.batch_delay,

@@ -16,6 +16,8 @@ pub(crate) struct Turn {
     last_event: u64,
     /// Looks at jobs since the start, for whatever reason.
     looks: u64,
+    /// An [`Effect::TellDurable`] is under way.
+    asked_durable: bool,
 }
 
 impl Turn {
@@ -49,6 +51,18 @@ impl Turn {
             detail,
         };
         self.record(Record::Happened(event));
+    }
+
+    /// The controller is told when this turn is durable; asked once until then.
+    pub fn tell_durable(&mut self) {
+        if !std::mem::replace(&mut self.asked_durable, true) {
+            self.effect(Effect::TellDurable);
+        }
+    }
+
+    /// What was asked to be told of is durable.
+    pub fn told_durable(&mut self) {
+        self.asked_durable = false;
     }
 
     /// So many jobs more were looked at: a measure of work.

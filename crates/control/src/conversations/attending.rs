@@ -30,9 +30,11 @@ impl Controller {
         let runs = job.run().is_some_and(|run| run.after.is_none());
         if started
             && runs
-            && let Some(text) = self.attendance.next_note(id)
+            && let Some(text) = self.conversations.attendance.next_note(id)
         {
-            self.attendance.stays(client, id, Awaits::Nothing);
+            self.conversations
+                .attendance
+                .stays(client, id, Awaits::Nothing);
             return Ok(Some(Reply::Said(text)));
         }
         let allocated = self.allocated(id).filter(|_| runs && !started);
@@ -41,7 +43,7 @@ impl Controller {
             (None, true) => Awaits::End,
             (None, false) => Awaits::Start,
         };
-        self.attendance.stays(client, id, awaits);
+        self.conversations.attendance.stays(client, id, awaits);
         Ok(allocated)
     }
 
@@ -62,21 +64,21 @@ impl Controller {
 
     /// A command has hung up.
     pub(crate) fn client_gone(&mut self, now: Time, client: ClientId) {
-        self.waits.leave(client);
-        self.lists.leave(client);
-        if let Some(left) = self.attendance.leaves(client)
+        self.conversations.waits.leave(client);
+        self.conversations.lists.leave(client);
+        if let Some(left) = self.conversations.attendance.leaves(client)
             && left.was_last
         {
-            self.attendance.given_up(left.job);
+            self.conversations.attendance.given_up(left.job);
             self.end_unattended(now, left.job);
         }
     }
 
     /// The way to a command broke.
     pub(crate) fn client_lost(&mut self, now: Time, client: ClientId) {
-        self.waits.leave(client);
-        self.lists.leave(client);
-        if let Some(left) = self.attendance.leaves(client) {
+        self.conversations.waits.leave(client);
+        self.conversations.lists.leave(client);
+        if let Some(left) = self.conversations.attendance.leaves(client) {
             self.expect_again(now, left.job);
         }
     }
@@ -85,14 +87,14 @@ impl Controller {
     pub(crate) fn expect_again(&mut self, now: Time, id: JobId) {
         let until = now + self.config.policy.attend_grace;
         match self.jobs.get(&id).is_some_and(|j| j.spec().attended) {
-            true => self.attendance.expects(id, until),
-            false => self.attendance.forget_if_empty(id),
+            true => self.conversations.attendance.expects(id, until),
+            false => self.conversations.attendance.forget_if_empty(id),
         }
     }
 
     /// Jobs whose command has not come again.
     pub(crate) fn lonely_due(&mut self, now: Time) {
-        while let Some(id) = self.attendance.abandoned(now) {
+        while let Some(id) = self.conversations.attendance.abandoned(now) {
             self.end_unattended(now, id);
         }
     }
@@ -120,7 +122,7 @@ impl Controller {
 
     /// Tells those who wait for the start of a job.
     pub(crate) fn tell_started(&mut self, id: JobId) {
-        for client in self.attendance.started(id) {
+        for client in self.conversations.attendance.started(id) {
             if let Some(reply) = self.allocated(id) {
                 self.reply(client, reply);
             }
@@ -129,7 +131,7 @@ impl Controller {
 
     /// Tells those who stayed with a job that it has ended.
     pub(crate) fn tell_attendants(&mut self, id: JobId) {
-        let clients = self.attendance.ended(id);
+        let clients = self.conversations.attendance.ended(id);
         if clients.is_empty() {
             return;
         }

@@ -239,15 +239,15 @@ impl Controller {
         }
         bulk.number = self.next_number();
         let Some(filter) = later else {
-            self.bulk.under_way.push_back(bulk);
-            if chosen && self.bulk.under_way.len() == 1 {
+            self.conversations.bulk.under_way.push_back(bulk);
+            if chosen && self.conversations.bulk.under_way.len() == 1 {
                 self.next_piece(now);
             }
             return Ok(None);
         };
         self.may_stand_in_line(caller)?;
         bulk.forget(Choosing::new(filter, with_ended, until)?);
-        self.bulk.line.push_back(bulk);
+        self.conversations.bulk.line.push_back(bulk);
         Ok(None)
     }
 
@@ -272,7 +272,7 @@ impl Controller {
         let mut bulk = BulkRequest::new(None, &Caller::known(user), Work::Cancel);
         bulk.number = self.next_number();
         bulk.left = order_of_ends(later, Vec::new());
-        self.bulk.line.push_back(bulk);
+        self.conversations.bulk.line.push_back(bulk);
         self.begin_next();
     }
 
@@ -284,30 +284,38 @@ impl Controller {
 
     /// Those under way and those in line.
     fn all_bulk(&self) -> impl Iterator<Item = &BulkRequest> {
-        self.bulk.under_way.iter().chain(&self.bulk.line)
+        self.conversations
+            .bulk
+            .under_way
+            .iter()
+            .chain(&self.conversations.bulk.line)
     }
 
     /// Whether a further request of a user may be under way.
     fn may_be_under_way(&self, uid: Uid) -> bool {
         let mine = self
+            .conversations
             .bulk
             .under_way
             .iter()
             .filter(|b| b.caller.user.uid == uid);
-        self.bulk.under_way.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
+        self.conversations.bulk.under_way.len() < UNDER_WAY && mine.count() < UNDER_WAY_OF_USER
     }
 
     /// Those whose turn has come leave the line, in its order.
     fn begin_next(&mut self) {
         let mut at = 0;
-        while self.bulk.under_way.len() < UNDER_WAY
-            && let Some(next) = self.bulk.line.get(at)
+        while self.conversations.bulk.under_way.len() < UNDER_WAY
+            && let Some(next) = self.conversations.bulk.line.get(at)
         {
             if !self.may_be_under_way(next.caller.user.uid) {
                 at += 1;
                 continue;
             }
-            self.bulk.under_way.extend(self.bulk.line.remove(at));
+            self.conversations
+                .bulk
+                .under_way
+                .extend(self.conversations.bulk.line.remove(at));
         }
     }
 
@@ -340,9 +348,9 @@ impl Controller {
     }
 
     fn may_stand_in_line(&self, caller: &Caller) -> Result<(), Refusal> {
-        let mine = self.bulk.line.iter();
+        let mine = self.conversations.bulk.line.iter();
         let mine = mine.filter(|other| other.caller.user.uid == caller.user.uid);
-        let (mine, all) = (mine.count(), self.bulk.line.len());
+        let (mine, all) = (mine.count(), self.conversations.bulk.line.len());
         let most = match self.is_admin(caller) {
             true => IN_LINE + IN_LINE_OF_USER,
             false => IN_LINE,
@@ -362,25 +370,26 @@ impl Controller {
     /// The next piece of the request whose turn it is.
     pub(crate) fn next_piece(&mut self, now: Time) {
         let waits = |bulk: &BulkRequest| {
-            let mut others = self.bulk.under_way.iter();
+            let mut others = self.conversations.bulk.under_way.iter();
             others.any(|other| other.clashes(bulk) && other.comes_before(bulk))
         };
         // Who only looks for jobs need not wait: what is done to them comes in its turn.
         let may_go_on = |bulk: &BulkRequest| bulk.choosing.is_some() || !waits(bulk);
-        let next = self.bulk.under_way.iter().position(may_go_on);
-        let Some(mut bulk) = next.and_then(|at| self.bulk.under_way.remove(at)) else {
+        let next = self.conversations.bulk.under_way.iter().position(may_go_on);
+        let Some(mut bulk) = next.and_then(|at| self.conversations.bulk.under_way.remove(at))
+        else {
             return;
         };
         if bulk.choosing.is_some() {
             self.look_for_jobs(&mut bulk);
-            return self.bulk.under_way.push_back(bulk);
+            return self.conversations.bulk.under_way.push_back(bulk);
         }
         self.do_piece(now, &mut bulk);
         if bulk.left.is_empty() {
             self.done(now, bulk);
             self.begin_next();
         } else {
-            self.bulk.under_way.push_back(bulk);
+            self.conversations.bulk.under_way.push_back(bulk);
         }
     }
 
@@ -392,7 +401,7 @@ impl Controller {
     fn weight(&self, id: JobId) -> usize {
         let job = self.jobs.get(&id);
         // Who waits for it may be told.
-        job.map_or(1, |job| weight(job.spec())) + self.waits.count(id) / 4
+        job.map_or(1, |job| weight(job.spec())) + self.conversations.waits.count(id) / 4
     }
 
     fn do_piece(&mut self, now: Time, bulk: &mut BulkRequest) {
@@ -508,10 +517,11 @@ impl Controller {
     pub(crate) fn joins_bulk(&mut self, client: ClientId, uid: Uid, key: [u8; 16]) -> bool {
         let same = |b: &&mut BulkRequest| b.caller.user.uid == uid && b.key == Some(key);
         match self
+            .conversations
             .bulk
             .under_way
             .iter_mut()
-            .chain(&mut self.bulk.line)
+            .chain(&mut self.conversations.bulk.line)
             .find(same)
         {
             Some(bulk) => {

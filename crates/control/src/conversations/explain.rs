@@ -106,8 +106,8 @@ impl Controller {
         }
         let queued = self.first_queued(target);
         let waiting = queued.or_else(|| self.first_inside_that_awaits_turn(target));
-        let Some(waiting) = waiting.filter(|_| self.plans.have_room()) else {
-            let starts = self.plans.last().clone();
+        let Some(waiting) = waiting.filter(|_| self.conversations.plans.have_room()) else {
+            let starts = self.conversations.plans.last().clone();
             return Ok(self.explained(now, client, Box::new(caller.clone()), target, starts));
         };
         self.ask_plan(

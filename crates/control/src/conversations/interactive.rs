@@ -72,16 +72,21 @@ impl Controller {
             return self.reply(client, waits);
         };
         if self.jobs.contains_key(&job) {
-            self.attendance.stays(client, job, Awaits::Nothing);
+            self.conversations
+                .attendance
+                .stays(client, job, Awaits::Nothing);
         }
-        self.interactive
+        self.conversations
+            .interactive
             .allocating
             .push(Allocating { client, job, waits });
     }
 
     /// Answers everyone who asked for an allocation in this turn.
     pub(crate) fn answer_allocations(&mut self) {
-        for Allocating { client, job, waits } in std::mem::take(&mut self.interactive.allocating) {
+        for Allocating { client, job, waits } in
+            std::mem::take(&mut self.conversations.interactive.allocating)
+        {
             let reply = self.allocated(job).unwrap_or(waits);
             self.reply(client, reply);
         }
@@ -101,7 +106,7 @@ impl Controller {
     /// The primary group that the job has with its nodes.
     fn group_of(&self, job: &Job) -> Gid {
         let wanted = job.submitted.gid;
-        let known = self.users.get(&job.submitted.uid);
+        let known = self.conversations.users.get(&job.submitted.uid);
         let known = known.filter(|known| !known.user.name.is_empty());
         known.map_or(wanted, |known| known.user.granted(wanted))
     }
@@ -179,7 +184,7 @@ impl Controller {
         if most == 0 || !counts || self.is_queued(job.id) {
             return false;
         }
-        let mine = self.interactive.live.get(&job.submitted.uid);
+        let mine = self.conversations.interactive.live.get(&job.submitted.uid);
         let others = mine.into_iter().flatten().filter(|id| **id != job.id);
         let counts = |id: &&JobId| self.counts_as_interactive(**id);
         others.filter(counts).count() >= most as usize
@@ -205,10 +210,10 @@ impl Controller {
     }
 
     pub(crate) fn leave_interactive(&mut self, id: JobId, submitted: &Submitted) {
-        if let Some(mine) = self.interactive.live.get_mut(&submitted.uid) {
+        if let Some(mine) = self.conversations.interactive.live.get_mut(&submitted.uid) {
             mine.remove(&id);
             if mine.is_empty() {
-                self.interactive.live.remove(&submitted.uid);
+                self.conversations.interactive.live.remove(&submitted.uid);
             }
         }
     }
@@ -219,7 +224,13 @@ impl Controller {
                 matches!(&j.phase, Phase::Waiting(Some(WaitReason::InteractiveLimit)))
             })
         };
-        let mine = self.interactive.live.get(&uid).into_iter().flatten();
+        let mine = self
+            .conversations
+            .interactive
+            .live
+            .get(&uid)
+            .into_iter()
+            .flatten();
         let waiting: Vec<JobId> = mine.copied().filter(limited).collect();
         for id in waiting {
             self.review(now, id);

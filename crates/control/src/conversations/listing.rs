@@ -257,7 +257,7 @@ impl Listing {
 impl Controller {
     /// True while lists are under way: another turn is to follow at once.
     pub fn is_listing(&self) -> bool {
-        !self.lists.line.is_empty()
+        !self.conversations.lists.line.is_empty()
     }
 
     /// Begins a list, with its first piece; `None` when it is answered later.
@@ -268,13 +268,13 @@ impl Controller {
 
     /// The same of any list.
     pub(crate) fn begin_list(&mut self, now: Time, list: List) -> Option<Reply> {
-        if self.lists.line.len() >= LISTINGS {
+        if self.conversations.lists.line.len() >= LISTINGS {
             let why = format!("{LISTINGS} lists are being made already: try again in a moment");
             return Some(Reply::Refused(Refusal::new(RefusalCode::TooMany, why)));
         }
         // Short lists are answered at once; one piece in a turn, whoever asks.
-        match std::mem::replace(&mut self.lists.made_piece, true) {
-            true => self.lists.line.push_back(list),
+        match std::mem::replace(&mut self.conversations.lists.made_piece, true) {
+            true => self.conversations.lists.line.push_back(list),
             false => return self.go_on_listing(now, list),
         }
         None
@@ -299,7 +299,7 @@ impl Controller {
             | List::Reservations(_)
             | List::Nodes(_)
             | List::Wait(_) => {
-                self.lists.line.push_back(list);
+                self.conversations.lists.line.push_back(list);
                 None
             }
         }
@@ -307,10 +307,10 @@ impl Controller {
 
     /// One piece of the list whose turn it is, unless this turn has had one.
     pub(crate) fn list_next(&mut self, now: Time) {
-        if std::mem::take(&mut self.lists.made_piece) {
+        if std::mem::take(&mut self.conversations.lists.made_piece) {
             return;
         }
-        let Some(list) = self.lists.line.pop_front() else {
+        let Some(list) = self.conversations.lists.line.pop_front() else {
             return;
         };
         let client = list.client();
@@ -641,7 +641,10 @@ impl Controller {
         let around = Around {
             controller: self,
             now,
-            starts: listing.starts.as_ref().unwrap_or_else(|| self.plans.last()),
+            starts: listing
+                .starts
+                .as_ref()
+                .unwrap_or_else(|| self.conversations.plans.last()),
             places: &listing.places,
         };
         (around, &mut listing.rows)

@@ -64,7 +64,7 @@ impl Controller {
     pub(crate) fn mail_shares(&mut self, before: Time, now: Time) {
         let mut due = Vec::new();
         let jobs = &self.jobs;
-        self.mailing.running.retain(|id| {
+        self.conversations.mailing.running.retain(|id| {
             let job = jobs.get(id);
             let run = job.and_then(|job| job.run().map(|run| (job, run)));
             let Some((job, run)) = run else { return false };
@@ -82,7 +82,7 @@ impl Controller {
     pub(crate) fn note_mailing(&mut self, id: JobId) {
         let wanted = |job: &Job| !job.spec().mail.limit_shares.is_empty();
         if self.jobs.get(&id).is_some_and(wanted) {
-            self.mailing.running.insert(id);
+            self.conversations.mailing.running.insert(id);
         }
     }
 }

@@ -54,7 +54,7 @@ impl Controller {
 
     /// Commands that are about to ask again hear of it then.
     fn tell_commands(&mut self, id: JobId, text: &str) {
-        for client in self.attendance.said(id, text) {
+        for client in self.conversations.attendance.said(id, text) {
             self.reply(client, Reply::Said(text.to_owned()));
         }
     }

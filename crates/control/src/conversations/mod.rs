@@ -1,5 +1,5 @@
-//! Commands that the controller talks with: what they were answered, and who stays with which
-//! job, which plans they wait for.
+//! Commands that the controller talks with: what they were answered, who stays with which job,
+//! what they wait for, and what of their requests is under way.
 
 pub(crate) mod answers;
 pub(crate) mod attendance;
@@ -9,6 +9,7 @@ pub(crate) mod choosing;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod interactive;
+pub(crate) mod invariants;
 pub(crate) mod job_facts;
 pub(crate) mod listing;
 pub(crate) mod mail;
@@ -17,3 +18,107 @@ pub(crate) mod plans;
 pub(crate) mod requests;
 pub(crate) mod visible;
 pub(crate) mod waits;
+
+use crate::conversations::answers::Answers;
+use crate::conversations::attendance::Attendance;
+use crate::conversations::bulk::BulkRequests;
+use crate::conversations::interactive::Interactive;
+use crate::conversations::listing::Lists;
+use crate::conversations::mail::Mailing;
+use crate::conversations::plans::{Plans, Starts};
+use crate::conversations::requests::KnownUser;
+use crate::conversations::waits::Waits;
+use crate::turn::Turn;
+use cosy_model::api::Reply;
+use cosy_model::{ClockStep, JobId, Steady, Time, Uid};
+use std::collections::BTreeMap;
+
+/// What commands are owed.
+#[derive(Debug, Default)]
+pub(crate) struct Conversations {
+    answers: Answers,
+    /// Commands that wait for jobs to end.
+    waits: Waits,
+    /// Requests that concern many jobs.
+    bulk: BulkRequests,
+    /// Lists that are being made.
+    lists: Lists,
+    /// Plans that answers wait for.
+    plans: Plans,
+    /// Live interactive jobs, and who is told of their allocations.
+    interactive: Interactive,
+    /// Who stays with which job.
+    attendance: Attendance,
+    /// Running jobs with mail at shares of their limits.
+    mailing: Mailing,
+    /// What the directory service has told of users.
+    users: BTreeMap<Uid, KnownUser>,
+}
+
+impl Conversations {
+    /// What is known of a user.
+    pub fn user(&self, uid: &Uid) -> Option<&KnownUser> {
+        self.users.get(uid)
+    }
+
+    /// Keeps an answer for a repeat of its request; those that there is no room for any more.
+    pub fn keep_answer(
+        &mut self,
+        at: Time,
+        uid: Uid,
+        key: [u8; 16],
+        reply: Reply,
+    ) -> Vec<(Uid, [u8; 16])> {
+        self.answers.keep(at, uid, key, reply)
+    }
+
+    /// Answers that are kept too long are forgotten.
+    pub fn forget_answers(&mut self, turn: &mut Turn, now: Time, steady: Steady) {
+        self.answers.forget_old(turn, now, steady);
+    }
+
+    /// The predicted starts of the last plan.
+    pub fn last_plan(&self) -> &Starts {
+        self.plans.last()
+    }
+
+    /// How many waits there are for that job.
+    pub fn count_waits_for(&self, job: JobId) -> usize {
+        self.waits.count(job)
+    }
+
+    /// Takes away a piece of what waits that are over have left.
+    pub fn clear_left_waits(&mut self) {
+        self.waits.clear();
+    }
+
+    /// Interactive jobs of a user are entered.
+    pub fn enter_interactive(&mut self, uid: Uid, ids: impl Iterator<Item = JobId>) {
+        self.interactive.enter(uid, ids);
+    }
+
+    /// A change of that submission goes on in later turns.
+    pub fn changes_under_way(&self, base: JobId) -> bool {
+        self.bulk.concern(base)
+    }
+
+    /// Something is left of long work.
+    pub fn is_unfinished(&self) -> bool {
+        !self.bulk.is_empty() || !self.waits.are_cleared()
+    }
+
+    /// The clock on the wall was set.
+    pub fn clock_set(&mut self, step: ClockStep, steady: Steady) {
+        self.answers.clock_set(step, steady);
+        self.attendance.clock_set(step);
+        self.plans.clock_set();
+        for user in self.users.values_mut() {
+            user.at = user.at.set_by(step);
+        }
+    }
+
+    /// When there is something to do next.
+    pub fn next_due(&self) -> Option<Time> {
+        self.attendance.next_due()
+    }
+}

@@ -44,7 +44,7 @@ impl Controller {
             return self.reply(client, Reply::Refused(refusal));
         }
         self.learn_user(now, caller);
-        let remembered = key.and_then(|k| self.answers.get(caller.user.uid, k));
+        let remembered = key.and_then(|k| self.conversations.answers.get(caller.user.uid, k));
         if let Some(reply) = remembered {
             let reply = self.told_again(reply);
             return match request {
@@ -74,7 +74,7 @@ impl Controller {
         let Some(reply) = to_keep(reply) else {
             return;
         };
-        let gone = self.answers.keep(at, uid, key, reply.clone());
+        let gone = self.conversations.answers.keep(at, uid, key, reply.clone());
         self.forget_answers(gone);
         self.record(Record::Answered {
             uid,
@@ -300,7 +300,7 @@ impl Controller {
 
     fn learn_user(&mut self, now: Time, caller: &Caller) {
         if caller.resolved {
-            self.users.insert(
+            self.conversations.users.insert(
                 caller.user.uid,
                 KnownUser {
                     user: caller.user.clone(),
@@ -314,7 +314,7 @@ impl Controller {
     /// The user's identity if it is fresh enough to start a job with; else asks for it.
     pub(crate) fn fresh_user(&mut self, now: Time, uid: Uid) -> Option<User> {
         let ttl = self.config.policy.user_ttl;
-        if let Some(known) = self.users.get(&uid)
+        if let Some(known) = self.conversations.users.get(&uid)
             && now.since(known.at) <= ttl
         {
             return Some(known.user.clone());
@@ -324,14 +324,18 @@ impl Controller {
     }
 
     pub(crate) fn ask_user(&mut self, uid: Uid) {
-        let known = self.users.entry(uid).or_insert_with(|| KnownUser {
-            user: User {
-                uid,
-                ..User::default()
-            },
-            at: Time(i64::MIN / 2),
-            asked: false,
-        });
+        let known = self
+            .conversations
+            .users
+            .entry(uid)
+            .or_insert_with(|| KnownUser {
+                user: User {
+                    uid,
+                    ..User::default()
+                },
+                at: Time(i64::MIN / 2),
+                asked: false,
+            });
         if !known.asked {
             known.asked = true;
             self.effect(Effect::ResolveUser(uid));
@@ -344,7 +348,7 @@ impl Controller {
         uid: Uid,
         result: Result<User, LookupFailure>,
     ) {
-        let Some(known) = self.users.get_mut(&uid) else {
+        let Some(known) = self.conversations.users.get_mut(&uid) else {
             return;
         };
         known.asked = false;
@@ -376,7 +380,11 @@ impl Controller {
         let mut wanted: BTreeMap<Uid, bool> = BTreeMap::new();
         for queue in self.queues.all() {
             for uid in queue.by_user.keys() {
-                let old = self.users.get(uid).is_none_or(|k| now.since(k.at) > half);
+                let old = self
+                    .conversations
+                    .users
+                    .get(uid)
+                    .is_none_or(|k| now.since(k.at) > half);
                 wanted.insert(*uid, old);
             }
         }
@@ -388,7 +396,7 @@ impl Controller {
     // --- plans
 
     pub(crate) fn ask_plan(&mut self, now: Time, pending: PendingPlan, only: Option<JobId>) {
-        let plan = self.plans.ask(pending);
+        let plan = self.conversations.plans.ask(pending);
         let scheduler = Box::new(self.planning.cluster().clone());
         let inside = self.insides_to_plan(now, only);
         self.effect(Effect::Plan {
@@ -405,21 +413,22 @@ impl Controller {
     pub(crate) fn must_plan(&mut self, now: Time) -> bool {
         let waiting = self.planning.cluster().waiting_count();
         if waiting <= PLAN_AT_ONCE {
-            return (waiting > 0 || self.any_awaits_turn_inside()) && self.plans.have_room();
+            return (waiting > 0 || self.any_awaits_turn_inside())
+                && self.conversations.plans.have_room();
         }
-        if self.plans.begin_refresh(now) {
+        if self.conversations.plans.begin_refresh(now) {
             self.ask_plan(now, PendingPlan::Refresh, None);
         }
         false
     }
 
     pub(crate) fn planned(&mut self, now: Time, plan: u64, predictions: Vec<Prediction>) {
-        let Some(pending) = self.plans.made(plan) else {
+        let Some(pending) = self.conversations.plans.made(plan) else {
             return;
         };
         let starts: Starts = predictions.into_iter().map(|p| (p.job, p)).collect();
         match pending {
-            PendingPlan::Refresh => self.plans.refreshed(now, starts),
+            PendingPlan::Refresh => self.conversations.plans.refreshed(now, starts),
             PendingPlan::Explain {
                 client,
                 caller,

@@ -203,7 +203,7 @@ impl Controller {
             done: Vec::new(),
             naming: Some(Naming::new(refs, facts.old_jobs)),
         };
-        self.waits.all.insert(client, wait);
+        self.conversations.waits.all.insert(client, wait);
         match self.go_on_waiting(client) {
             Some(Reply::Refused(refusal)) => Err(refusal),
             Some(reply) => Ok(Some(reply)),
@@ -215,16 +215,16 @@ impl Controller {
     /// after all other lists.
     pub(crate) fn go_on_waiting(&mut self, client: ClientId) -> Option<Reply> {
         let reply = self.name_waited(client);
-        let wait = self.waits.all.get(&client);
+        let wait = self.conversations.waits.all.get(&client);
         if wait.is_some_and(|wait| wait.naming.is_some()) {
-            self.lists.push(List::Wait(client));
+            self.conversations.lists.push(List::Wait(client));
         }
         reply
     }
 
     /// Looks some more names up; the answer when there is nothing to wait for.
     fn name_waited(&mut self, client: ClientId) -> Option<Reply> {
-        let mut wait = self.waits.all.remove(&client)?;
+        let mut wait = self.conversations.waits.all.remove(&client)?;
         let mut left = PIECE;
         let named = self.name_some(client, &mut wait, &mut left);
         self.turn.looked((PIECE - left) as u64);
@@ -236,10 +236,10 @@ impl Controller {
             wait.naming = None;
         }
         let over = wait.naming.is_none() && wait.open == 0;
-        self.waits.all.insert(client, wait);
+        self.conversations.waits.all.insert(client, wait);
         match named {
             Err(refusal) => {
-                self.waits.leave(client);
+                self.conversations.waits.leave(client);
                 Some(Reply::Refused(refusal))
             }
             Ok(()) if over => self.waited(client),
@@ -249,9 +249,9 @@ impl Controller {
 
     /// All that it waited for has ended.
     fn waited(&mut self, client: ClientId) -> Option<Reply> {
-        let wait = self.waits.all.remove(&client)?;
+        let wait = self.conversations.waits.all.remove(&client)?;
         let uid = wait.caller.user.uid;
-        self.waits.give_back(uid, wait.kept());
+        self.conversations.waits.give_back(uid, wait.kept());
         Some(Reply::Ended(wait.done))
     }
 
@@ -314,11 +314,12 @@ impl Controller {
             if !self.may_see(&wait.caller, &live.submitted) {
                 return Ok(false);
             }
-            if self.waits.of_job.contains(&(id, client)) || naming.told.contains(&id) {
+            if self.conversations.waits.of_job.contains(&(id, client)) || naming.told.contains(&id)
+            {
                 return Ok(true);
             }
             self.keeps_more(wait)?;
-            self.waits.of_job.insert((id, client));
+            self.conversations.waits.of_job.insert((id, client));
             wait.jobs.push(id);
             wait.open += 1;
             return Ok(true);
@@ -343,7 +344,7 @@ impl Controller {
     fn keeps_more(&mut self, wait: &Wait) -> Result<(), Refusal> {
         let (user, most) = (&wait.caller.user, limits::WAITED_JOBS_OF_USER);
         let admin = self.is_admin(&wait.caller);
-        let kept = self.waits.kept.entry(user.uid).or_default();
+        let kept = self.conversations.waits.kept.entry(user.uid).or_default();
         if *kept < most || admin {
             *kept += 1;
             return Ok(());
@@ -359,7 +360,7 @@ impl Controller {
 
     /// Tells those who wait that a job has ended.
     pub(crate) fn tell_waiting(&mut self, id: JobId) {
-        let clients = self.waits.for_job(id);
+        let clients = self.conversations.waits.for_job(id);
         if clients.is_empty() {
             return;
         }
@@ -368,8 +369,8 @@ impl Controller {
         };
         let (owner, news) = (ended.submitted.uid, self.ended_job(id, ended));
         for client in clients {
-            self.waits.of_job.remove(&(id, client));
-            let Some(mut wait) = self.waits.all.remove(&client) else {
+            self.conversations.waits.of_job.remove(&(id, client));
+            let Some(mut wait) = self.conversations.waits.all.remove(&client) else {
                 continue; // it has gone
             };
             wait.open -= 1;
@@ -379,7 +380,7 @@ impl Controller {
                 naming.told.insert(id);
             }
             let over = wait.open == 0 && wait.naming.is_none();
-            self.waits.all.insert(client, wait);
+            self.conversations.waits.all.insert(client, wait);
             if let Some(reply) = over.then(|| self.waited(client)).flatten() {
                 self.reply(client, reply);
             }

@@ -250,7 +250,7 @@ impl Controller {
             Place::Lost => return Some(WaitReason::NeverFits),
             Place::Beyond { reason, .. } => return Some(reason.clone()),
         }
-        if self.flows.awaits_slot(job) {
+        if self.workflows.awaits_slot(job) {
             return Some(WaitReason::ReservationStart);
         }
         if let Some(reservation) = job.spec().reservation {

@@ -9,6 +9,7 @@ pub(crate) mod components;
 pub(crate) mod dependencies;
 pub(crate) mod ended;
 pub(crate) mod file_names;
+pub(crate) mod invariants;
 pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod reviews;

@@ -138,7 +138,7 @@ impl Controller {
             return;
         };
         steps.take(1 + job.spec().dependencies.len());
-        let told = self.waits.count(id);
+        let told = self.conversations.count_waits_for(id);
         self.works_on(Object::Job(id));
         self.review(now, id);
         if !self.jobs.live.contains_key(&id) {

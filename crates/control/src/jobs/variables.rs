@@ -130,7 +130,7 @@ impl Controller {
     fn flow_variables(&self, job: &Job, block: &mut Block) {
         let Some(of) = job.submitted.flow else { return };
         block.set("COSY_FLOW", of.flow);
-        if let Some(flow) = self.flows.get(of.flow) {
+        if let Some(flow) = self.workflows.get(of.flow) {
             block.set("COSY_FLOW_NAME", &flow.spec.name);
             block.set("COSY_FLOW_TASK", flow.name_of(of.task));
         }

@@ -6,6 +6,7 @@
 pub(crate) mod changes;
 pub(crate) mod devices;
 pub(crate) mod features;
+pub(crate) mod invariants;
 pub(crate) mod keys;
 pub(crate) mod nodes;
 pub(crate) mod passages;

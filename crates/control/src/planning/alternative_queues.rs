@@ -118,7 +118,7 @@ impl Controller {
 
     /// The job as it would stand in `queue`, if it may go there and keeps its limits.
     fn trial(&self, job: &Job, queue: QueueId) -> Option<(Place, WaitingJob)> {
-        let user = &self.users.get(&job.submitted.uid)?.user;
+        let user = &self.conversations.user(&job.submitted.uid)?.user;
         if user.name.is_empty() || !self.queues.get(queue).state.starts_jobs() {
             return None;
         }

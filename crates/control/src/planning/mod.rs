@@ -6,6 +6,7 @@
 pub(crate) mod alternative_queues;
 pub(crate) mod choosers;
 pub(crate) mod flexible_size;
+pub(crate) mod invariants;
 pub(crate) mod late_starts;
 pub(crate) mod launch;
 pub(crate) mod suspension;

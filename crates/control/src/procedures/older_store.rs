@@ -57,9 +57,9 @@ impl Controller {
         StoreMark {
             events: self.turn.last_event(),
             jobs: self.jobs.next_id().0,
-            reservations: self.reservations.next,
-            flows: self.flows.next,
-            triggers: self.triggers.next,
+            reservations: self.reservations.next_number(),
+            flows: self.workflows.next_number(),
+            triggers: self.triggers.next_number(),
         }
     }
 
@@ -105,9 +105,9 @@ impl Controller {
         let events = next.events.saturating_add(limits::SKIPPED_EVENTS);
         self.turn.skip_events(events);
         self.jobs.go_on_at(further(next.jobs));
-        self.reservations.next = further(next.reservations);
-        self.flows.next = further(next.flows);
-        self.triggers.next = further(next.triggers);
+        self.reservations.go_on_at(further(next.reservations));
+        self.workflows.go_on_at(further(next.flows));
+        self.triggers.go_on_at(further(next.triggers));
     }
 
     /// Jobs of before this controller began: those that wait are held, of those that run their

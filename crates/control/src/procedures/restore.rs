@@ -114,7 +114,7 @@ impl Controller {
             };
             match kept {
                 Some(reply) => {
-                    let gone = self.answers.keep(at, uid, key, reply);
+                    let gone = self.conversations.keep_answer(at, uid, key, reply);
                     self.forget_answers(gone);
                 }
                 None => self.forget_answers(vec![(uid, key)]),
@@ -424,7 +424,7 @@ impl Controller {
         let Some(queue) = self.queue_id(&job.queue) else {
             return Place::Lost;
         };
-        let user = match self.users.get(&job.uid) {
+        let user = match self.conversations.user(&job.uid) {
             Some(known) if !known.user.name.is_empty() => known.user.clone(),
             Some(_) | None => User {
                 uid: job.uid,

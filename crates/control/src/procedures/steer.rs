@@ -426,7 +426,7 @@ impl Controller {
         if caller.user.uid == job.uid {
             return caller.user.clone();
         }
-        match self.users.get(&job.uid) {
+        match self.conversations.user(&job.uid) {
             Some(known) if !known.user.name.is_empty() => known.user.clone(),
             Some(_) | None => User {
                 uid: job.uid,

@@ -167,7 +167,7 @@ impl Controller {
         if submitted.spec.reservation.is_none() {
             let core_ms = crate::reservations::asked_core_ms(&submitted);
             let notice = &self.config.reservations.notice;
-            let figures = &mut self.reservations.figures;
+            let figures = self.reservations.figures_mut();
             figures.jobs_accepted(now, notice, tasks as u64, core_ms);
         }
         let ids = group.ids();
@@ -219,7 +219,8 @@ impl Controller {
                 .for_each(|id| self.planning.has_choice_of_queues(id));
         }
         if submitted.counts_as_interactive() {
-            self.interactive.enter(submitted.uid, group.ids());
+            self.conversations
+                .enter_interactive(submitted.uid, group.ids());
         }
         self.count_in_queue(&submitted, jobs);
         if let Some(begin) = submitted.spec.begin {
@@ -277,7 +278,7 @@ impl Controller {
         let Some(name) = &spec.account else {
             return String::new();
         };
-        match self.reservations.books.payer(&caller.user, Some(name)) {
+        match self.reservations.books().payer(&caller.user, Some(name)) {
             Ok(_) => String::new(),
             Err(why) => format!("{why}; the job is recorded with it all the same"),
         }

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod administered;
 pub(crate) mod demand;
+pub(crate) mod invariants;
 pub(crate) mod joint;
 pub(crate) mod order;
 pub(crate) mod over_limit;

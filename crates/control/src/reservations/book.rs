@@ -577,7 +577,7 @@ fn series_refused(conflicts: &[(Time, Refusal)], all: usize) -> Refusal {
         .map(|(start, refusal)| {
             format!(
                 "{}: {}",
-                crate::admission::civil::utc(*start),
+                crate::reservations::admission::civil::utc(*start),
                 refusal.message
             )
         })

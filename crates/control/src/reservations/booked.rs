@@ -6,10 +6,10 @@ mod tests;
 
 use super::Reservation;
 use super::ask::ReservationRequest;
-use crate::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
 use crate::config::Quotas;
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::reservations::admission::quota::{ClassShare, QuotaFacts, check_quotas, quotas_of};
 use cosy_model::{Amounts, NodeId, NodeShare, Refusal, ReservationId, Span, Time};
 use cosy_sched::appraise::Estimate;
 use std::collections::{BTreeMap, BTreeSet};

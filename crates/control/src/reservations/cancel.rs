@@ -1,9 +1,9 @@
 //! Giving reservations back, and what that costs.
 
 use super::Reservation;
-use crate::admission::cancel::{Ending, Terms, is_free, remains};
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::reservations::admission::cancel::{Ending, Terms, is_free, remains};
 use cosy_model::api::Reply;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{JobId, Refusal, RefusalCode, ReservationId, Su, Time, limits};

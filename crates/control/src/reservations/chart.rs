@@ -35,7 +35,7 @@ impl Controller {
             self.ask_plan(now, pending, None);
             return None;
         }
-        let starts = self.plans.last();
+        let starts = self.conversations.last_plan();
         Some(self.charted(now, caller, until, most, starts))
     }
 

@@ -1,9 +1,9 @@
 //! The second phase: a hold becomes final. What it costs is charged then.
 
 use super::Reservation;
-use crate::admission::cancel::free_until;
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::reservations::admission::cancel::free_until;
 use cosy_model::api::Reply;
 use cosy_model::reservation::{ReservationState, Rule};
 use cosy_model::{Refusal, RefusalCode, ReservationId, Span, Su, Time};

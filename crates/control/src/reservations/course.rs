@@ -2,8 +2,8 @@
 //! begin, the end, and one that nobody uses.
 
 use super::Reservation;
-use crate::admission::cancel::{Ending, given_back};
 use crate::controller::Controller;
+use crate::reservations::admission::cancel::{Ending, given_back};
 use crate::set_aside::Object;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::reservation::ReservationState;

@@ -3,9 +3,9 @@
 
 use super::Reservation;
 use super::ask::ReservationRequest;
-use crate::admission::notice::Together;
 use crate::controller::Controller;
 use crate::event::Caller;
+use crate::reservations::admission::notice::Together;
 use cosy_model::{Span, Time};
 use cosy_sched::appraise::Joint;
 use cosy_sched::{Demand, WaitingJob};

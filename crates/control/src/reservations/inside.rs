@@ -114,7 +114,7 @@ impl Controller {
         if job.attempt.0 == 0 || job.submitted.uid == found.row.uid {
             return Some(true);
         }
-        let known = self.users.get(&job.submitted.uid);
+        let known = self.conversations.user(&job.submitted.uid);
         let known = known.filter(|known| !known.user.name.is_empty())?;
         let rights = Caller::known(known.user.clone());
         Some(self.may_use(&known.user, found) || self.is_admin(&rights))

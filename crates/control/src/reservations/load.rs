@@ -1,11 +1,11 @@
 //! Reservations out of the store.
 
 use super::Reservation;
-use crate::admission::figures::Figures;
-use crate::admission::hours::HourPrices;
-use crate::books::Books;
 use crate::controller::Controller;
 use crate::record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};
+use crate::reservations::admission::figures::Figures;
+use crate::reservations::admission::hours::HourPrices;
+use crate::reservations::books::Books;
 use cosy_model::reservation::ReservationState;
 use cosy_model::{NodeShare, Time};
 

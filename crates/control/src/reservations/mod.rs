@@ -12,10 +12,12 @@
 //! Sources: COSY paper, section 3.2; what-if paper, section 3; pricing paper, section 3.
 
 mod account;
+pub(crate) mod admission;
 mod appraisal;
 mod ask;
 mod book;
 mod booked;
+pub(crate) mod books;
 mod cancel;
 mod chart;
 mod confirm;
@@ -23,6 +25,7 @@ mod course;
 mod extend;
 mod facts;
 mod inside;
+pub(crate) mod invariants;
 mod load;
 mod moves;
 mod planned;
@@ -37,13 +40,13 @@ pub(crate) use inside::asked_core_ms;
 pub(crate) use load::LoadedReservations;
 pub(crate) use show::ReservationList;
 
-use crate::admission::figures::Figures;
-use crate::admission::hours::HourPrices;
-use crate::books::Books;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
 use crate::record::{Record, ReservationRow};
+use crate::reservations::admission::figures::Figures;
+use crate::reservations::admission::hours::HourPrices;
 use crate::reservations::appraisal::Appraisals;
+use crate::reservations::books::Books;
 use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::ReservationState;
 use cosy_model::{
@@ -115,22 +118,22 @@ impl Reservation {
 #[derive(Debug)]
 pub(crate) struct Reservations {
     /// Live ones, and those that ended within the last day.
-    pub all: BTreeMap<ReservationId, Reservation>,
-    pub next: u64,
+    all: BTreeMap<ReservationId, Reservation>,
+    next: u64,
     /// Those that have a planner of their own.
-    pub active: BTreeSet<ReservationId>,
+    active: BTreeSet<ReservationId>,
     /// Those that are over and in whose planner jobs wait that were not looked at since.
-    pub closed: BTreeSet<ReservationId>,
+    closed: BTreeSet<ReservationId>,
     /// When the course of each live one has to be looked at.
     due: BTreeMap<ReservationId, Time>,
     by_time: BTreeSet<(Time, ReservationId)>,
     dirty: BTreeSet<ReservationId>,
     /// By how much live reservations push back each waiting job.
-    pub pushed: Arc<BTreeMap<JobId, Span>>,
-    pub appraisals: Appraisals,
-    pub figures: Figures,
-    pub hours: HourPrices,
-    pub books: Books,
+    pushed: Arc<BTreeMap<JobId, Span>>,
+    appraisals: Appraisals,
+    figures: Figures,
+    hours: HourPrices,
+    books: Books,
     /// When movable reservations were looked at.
     moved_at: Time,
     /// The last that was looked at.
@@ -161,6 +164,81 @@ impl Reservations {
         self.all.get(&id)
     }
 
+    pub fn get_mut(&mut self, id: ReservationId) -> Option<&mut Reservation> {
+        self.all.get_mut(&id)
+    }
+
+    /// How many are kept: live ones, and those that ended within the last day.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Takes one into memory.
+    pub fn enter(&mut self, reservation: Reservation) {
+        self.all.insert(reservation.row.id, reservation);
+    }
+
+    /// Takes one out of memory of which nobody has been told.
+    pub fn take_back(&mut self, id: ReservationId) {
+        self.all.remove(&id);
+    }
+
+    /// Those that have a planner of their own.
+    pub fn active(&self) -> impl Iterator<Item = ReservationId> {
+        self.active.iter().copied()
+    }
+
+    /// Whether it has a planner of its own.
+    pub fn is_active(&self, id: ReservationId) -> bool {
+        self.active.contains(&id)
+    }
+
+    /// The number of the next reservation.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers go on there.
+    pub fn go_on_at(&mut self, next: u64) {
+        self.next = next;
+    }
+
+    /// What accounts have, hold and have spent.
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    pub fn books_mut(&mut self) -> &mut Books {
+        &mut self.books
+    }
+
+    /// Holds the price of a reservation that is in memory only, where an account pays for it.
+    ///
+    /// # Errors
+    /// The account cannot pay.
+    pub fn hold_price(&mut self, now: Time, id: ReservationId) -> Result<Vec<Record>, Refusal> {
+        let Some(reservation) = self.all.get_mut(&id) else {
+            return Ok(Vec::new());
+        };
+        let row = &mut reservation.row;
+        let price = row.base.plus(row.extra);
+        let Some(account) = &row.account else {
+            return Ok(Vec::new());
+        };
+        let lines = self.books.hold(now, account, id, price, &row.user)?;
+        row.held = price;
+        Ok(lines)
+    }
+
+    /// What rules of admission look at.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    pub fn figures_mut(&mut self) -> &mut Figures {
+        &mut self.figures
+    }
+
     pub fn live(&self) -> impl Iterator<Item = &Reservation> {
         self.all.values().filter(|r| r.is_live())
     }
@@ -180,9 +258,24 @@ impl Reservations {
         }
     }
 
-    /// The clock on the wall was set.
-    pub fn clock_set(&mut self, step: ClockStep) {
+    /// The clock on the wall was set. Holds last as long as they were to last, a reservation's
+    /// own dates stay, and planners think everything over. Those whose holds end at another
+    /// date.
+    pub fn clock_set(&mut self, step: ClockStep) -> Vec<ReservationId> {
         self.moved_at = self.moved_at.set_by(step);
+        let mut held = Vec::new();
+        for reservation in self.all.values_mut() {
+            if let Some(planner) = reservation.planner.as_deref_mut() {
+                planner.clock_set();
+            }
+            let row = &mut reservation.row;
+            if row.state == ReservationState::Held {
+                let until = row.hold_until;
+                row.hold_until = until.map(|at| at.set_by(step).min(row.start.max(at)));
+                held.push(row.id);
+            }
+        }
+        held
     }
 
     /// Adds what a reservation pushes back.
@@ -309,7 +402,7 @@ impl Controller {
                 if !reservation.short {
                     row.shares = self.share_rows(&reservation.shares);
                 }
-                self.flows.follow(&row);
+                self.workflows.follow(&row);
                 self.record(Record::Reservation(Box::new(row)));
             }
         }

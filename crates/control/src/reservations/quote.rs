@@ -6,10 +6,12 @@
 use super::appraisal::Pending;
 use super::ask::{JOBS_LOOKED_AT, ReservationRequest};
 use super::booked::Booked;
-use crate::admission::judge::{Request, Slot, delay_cap, judge, rule_lines, with_hint};
-use crate::admission::notice::{Together, earliest_by_notice};
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId};
+use crate::reservations::admission::judge::{
+    Request, Slot, delay_cap, judge, rule_lines, with_hint,
+};
+use crate::reservations::admission::notice::{Together, earliest_by_notice};
 use cosy_model::api::Reply;
 use cosy_model::reservation::{Ask, Pick, Quote, QuotedSlot};
 use cosy_model::{JobId, Refusal, RefusalCode, Span, Su, Time, Uid, limits};

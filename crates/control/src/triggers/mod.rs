@@ -9,6 +9,7 @@
 //!
 //! Source: strigger(1).
 
+pub(crate) mod invariants;
 mod row;
 mod run;
 mod watch;
@@ -31,14 +32,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// All that the controller knows of triggers.
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
-    pub all: BTreeMap<TriggerId, TriggerRow>,
-    pub next: u64,
+    all: BTreeMap<TriggerId, TriggerRow>,
+    next: u64,
     /// Those that wait for something to happen to a job or its nodes.
-    pub of_jobs: BTreeMap<JobId, BTreeSet<TriggerId>>,
+    of_jobs: BTreeMap<JobId, BTreeSet<TriggerId>>,
     /// Those that wait for something to happen to nodes.
-    pub of_nodes: BTreeSet<TriggerId>,
+    of_nodes: BTreeSet<TriggerId>,
     /// What is to be looked at again, and when.
-    pub due: BTreeSet<(Time, TriggerId)>,
+    due: BTreeSet<(Time, TriggerId)>,
     /// What has happened in this turn.
     happened: Vec<watch::Happened>,
     /// Since when a node was idle when a trigger was told of that last.
@@ -57,6 +58,16 @@ impl Triggers {
             it.take(row, now);
         }
         it
+    }
+
+    /// The number of the next trigger.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers go on there.
+    pub fn go_on_at(&mut self, next: u64) {
+        self.next = next;
     }
 
     fn take(&mut self, row: TriggerRow, now: Time) {

@@ -176,8 +176,8 @@ impl Controller {
         if whole.any(|job| job.submitted.uid != user.uid) {
             return true;
         }
-        let active = self.reservations.active.iter();
-        let mut active = active.filter_map(|id| self.reservations.get(*id));
+        let active = self.reservations.active();
+        let mut active = active.filter_map(|id| self.reservations.get(id));
         active.any(|reservation| {
             let mut shares = reservation.shares.iter();
             let here =

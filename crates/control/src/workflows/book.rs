@@ -88,7 +88,7 @@ impl Controller {
         hold: bool,
     ) -> Result<Option<Reply>, Refusal> {
         if let Some(key) = key
-            && self.flow_plans.rejoin(caller.user.uid, key, client)
+            && self.workflows.plans.rejoin(caller.user.uid, key, client)
         {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ impl Controller {
     }
 
     fn may_have_reservations(&self, more: usize) -> Result<(), Refusal> {
-        let have = self.reservations.all.len();
+        let have = self.reservations.len();
         if have + more > limits::RESERVATIONS {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
@@ -163,10 +163,10 @@ impl Controller {
         // Scripts stay in the booking: it may have to be planned anew.
         let mut spec = booking.wish.spec.clone();
         let ready = self.ready_slot_jobs(&booking.caller, &mut spec, &booking.graph, &slots)?;
-        let id = FlowId(self.flows.next);
+        let id = FlowId(self.workflows.next);
         let until = self.flow_hold_until(now, &slots);
         let reservations = self.place_slots(now, booking, id, until, &slots)?;
-        self.flows.next += 1;
+        self.workflows.next += 1;
         let user = &booking.caller.user;
         let row = FlowRow {
             id,
@@ -363,7 +363,7 @@ impl Controller {
             task.spec.queue.clone_from(&slot.wish.ask.queue);
         }
         let mut ready = self.ready_tasks(caller, spec, graph)?;
-        let first = self.reservations.next;
+        let first = self.reservations.next_number();
         for (ready, task) in ready.iter_mut().zip(&graph.order) {
             ready.spec.reservation = Some(ReservationId(first + u64::from(*task)));
             ready.spec.begin = None;
@@ -412,7 +412,8 @@ impl Controller {
             self.take_back(&taken);
             return Err(refusal.into());
         }
-        self.reservations.next += taken.len() as u64;
+        let next = self.reservations.next_number() + taken.len() as u64;
+        self.reservations.go_on_at(next);
         Ok(taken)
     }
 
@@ -463,7 +464,7 @@ impl Controller {
             flow,
             task: task as u32,
         };
-        let first = ReservationId(self.reservations.next);
+        let first = ReservationId(self.reservations.next_number());
         let id = ReservationId(first.0 + task as u64);
         let row = ReservationRow {
             id,
@@ -480,7 +481,7 @@ impl Controller {
             planner: None,
         };
         self.planning.cluster_mut().add_block(reservation.block());
-        self.reservations.all.insert(id, reservation);
+        self.reservations.enter(reservation);
         Ok(id)
     }
 
@@ -519,26 +520,16 @@ impl Controller {
 
     /// Holds the prices of reservations that are in memory only, of all or of none.
     fn hold_prices(&mut self, now: Time, ids: &[ReservationId]) -> Result<(), Refusal> {
-        let before = self.reservations.books.clone();
+        let before = self.reservations.books().clone();
         let mut records = Vec::new();
         for id in ids {
-            let Some(reservation) = self.reservations.all.get_mut(id) else {
-                continue;
-            };
-            let row = &mut reservation.row;
-            let price = row.base.plus(row.extra);
-            let Some(account) = &row.account else {
-                continue;
-            };
-            let books = &mut self.reservations.books;
-            match books.hold(now, account, *id, price, &row.user) {
+            match self.reservations.hold_price(now, *id) {
                 Ok(lines) => records.extend(lines),
                 Err(refusal) => {
-                    self.reservations.books = before;
+                    *self.reservations.books_mut() = before;
                     return Err(refusal);
                 }
             }
-            row.held = price;
         }
         records.into_iter().for_each(|r| self.record(r));
         Ok(())
@@ -548,7 +539,7 @@ impl Controller {
     fn take_back(&mut self, ids: &[ReservationId]) {
         for id in ids {
             self.planning.cluster_mut().remove_block(*id);
-            self.reservations.all.remove(id);
+            self.reservations.take_back(*id);
         }
     }
 

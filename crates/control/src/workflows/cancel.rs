@@ -44,7 +44,7 @@ impl Controller {
 
     /// Ends all that runs of a live workflow and gives back what has not begun.
     pub(crate) fn give_flow_up(&mut self, now: Time, id: FlowId, state: FlowState, who: &str) {
-        let Some(row) = self.flows.row_mut(id) else {
+        let Some(row) = self.workflows.row_mut(id) else {
             return;
         };
         row.state = state;
@@ -57,7 +57,7 @@ impl Controller {
             | FlowState::Cancelled => format!("{state} by {who}"),
         };
         self.note_flow(now, id, state.word(), who, &note);
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.workflows.get(id) else {
             return;
         };
         let all: Vec<u32> = (0..flow.tasks.len() as u32).collect();

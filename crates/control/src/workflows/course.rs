@@ -46,7 +46,7 @@ impl Controller {
         let Some(end) = &ended.row.end else { return };
         let parts = ended.row.run.iter().flat_map(|run| &run.parts);
         let names: Vec<String> = parts.map(|part| part.node.clone()).collect();
-        self.flows.ended.push(TaskEnd {
+        self.workflows.ended.push(TaskEnd {
             of,
             job,
             state: ended.state,
@@ -60,34 +60,34 @@ impl Controller {
 
     /// Does everything that follows from ends of jobs and from the time.
     pub(crate) fn flows_due(&mut self, now: Time) {
-        while !self.flows.ended.is_empty() {
-            for ended in std::mem::take(&mut self.flows.ended) {
+        while !self.workflows.ended.is_empty() {
+            for ended in std::mem::take(&mut self.workflows.ended) {
                 self.works_on(Object::Flow(ended.of.flow));
                 self.task_ended(now, &ended);
             }
         }
         self.replan_due(now);
-        while let Some(&(at, id)) = self.flows.forget.first()
+        while let Some(&(at, id)) = self.workflows.forget.first()
             && at <= now
         {
-            self.flows.forget.pop_first();
-            self.flows.all.remove(&id);
+            self.workflows.forget.pop_first();
+            self.workflows.all.remove(&id);
         }
     }
 
     fn task_ended(&mut self, now: Time, ended: &TaskEnd) {
         let of = ended.of;
-        let known = self.flows.task(of);
+        let known = self.workflows.task(of);
         if known.is_none_or(|task| task.job != ended.job || task.end.is_some()) {
             return; // put back by hand after its workflow was done with it
         }
-        let given_up = self.flows.get(of.flow).is_some_and(|flow| {
+        let given_up = self.workflows.get(of.flow).is_some_and(|flow| {
             matches!(flow.row.state, FlowState::Cancelled | FlowState::Expired)
         });
         let marked = known.is_some_and(|task| task.state == FlowTaskState::Released);
         let released = marked || given_up && ended.start.is_none();
         let good = ended.state == JobState::Completed;
-        if let Some(task) = self.flows.task_mut(of) {
+        if let Some(task) = self.workflows.task_mut(of) {
             task.start = ended.start;
             task.end = Some(ended.end);
             task.nodes.clone_from(&ended.nodes);
@@ -101,7 +101,7 @@ impl Controller {
                 task.note = ended.words();
             }
         }
-        if let Some(flow) = self.flows.all.get_mut(&of.flow) {
+        if let Some(flow) = self.workflows.all.get_mut(&of.flow) {
             flow.open = flow.open.saturating_sub(1);
         }
         if !released && !good {
@@ -116,7 +116,7 @@ impl Controller {
     /// A task failed for good: what cannot run any more is released.
     fn task_failed(&mut self, now: Time, ended: &TaskEnd) {
         let of = ended.of;
-        let Some(flow) = self.flows.get(of.flow) else {
+        let Some(flow) = self.workflows.get(of.flow) else {
             return;
         };
         match flow.row.state {
@@ -142,12 +142,12 @@ impl Controller {
     /// A slot of a held workflow is no longer there: nor are the others.
     fn hold_lost(&mut self, now: Time, ended: &TaskEnd) {
         let id = ended.of.flow;
-        let until = self.flows.get(id).and_then(|flow| flow.row.hold_until);
+        let until = self.workflows.get(id).and_then(|flow| flow.row.hold_until);
         let state = match until.is_some_and(|until| until <= now) {
             true => FlowState::Expired,
             false => FlowState::Cancelled,
         };
-        if let Some(task) = self.flows.task_mut(ended.of) {
+        if let Some(task) = self.workflows.task_mut(ended.of) {
             task.state = FlowTaskState::Released;
         }
         let by = ended.note.strip_prefix("cancelled by ");
@@ -161,14 +161,14 @@ impl Controller {
                 flow: id,
                 task: *task,
             };
-            let job = self.flows.task(of).filter(|t| t.end.is_none());
+            let job = self.workflows.task(of).filter(|t| t.end.is_none());
             let Some(job) = job.map(|task| task.job) else {
                 continue;
             };
             if self.jobs.get(&job).is_none_or(|job| !job.is_waiting()) {
                 continue;
             }
-            if let Some(task) = self.flows.task_mut(of) {
+            if let Some(task) = self.workflows.task_mut(of) {
                 task.state = FlowTaskState::Released;
             }
             self.cancel_job(now, job, why);
@@ -177,7 +177,7 @@ impl Controller {
 
     /// The last job of a workflow is over.
     fn close_flow_if_over(&mut self, now: Time, id: FlowId) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.workflows.get(id) else {
             return;
         };
         if flow.open > 0 || !flow.row.is_live() {
@@ -194,12 +194,12 @@ impl Controller {
             | FlowState::Cancelled
             | FlowState::Expired) => other,
         };
-        if let Some(row) = self.flows.row_mut(id) {
+        if let Some(row) = self.workflows.row_mut(id) {
             row.state = state;
             row.closed = Some(now);
         }
-        self.flows.live = self.flows.live.saturating_sub(1);
-        self.flows.forget.insert((now + REMEMBER, id));
+        self.workflows.live = self.workflows.live.saturating_sub(1);
+        self.workflows.forget.insert((now + REMEMBER, id));
         let detail = match failed {
             0 => state.to_string(),
             failed => format!("{state}, {failed} tasks not done"),
@@ -213,7 +213,7 @@ impl Controller {
         let Some(of) = self.jobs.get(&job).and_then(|job| job.submitted.flow) else {
             return false;
         };
-        let Some(flow) = self.flows.get(of.flow) else {
+        let Some(flow) = self.workflows.get(of.flow) else {
             return false;
         };
         let task = &flow.tasks[of.task as usize];
@@ -237,13 +237,13 @@ impl Controller {
             end.signal
         );
         let text = format!("task {} {note}", flow.name_of(of.task));
-        if let Some(task) = self.flows.task_mut(of) {
+        if let Some(task) = self.workflows.task_mut(of) {
             task.failures += 1;
             task.note = note;
             task.replan = !fits;
         }
         if !fits {
-            self.flows.doubtful.insert(of.flow);
+            self.workflows.doubtful.insert(of.flow);
         }
         self.happened(
             now,

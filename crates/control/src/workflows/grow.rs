@@ -25,9 +25,9 @@ const PART: i64 = 8;
 impl Controller {
     /// Looks at all slots that have begun.
     pub(crate) fn check_overruns(&mut self, now: Time) {
-        let active = self.reservations.active.iter();
+        let active = self.reservations.active();
         let slots: Vec<(ReservationId, OfFlow)> = active
-            .filter_map(|id| Some((*id, self.reservations.get(*id)?.row.flow?)))
+            .filter_map(|id| Some((id, self.reservations.get(id)?.row.flow?)))
             .collect();
         for (id, of) in slots {
             if let Some(by) = self.lacks(now, id, of)
@@ -40,8 +40,8 @@ impl Controller {
 
     /// By how much a slot ought to grow now.
     fn lacks(&self, now: Time, id: ReservationId, of: OfFlow) -> Option<Span> {
-        let flow = self.flows.get(of.flow)?;
-        let task = self.flows.task(of)?;
+        let flow = self.workflows.get(of.flow)?;
+        let task = self.workflows.task(of)?;
         let open = flow.row.state == FlowState::Running && task.state == FlowTaskState::Waiting;
         if flow.spec.overrun == Overrun::Kill || !open || task.replan {
             return None;
@@ -75,21 +75,21 @@ impl Controller {
 
     /// Other slots of the workflow make room, if that is what its owner wants.
     fn replan_instead(&mut self, now: Time, id: ReservationId, of: OfFlow, by: Span) {
-        let flow = self.flows.get(of.flow);
+        let flow = self.workflows.get(of.flow);
         if flow.is_none_or(|flow| flow.spec.overrun != Overrun::Replan) {
             return;
         }
-        let job = self.flows.task(of).map(|task| task.job);
+        let job = self.workflows.task(of).map(|task| task.job);
         let waits = job
             .and_then(|job| self.jobs.get(&job))
             .is_some_and(Job::is_waiting);
         if !waits {
             return self.grow_over_own(now, id, of, by);
         }
-        if let Some(task) = self.flows.task_mut(of) {
+        if let Some(task) = self.workflows.task_mut(of) {
             task.replan = true;
         }
-        self.flows.doubtful.insert(of.flow);
+        self.workflows.doubtful.insert(of.flow);
     }
 
     fn free_behind(&self, now: Time, id: ReservationId, by: Span) -> Option<Span> {
@@ -119,7 +119,7 @@ impl Controller {
     }
 
     fn grown(&mut self, now: Time, id: ReservationId, of: OfFlow, by: Span) {
-        let Some(reservation) = self.reservations.all.get_mut(&id) else {
+        let Some(reservation) = self.reservations.get_mut(id) else {
             return;
         };
         let before = reservation.row.end;
@@ -130,9 +130,9 @@ impl Controller {
         self.planning.cluster_mut().add_block(block);
         self.keep_open(id);
         self.touch_reservation(id);
-        self.flows.doubtful.insert(of.flow);
+        self.workflows.doubtful.insert(of.flow);
         let mut job = None;
-        if let Some(task) = self.flows.task_mut(of) {
+        if let Some(task) = self.workflows.task_mut(of) {
             let sum = task
                 .slot
                 .map_or(by, |slot| Span(slot.1.since(slot.0).ms() + by.ms()));
@@ -173,8 +173,11 @@ impl Controller {
 
     fn cannot_grow(&mut self, of: OfFlow, why: &str) {
         let note = format!("its slot cannot be made longer: {why}");
-        if self.flows.task(of).is_some_and(|task| task.note != note)
-            && let Some(task) = self.flows.task_mut(of)
+        if self
+            .workflows
+            .task(of)
+            .is_some_and(|task| task.note != note)
+            && let Some(task) = self.workflows.task_mut(of)
         {
             task.note = note;
         }
@@ -182,21 +185,21 @@ impl Controller {
 
     /// A slot is over. A task that could not start in it gets another one, or has failed.
     pub(crate) fn slot_over(&mut self, now: Time, of: OfFlow) {
-        let Some(flow) = self.flows.get(of.flow) else {
+        let Some(flow) = self.workflows.get(of.flow) else {
             return;
         };
         let again = flow.spec.overrun == Overrun::Replan && flow.row.state == FlowState::Running;
-        let job = self.flows.task(of).filter(|task| task.end.is_none());
+        let job = self.workflows.task(of).filter(|task| task.end.is_none());
         let Some(task) = job else { return };
         let (job, replan) = (task.job, task.replan);
         if replan || self.jobs.get(&job).is_none_or(|job| !job.is_waiting()) {
             return;
         }
-        match self.flows.task_mut(of) {
+        match self.workflows.task_mut(of) {
             Some(task) if again => {
                 task.replan = true;
                 task.note = "its slot was over before it could start".to_owned();
-                self.flows.doubtful.insert(of.flow);
+                self.workflows.doubtful.insert(of.flow);
             }
             Some(_) | None => {
                 self.cancel_job(now, job, "the end of its slot: it could not start before")
@@ -207,13 +210,13 @@ impl Controller {
     /// Tasks that may begin before their slots, because their parents are done, are looked
     /// at for an earlier place.
     pub(crate) fn start_early(&mut self, now: Time, done: OfFlow) {
-        let Some(flow) = self.flows.get(done.flow).filter(|f| f.spec.early) else {
+        let Some(flow) = self.workflows.get(done.flow).filter(|f| f.spec.early) else {
             return;
         };
         let children = flow.graph.children[done.task as usize].clone();
         for task in children {
             let of = OfFlow { task, ..done };
-            let slot = self.flows.task(of).and_then(|task| task.reservation);
+            let slot = self.workflows.task(of).and_then(|task| task.reservation);
             if let Some(slot) = slot.filter(|_| self.may_begin(of)) {
                 self.ask_for_move(now, slot);
             }
@@ -222,7 +225,7 @@ impl Controller {
 
     /// True when nothing but its slot keeps a task from starting.
     pub(crate) fn may_begin(&self, of: OfFlow) -> bool {
-        let Some(flow) = self.flows.get(of.flow) else {
+        let Some(flow) = self.workflows.get(of.flow) else {
             return false;
         };
         let parents = flow.graph.parents.get(of.task as usize);

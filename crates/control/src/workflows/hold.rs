@@ -45,7 +45,7 @@ impl Controller {
 
     /// All reservations of a held workflow are final: it runs.
     pub(crate) fn flow_confirmed(&mut self, now: Time, id: FlowId, who: &str) {
-        if let Some(row) = self.flows.row_mut(id) {
+        if let Some(row) = self.workflows.row_mut(id) {
             row.state = FlowState::Running;
             row.hold_until = None;
         }

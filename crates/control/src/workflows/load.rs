@@ -9,7 +9,7 @@ use cosy_model::{JobId, Time};
 impl Controller {
     /// To be called when reservations and jobs are loaded.
     pub(crate) fn load_flows(&mut self, now: Time, loaded: Vec<LoadedFlow>, next: u64) {
-        self.flows.next = next.max(1);
+        self.workflows.next = next.max(1);
         for LoadedFlow { row, spec, tasks } in loaded {
             // What was accepted once has no circle.
             let graph = Graph::of(&spec);
@@ -17,19 +17,19 @@ impl Controller {
             let id = row.id;
             match row.closed {
                 Some(at) if at + REMEMBER <= now => continue,
-                Some(at) => drop(self.flows.forget.insert((at + REMEMBER, id))),
-                None => self.flows.live += 1,
+                Some(at) => drop(self.workflows.forget.insert((at + REMEMBER, id))),
+                None => self.workflows.live += 1,
             }
             let live = row.is_live();
             let waits = tasks
                 .iter()
                 .filter(|task| task.replan && task.end.is_none());
             let waits: Vec<JobId> = waits.map(|task| task.job).collect();
-            self.flows
+            self.workflows
                 .all
                 .insert(id, Flow::new(row, spec, graph, tasks));
             if live {
-                self.flows.doubtful.insert(id);
+                self.workflows.doubtful.insert(id);
             }
             // Their slots are known to be of no use only now.
             waits.into_iter().for_each(|job| self.review(now, job));

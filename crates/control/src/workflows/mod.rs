@@ -18,6 +18,7 @@ mod check;
 mod course;
 mod grow;
 mod hold;
+pub(crate) mod invariants;
 mod load;
 mod plan;
 mod price;
@@ -89,26 +90,54 @@ impl Flow {
 }
 
 /// All that the controller knows of workflows.
-#[derive(Debug, Default)]
-pub(crate) struct Flows {
+#[derive(Debug)]
+pub(crate) struct Workflows {
     /// Live ones, and those that were over within the last day.
-    pub all: BTreeMap<FlowId, Flow>,
+    all: BTreeMap<FlowId, Flow>,
     /// How many of them live.
-    pub live: usize,
-    pub next: u64,
+    live: usize,
+    next: u64,
+    /// Plans under way.
+    plans: FlowPlans,
     /// Jobs that have ended in this turn.
     ended: Vec<TaskEnd>,
     /// When those that are over are forgotten.
     forget: BTreeSet<(Time, FlowId)>,
     /// Those whose slots may no longer fit.
-    pub doubtful: BTreeSet<FlowId>,
+    doubtful: BTreeSet<FlowId>,
     /// Until then none of these is planned again.
-    pub pauses: BTreeMap<FlowId, Time>,
+    pauses: BTreeMap<FlowId, Time>,
     dirty: BTreeSet<FlowId>,
     dirty_tasks: BTreeSet<OfFlow>,
 }
 
-impl Flows {
+impl Workflows {
+    /// No workflow yet.
+    pub fn new(now: Time) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            live: 0,
+            next: 0,
+            plans: FlowPlans::new(now),
+            ended: Vec::new(),
+            forget: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+            pauses: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            dirty_tasks: BTreeSet::new(),
+        }
+    }
+
+    /// The number of the next workflow.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers go on there.
+    pub fn go_on_at(&mut self, next: u64) {
+        self.next = next;
+    }
+
     pub fn get(&self, id: FlowId) -> Option<&Flow> {
         self.all.get(&id)
     }
@@ -200,7 +229,7 @@ impl Controller {
         id: FlowId,
         what: &str,
     ) -> Result<&Flow, Refusal> {
-        let found = self.flows.get(id).ok_or_else(|| no_flow(id))?;
+        let found = self.workflows.get(id).ok_or_else(|| no_flow(id))?;
         if found.row.uid == caller.user.uid || self.is_admin(caller) {
             return Ok(found);
         }
@@ -215,14 +244,14 @@ impl Controller {
 
     /// Writes what has changed of workflows, each row once.
     pub(crate) fn save_flows(&mut self) {
-        for id in std::mem::take(&mut self.flows.dirty) {
-            if let Some(flow) = self.flows.get(id) {
+        for id in std::mem::take(&mut self.workflows.dirty) {
+            if let Some(flow) = self.workflows.get(id) {
                 let row = Box::new(flow.row.clone());
                 self.record(Record::Flow(row));
             }
         }
-        for of in std::mem::take(&mut self.flows.dirty_tasks) {
-            if let Some(task) = self.flows.task(of) {
+        for of in std::mem::take(&mut self.workflows.dirty_tasks) {
+            if let Some(task) = self.workflows.task(of) {
                 let row = Box::new(task.clone());
                 self.record(Record::FlowTask(row));
             }
@@ -231,7 +260,7 @@ impl Controller {
 
     /// Says something about a workflow in its row and in the history.
     pub(crate) fn note_flow(&mut self, now: Time, id: FlowId, what: &str, who: &str, note: &str) {
-        if let Some(row) = self.flows.row_mut(id) {
+        if let Some(row) = self.workflows.row_mut(id) {
             row.note = note.to_owned();
         }
         self.happened(now, what, who, format!("workflow {id}"), note.to_owned());
@@ -240,7 +269,7 @@ impl Controller {
     /// The same, and tells its owner by mail.
     pub(crate) fn tell_flow_owner(&mut self, now: Time, id: FlowId, what: &str, note: &str) {
         self.note_flow(now, id, what, "controller", note);
-        if let Some(flow) = self.flows.get(id) {
+        if let Some(flow) = self.workflows.get(id) {
             let to = flow.row.user.clone();
             let name = &flow.spec.name;
             let subject = format!("{} workflow {id} ({name}): {note}", self.config.name);

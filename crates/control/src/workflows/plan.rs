@@ -6,9 +6,9 @@
 use super::book::FlowBooking;
 use super::replan::Replan;
 use super::resolve::{ResolvedFlow, of_task};
-use crate::admission::civil::utc;
 use crate::controller::Controller;
 use crate::event::{Caller, ClientId, Effect};
+use crate::reservations::admission::civil::utc;
 use cosy_model::api::Reply;
 use cosy_model::workflow::FlowSpec;
 use cosy_model::{FlowId, Refusal, RefusalCode, Time, Uid};
@@ -145,7 +145,7 @@ impl Controller {
         pending: FlowPending,
         flow: LiveFlow,
     ) -> Result<(), Refusal> {
-        let plans = &mut self.flow_plans;
+        let plans = &mut self.workflows.plans;
         if plans.waiting.len() >= WAITING {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
@@ -168,12 +168,12 @@ impl Controller {
     }
 
     fn next_flow_plan(&mut self, now: Time) {
-        let Some((plan, mut flow)) = self.flow_plans.next_one() else {
+        let Some((plan, mut flow)) = self.workflows.plans.next_one() else {
             return;
         };
         flow.earliest = flow.earliest.max(now);
         let mut scheduler = Box::new(self.planning.cluster().clone());
-        if let Some(FlowPending::Replan(replan)) = self.flow_plans.under_way.get(&plan)
+        if let Some(FlowPending::Replan(replan)) = self.workflows.plans.under_way.get(&plan)
             && let Some(grown) = self.grown_block(replan)
         {
             for id in &flow.replaces {
@@ -190,7 +190,7 @@ impl Controller {
     }
 
     pub(crate) fn flow_planned(&mut self, now: Time, plan: u64, result: Planned) {
-        let Some(pending) = self.flow_plans.under_way.remove(&plan) else {
+        let Some(pending) = self.workflows.plans.under_way.remove(&plan) else {
             return;
         };
         self.next_flow_plan(now);

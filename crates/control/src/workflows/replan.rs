@@ -33,16 +33,20 @@ pub(crate) struct Replan {
 impl Controller {
     /// Asks for new plans where slots no longer fit.
     pub(crate) fn replan_due(&mut self, now: Time) {
-        for id in self.flows.doubtful.clone() {
-            let pauses = self.flows.pauses.get(&id).is_some_and(|until| *until > now);
-            if pauses || self.flow_plans.replans(id) {
+        for id in self.workflows.doubtful.clone() {
+            let pauses = self
+                .workflows
+                .pauses
+                .get(&id)
+                .is_some_and(|until| *until > now);
+            if pauses || self.workflows.plans.replans(id) {
                 continue;
             }
             if !self.must_replan(id) {
-                self.flows.doubtful.remove(&id);
-                self.flows.pauses.remove(&id);
+                self.workflows.doubtful.remove(&id);
+                self.workflows.pauses.remove(&id);
             } else {
-                self.flows.pauses.insert(id, now + AGAIN);
+                self.workflows.pauses.insert(id, now + AGAIN);
                 self.ask_replan(now, id, None, None);
             }
         }
@@ -50,7 +54,7 @@ impl Controller {
 
     /// True when a slot is of no use any more, or begins before what its task waits for.
     fn must_replan(&self, id: FlowId) -> bool {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.workflows.get(id) else {
             return false;
         };
         if flow.row.state != FlowState::Running || flow.row.deadline.is_none() {
@@ -74,7 +78,7 @@ impl Controller {
     }
 
     fn is_unstarted(&self, of: OfFlow) -> bool {
-        let Some(task) = self.flows.task(of) else {
+        let Some(task) = self.workflows.task(of) else {
             return false;
         };
         let job = self.jobs.get(&task.job);
@@ -83,7 +87,7 @@ impl Controller {
 
     /// A running task's slot is to grow over slots of its own workflow, which move.
     pub(crate) fn grow_over_own(&mut self, now: Time, id: ReservationId, of: OfFlow, by: Span) {
-        if self.flow_plans.replans(of.flow) {
+        if self.workflows.plans.replans(of.flow) {
             return;
         }
         let Some(slot) = self.reservations.get(id) else {
@@ -109,7 +113,7 @@ impl Controller {
     }
 
     fn movable(&self, id: FlowId) -> Vec<(u32, ReservationId)> {
-        let tasks = self.flows.get(id).map(|flow| &flow.tasks);
+        let tasks = self.workflows.get(id).map(|flow| &flow.tasks);
         let tasks = tasks.into_iter().flatten();
         let open = tasks.filter(|task| self.is_unstarted(task.of));
         open.filter_map(|task| Some((task.of.task, task.reservation?)))
@@ -144,7 +148,7 @@ impl Controller {
     }
 
     fn replan_wish(&self, id: FlowId) -> Result<ResolvedFlow, Refusal> {
-        let flow = self.flows.get(id).ok_or_else(|| super::no_flow(id))?;
+        let flow = self.workflows.get(id).ok_or_else(|| super::no_flow(id))?;
         let place = |task: &cosy_model::workflow::FlowTask| {
             let queue = self.find_queue(task.spec.queue.as_deref())?;
             Ok(TaskPlace {
@@ -173,7 +177,7 @@ impl Controller {
         by: Option<Time>,
     ) -> Result<LiveFlow, Refusal> {
         let mut live = self.live_flow(now, wish)?;
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.workflows.get(id) else {
             return Err(super::no_flow(id));
         };
         for task in &flow.tasks {
@@ -201,7 +205,7 @@ impl Controller {
     /// The block of a slot that grows, as it is going to be.
     pub(crate) fn grown_block(&self, replan: &Replan) -> Option<Block> {
         let (of, by) = replan.grows?;
-        let slot = self.flows.task(of)?.reservation?;
+        let slot = self.workflows.task(of)?.reservation?;
         let mut block = self.reservations.get(slot)?.block();
         block.end = block.end + by;
         Some(block)
@@ -211,7 +215,7 @@ impl Controller {
         let id = replan.flow;
         match result {
             Ok(plan) => match self.move_slots(now, &replan, plan) {
-                Ok(()) => drop(self.flows.pauses.remove(&id)),
+                Ok(()) => drop(self.workflows.pauses.remove(&id)),
                 Err(refusal) => self.cannot_replan(now, id, &refusal),
             },
             // Late is better than not at all.
@@ -227,9 +231,9 @@ impl Controller {
 
     /// It is tried again after a while; everything stays as it is until then.
     fn cannot_replan(&mut self, now: Time, id: FlowId, refusal: &Refusal) {
-        self.flows.pauses.insert(id, now + AGAIN);
+        self.workflows.pauses.insert(id, now + AGAIN);
         let note = format!("it could not be planned again: {}", refusal.message);
-        let known = self.flows.get(id);
+        let known = self.workflows.get(id);
         if known.is_some_and(|f| f.row.is_live() && f.row.note != note) {
             self.tell_flow_owner(now, id, "not_replanned", &note);
         }
@@ -252,10 +256,10 @@ impl Controller {
             .collect();
         let more = self.price_of_move(&slots);
         let account = self
-            .flows
+            .workflows
             .get(replan.flow)
             .and_then(|f| f.row.account.clone());
-        let left = account.and_then(|name| self.reservations.books.left(&name));
+        let left = account.and_then(|name| self.reservations.books().left(&name));
         if let Some(left) = left.filter(|left| *left < more) {
             return Err(Refusal::new(
                 RefusalCode::Price,
@@ -273,7 +277,7 @@ impl Controller {
             self.move_slot(now, of, *id, slot, &replan.wish.set_names);
         }
         if let Some((of, by)) = replan.grows {
-            let slot = self.flows.task(of).and_then(|task| task.reservation);
+            let slot = self.workflows.task(of).and_then(|task| task.reservation);
             let grown = slot.map(|id| self.grow_slot(now, id, of, by));
             debug_assert!(grown.is_some(), "a running task has its slot");
         }
@@ -374,10 +378,10 @@ impl Controller {
         if live {
             self.reservations.drop_delays(id);
         }
-        let Some(reservation) = self.reservations.all.get_mut(&id) else {
+        let active = self.reservations.is_active(id);
+        let Some(reservation) = self.reservations.get_mut(id) else {
             return;
         };
-        let active = self.reservations.active.contains(&id);
         let row = &mut reservation.row;
         let who = row.user.clone();
         let paid = if live { row.base } else { Su::ZERO };
@@ -403,7 +407,7 @@ impl Controller {
             let _ = self.pay_extension(now, id, (more, Su::ZERO), &who);
         } else {
             let back = paid.minus(base);
-            if let Some(reservation) = self.reservations.all.get_mut(&id) {
+            if let Some(reservation) = self.reservations.get_mut(id) {
                 reservation.row.base = base;
             }
             self.give_money_back(now, id, back, &who);
@@ -417,7 +421,7 @@ impl Controller {
             "its workflow was planned again".to_owned(),
         );
         let mut job = None;
-        if let Some(task) = self.flows.task_mut(of) {
+        if let Some(task) = self.workflows.task_mut(of) {
             task.replan = false;
             task.slot = Some((slot.start.max(now), slot.end));
             task.estimate = slot.estimate;
@@ -432,7 +436,7 @@ impl Controller {
     }
 
     fn tell_moved(&mut self, now: Time, id: FlowId, slots: usize, end: Time) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.workflows.get(id) else {
             return;
         };
         let due = flow.row.deadline.unwrap_or(end);

@@ -209,7 +209,7 @@ impl Controller {
 
     /// The nodes on which a task's estimate holds; `None` when those are all.
     pub(crate) fn nodes_of_task(&self, of: OfFlow) -> Option<NodeMask> {
-        let (flow, task) = (self.flows.get(of.flow)?, self.flows.task(of)?);
+        let (flow, task) = (self.workflows.get(of.flow)?, self.workflows.task(of)?);
         let names = self.set_names(&flow.spec).ok()?;
         let place = names.iter().position(|name| *name == task.set)?;
         let mut sets = self.set_nodes(&names).ok()?;

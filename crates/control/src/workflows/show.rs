@@ -69,14 +69,14 @@ impl Controller {
         };
         let found: VecDeque<FlowId> = match ids.is_empty() {
             true => self
-                .flows
+                .workflows
                 .all
                 .values()
                 .filter(passes)
                 .map(|f| f.row.id)
                 .collect(),
             false => {
-                let named = ids.iter().filter_map(|id| self.flows.get(*id));
+                let named = ids.iter().filter_map(|id| self.workflows.get(*id));
                 named.filter(passes).map(|f| f.row.id).collect()
             }
         };
@@ -95,7 +95,7 @@ impl Controller {
     pub(crate) fn list_flows_piece(&mut self, list: &mut FlowList) -> bool {
         let mut room = PIECE_TASKS;
         while room > 0 && !list.is_full() {
-            let Some(flow) = list.left.front().and_then(|id| self.flows.get(*id)) else {
+            let Some(flow) = list.left.front().and_then(|id| self.workflows.get(*id)) else {
                 list.under_way = None; // it is forgotten meanwhile
                 match list.left.pop_front() {
                     Some(_) => continue,
@@ -131,12 +131,12 @@ impl Controller {
     fn sees_flow(&self, caller: &Caller, id: FlowId) -> bool {
         let all = self.config.policy.visibility == crate::Visibility::Everything;
         let own = |flow: &Flow| flow.row.uid == caller.user.uid || self.is_admin(caller);
-        self.flows.get(id).is_some_and(|flow| all || own(flow))
+        self.workflows.get(id).is_some_and(|flow| all || own(flow))
     }
 
     /// The answer with a workflow as it is now.
     pub(crate) fn flow_reply(&self, id: FlowId) -> Result<Reply, Refusal> {
-        let flow = self.flows.get(id).ok_or_else(|| no_flow(id))?;
+        let flow = self.workflows.get(id).ok_or_else(|| no_flow(id))?;
         Ok(Reply::Flow(Box::new(self.flow_info(flow, true))))
     }
 

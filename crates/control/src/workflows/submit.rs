@@ -38,7 +38,7 @@ impl Controller {
     }
 
     pub(crate) fn may_have_flow(&self) -> Result<(), Refusal> {
-        if self.flows.live >= limits::FLOWS {
+        if self.workflows.live >= limits::FLOWS {
             return Err(Refusal::new(
                 RefusalCode::TooMany,
                 format!(
@@ -58,8 +58,8 @@ impl Controller {
         graph: Graph,
     ) -> Result<Reply, Refusal> {
         let ready = self.ready_tasks(caller, &mut spec, &graph)?;
-        let id = FlowId(self.flows.next);
-        self.flows.next += 1;
+        let id = FlowId(self.workflows.next);
+        self.workflows.next += 1;
         let row = FlowRow {
             id,
             uid: caller.user.uid,
@@ -113,8 +113,8 @@ impl Controller {
         let detail = format!("{}, {} tasks", flow.spec.name, flow.tasks.len());
         let who = flow.row.user.clone();
         self.happened(now, what, &who, format!("workflow {id}"), detail);
-        self.flows.live += 1;
-        self.flows.all.insert(id, flow);
+        self.workflows.live += 1;
+        self.workflows.all.insert(id, flow);
     }
 
     /// The ids that the jobs of a workflow get when nothing else enters before them: none is
@@ -164,7 +164,7 @@ impl Controller {
         flow: FlowId,
         ready: Vec<Ready>,
     ) {
-        let order = self.flows.get(flow).map(|f| f.graph.order.clone());
+        let order = self.workflows.get(flow).map(|f| f.graph.order.clone());
         for (task, ready) in order.unwrap_or_default().into_iter().zip(ready) {
             let of = OfFlow { flow, task };
             self.enter(now, caller, ready, Some(of));

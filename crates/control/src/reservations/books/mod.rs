@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Knows nothing of reservations but their ids: how much is held, charged and given back is
-//! decided in [`crate::admission`]. What always holds ([`Books::check`]): all books together
+//! decided in [`crate::reservations::admission`]. What always holds ([`Books::check`]): all books together
 //! are zero; a held book is never below zero, nor is an account with a budget; nothing goes
 //! into a line that is negative or more than a book can hold; what is refused changes
 //! nothing. What the held book does not have cannot be charged or released, and what was
