@@ -6,11 +6,11 @@ use super::{looking, steps};
 use crate::{Context, users};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Request, StepRow, Table};
-use cosy_model::job::CancelNote;
 use cosy_model::step::StepInfo;
 use cosy_model::{JobId, JobState, Time};
 use cosy_slurm::job::{JobView, Surroundings};
 use cosy_slurm::sacct::rows::{NEEDS, Row};
+use cosy_view::words::end_note::CancelNote;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Running jobs whose nodes are asked for steps that run; of more than these only ended

@@ -5,7 +5,7 @@ mod world;
 
 use cosy_control::*;
 use cosy_model::api::{JobField, Request};
-use cosy_model::job::{CancelNote, ResourceRequest};
+use cosy_model::job::ResourceRequest;
 use cosy_model::*;
 use world::*;
 
@@ -146,6 +146,6 @@ fn what_a_cancelled_job_waited_for_is_remembered() {
         steps_only: false,
     });
     let note = world.store.row(held).note.clone();
-    let note = CancelNote::read(&note).expect("somebody cancelled it");
+    let note = cosy_view::words::end_note::CancelNote::read(&note).expect("somebody cancelled it");
     assert_eq!((note.who, note.waited_for), ("u1000", Some("held_by_user")));
 }

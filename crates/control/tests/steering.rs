@@ -681,7 +681,10 @@ fn a_job_may_end_when_it_can_never_run() {
         let ended = world.state_of(never) == JobState::Cancelled;
         assert_eq!(ended, ends, "{own:?} {cluster}");
         if ends {
-            assert_eq!(world.store.row(never).note, job::NEVER_NOTE);
+            assert_eq!(
+                world.store.row(never).note,
+                cosy_view::words::end_note::NEVER_NOTE
+            );
         }
     }
 }

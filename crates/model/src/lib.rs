@@ -27,6 +27,7 @@ pub mod text;
 pub mod time;
 pub mod trigger;
 pub mod user;
+mod wait_reason;
 pub mod workflow;
 
 pub use cluster::{AccessLevel, NodeSpec, NodeState, QueueSpec, QueueState, Relay};
@@ -34,7 +35,6 @@ pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{
     ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
-    WaitReason,
 };
 pub use money::Su;
 pub use refusal::{About, Refusal, RefusalCode, Refusals};
@@ -45,3 +45,4 @@ pub use text::OsText;
 pub use time::{Boot, ClockStep, Moment, Span, Steady, Time};
 pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, Watched};
 pub use user::{Group, User};
+pub use wait_reason::WaitReason;

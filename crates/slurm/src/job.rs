@@ -8,8 +8,8 @@
 use crate::tres::Tres;
 use crate::{SlurmState, reason};
 use cosy_model::api::{JobField, Table};
-use cosy_model::job::{CancelNote, NEVER_NOTE};
 use cosy_model::{ArraySpec, JobState, MiB, Span, Time, WaitReason};
+use cosy_view::words::end_note::{CancelNote, NEVER_NOTE};
 use cosy_view::words::row_name::{self, Tasks};
 use std::collections::BTreeMap;
 
@@ -482,7 +482,7 @@ pub(crate) mod tests {
             &[held[0], (F::Reason, "held_requeued")],
             "job requeued in held state",
         );
-        let never = cosy_model::job::NEVER_NOTE;
+        let never = NEVER_NOTE;
         check(
             &[(F::State, "cancelled"), (F::Reason, never)],
             "DependencyNeverSatisfied",

@@ -36,38 +36,8 @@ pub const fn reason(reason: &WaitReason) -> &'static str {
 
 /// Slurm's word for one of ours ([`WaitReason::word`]); `None` for a word that is none.
 pub fn of_word(word: &str) -> Option<&'static str> {
-    let found = ALL.iter().find(|r| r.word() == word);
-    found.map(reason)
+    WaitReason::of_word(word).as_ref().map(reason)
 }
-
-/// All reasons to wait.
-const ALL: &[WaitReason] = &[
-    WaitReason::Fresh,
-    WaitReason::Resources,
-    WaitReason::Priority,
-    WaitReason::Dependency,
-    WaitReason::DependencyNever,
-    WaitReason::BeginTime,
-    WaitReason::HeldByUser,
-    WaitReason::HeldByAdmin,
-    WaitReason::QueueClosed,
-    WaitReason::ArrayLimit,
-    WaitReason::InteractiveLimit,
-    WaitReason::NodesUnavailable,
-    WaitReason::Reservation,
-    WaitReason::ReservationStart,
-    WaitReason::ReservationGone,
-    WaitReason::Directory,
-    WaitReason::NeverFits,
-    WaitReason::Licenses,
-    WaitReason::Deadline,
-    WaitReason::HeldRequeued,
-    WaitReason::HeldSpecial,
-    WaitReason::HeldRestored,
-    WaitReason::QueueTimeLimit,
-    WaitReason::QueueNodeLimit,
-    WaitReason::QueueLimits,
-];
 
 #[cfg(test)]
 mod tests {
@@ -75,7 +45,7 @@ mod tests {
 
     #[test]
     fn words_are_found_again() {
-        for ours in ALL {
+        for ours in WaitReason::ALL {
             assert_eq!(of_word(ours.word()), Some(reason(ours)));
         }
         assert_eq!(of_word("held_by_user"), Some("JobHeldUser"));

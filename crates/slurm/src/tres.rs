@@ -80,7 +80,7 @@ impl Tres {
     }
 }
 
-/// `cpu=64,mem=6400M,node=4,billing=64`.
+/// As in `TRES=cpu=64,mem=6400M,node=4,billing=64`.
 impl fmt::Display for Tres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, item) in self.items().enumerate() {

@@ -213,7 +213,11 @@ impl Words {
     fn number(&mut self, text: &str) -> Option<(u32, usize)> {
         // Rows that follow each other are often alike.
         let last = self.at.last().copied();
-        if let Some(last) = last.filter(|last| same(&self.words[*last as usize], text)) {
+        if let Some(last) = last.filter(|last| {
+            self.words
+                .get(*last as usize)
+                .is_some_and(|word| same(word, text))
+        }) {
             self.told += text.len();
             return Some((last, 0));
         }
@@ -241,7 +245,8 @@ impl Words {
     /// Each row's own text.
     fn texts(self) -> Vec<String> {
         let mut texts = Vec::with_capacity(self.at.capacity());
-        texts.extend(self.at.iter().map(|at| self.words[*at as usize].clone()));
+        let word = |at: &u32| self.words.get(*at as usize).cloned().unwrap_or_default();
+        texts.extend(self.at.iter().map(word));
         texts
     }
 }

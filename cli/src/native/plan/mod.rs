@@ -151,7 +151,7 @@ fn blocked(context: &Context) -> Result<Table, cosy_client::CallError> {
 }
 
 fn waiting(table: &Table) -> String {
-    let word = cosy_model::job::WaitReason::Reservation.word();
+    let word = cosy_model::WaitReason::Reservation.word();
     let those: Vec<&str> = (0..table.rows)
         .filter(|row| table.text(*row, JobField::Reason) == word)
         .map(|row| table.text(row, JobField::Ref))

@@ -606,12 +606,11 @@ impl Controller {
         let whole = self.is_told_all(&listing.caller, job.submitted.uid);
         let nodes = job.run().map_or(0, |run| run.parts.len());
         let (around, rows) = self.around(now, listing, nodes);
-        let by_component = rows.needs().components;
         let facts = LiveFacts {
             around,
             job,
             tasks,
-            by_component,
+            by_component: rows.needs().components,
         };
         rows.push(&facts, whole);
     }
@@ -620,12 +619,11 @@ impl Controller {
         let whole = self.is_told_all(&listing.caller, submitted.uid);
         let nodes = row.run.as_ref().map_or(0, |run| run.parts.len());
         let (around, rows) = self.around(now, listing, nodes);
-        let by_component = rows.needs().components;
         let facts = EndedFacts {
             around: Some(around),
             row,
             submitted,
-            by_component,
+            by_component: rows.needs().components,
         };
         rows.push(&facts, whole);
     }

@@ -7,13 +7,12 @@ use crate::jobs::job::{Group, Job, Member, Phase, Place, Submitted, TaskOutcome}
 use crate::jobs::reviews::Again;
 use crate::queues::order;
 use cosy_model::api::JobRef;
-use cosy_model::job::NEVER_NOTE;
 use cosy_model::{
     ClockStep, Dependency, DependencyKind, Dialect, End, EndCause, JobId, JobSpec, QueueId,
     Refusal, Span, Time, WaitReason,
 };
 use cosy_sched::WaitingJob;
-use cosy_view::job::OpenDependency;
+use cosy_view::words::end_note::NEVER_NOTE;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Jobs whose begin time has come are put into the line so many at a time.
@@ -345,7 +344,8 @@ impl Controller {
         all
     }
 
-    fn dependency_met(
+    /// How one dependency of a job stands.
+    pub(crate) fn dependency_met(
         &self,
         now: Time,
         job: &Submitted,
@@ -372,40 +372,6 @@ impl Controller {
             }
             None => Met::Never, // nothing is known of it any more
         }
-    }
-
-    /// What a waiting job still waits for, or cannot have any more.
-    pub(crate) fn open_dependencies<'a>(&self, now: Time, job: &'a Job) -> Vec<OpenDependency<'a>> {
-        let open = job.spec().dependencies.iter().filter_map(|dependency| {
-            let met = self.dependency_met(now, &job.submitted, job.member, dependency);
-            Some(OpenDependency {
-                dependency,
-                whole: self.is_whole_array(dependency),
-                failed: match met {
-                    Met::Yes => return None,
-                    Met::NotYet => false,
-                    Met::Never => true,
-                },
-            })
-        });
-        open.collect()
-    }
-
-    fn is_whole_array(&self, dependency: &Dependency) -> bool {
-        dependency.task.is_none() && self.is_array(dependency.job)
-    }
-
-    fn is_array(&self, job: JobId) -> bool {
-        let live = self
-            .jobs
-            .groups
-            .get(&job)
-            .map(|group| group.indices.is_some());
-        let ended = || {
-            let ended = self.jobs.ended.get(job);
-            ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)
-        };
-        live.unwrap_or_else(ended)
     }
 
     /// In Slurm's words what nobody knows any more has happened.

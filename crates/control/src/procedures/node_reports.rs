@@ -15,12 +15,12 @@ use crate::procedures::node_lost::after_loss;
 use crate::record::{AfterRun, HeldBy, Record};
 use crate::set_aside::Object;
 use cosy_model::api::EndedJob;
-use cosy_model::job::CancelNote;
 use cosy_model::node::PrepareFailure;
 use cosy_model::node::{
     AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport, StoreMark,
 };
 use cosy_model::{End, EndCause, JobId, NodeId, Span, Time, User};
+use cosy_view::words::end_note::CancelNote;
 
 /// A node that has not ended a job so long after its limit and grace is told again.
 const LIMIT_MARGIN: Span = Span::from_secs(30);

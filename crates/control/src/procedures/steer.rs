@@ -8,11 +8,11 @@ use crate::jobs::job::{Phase, Submitted};
 use crate::procedures::check::{Judged, Outcome};
 use crate::record::{AfterRun, HeldBy};
 use cosy_model::api::{JobChange, JobFilter, Reply};
-use cosy_model::job::CancelNote;
 use cosy_model::node::{KillCause, NodeOrder};
 use cosy_model::{
     About, Dialect, End, EndCause, JobId, NodeId, Refusal, RefusalCode, Time, User, WaitReason,
 };
+use cosy_view::words::end_note::CancelNote;
 use std::sync::Arc;
 
 /// Whom a signal is for.

@@ -1,6 +1,6 @@
 //! The cell of each field: the only place where fields and facts meet.
 
-use super::{JobFacts, Reason};
+use super::facts::{JobFacts, Reason};
 use crate::table::{Cell, number, text};
 use crate::words::{by_node, counted, dependency, features, gres, ids_by_node, request, row_name};
 use cosy_model::api::JobField;

@@ -3,6 +3,7 @@
 pub mod by_node;
 pub mod counted;
 pub mod dependency;
+pub mod end_note;
 pub mod features;
 pub mod gres;
 pub mod ids_by_node;

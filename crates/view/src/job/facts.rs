@@ -1,0 +1,175 @@
+//! What is true of a row of a list of jobs, as whoever has the jobs tells it.
+
+use crate::words::dependency::OpenDependency;
+use crate::words::row_name::RowName;
+use cosy_model::job::ResourceRequest;
+use cosy_model::{
+    Amounts, Attempt, End, Gid, JobSpec, JobState, OsText, Span, Time, Uid, WaitReason,
+};
+
+/// What is true of one row: a job, some waiting tasks of an array that look alike, or a component
+/// of a job. Nothing here has a default, so each kind of row says what it knows of each fact.
+pub trait JobFacts {
+    /// Which job or jobs it is about.
+    fn name(&self) -> RowName<'_>;
+    /// Who has asked for what.
+    fn submission(&self) -> Submission<'_>;
+    /// How it stands.
+    fn standing(&self) -> Standing;
+    /// Dates and lengths of the last attempt.
+    fn course(&self) -> Course;
+    /// How it ended.
+    fn end(&self) -> Option<&End>;
+    /// Why it waits, or what there is to say of its end.
+    fn reason(&self) -> Reason<'_>;
+    /// What it holds or held last, node by node; nothing while it waits.
+    fn held(&self) -> impl Iterator<Item = Held<'_>>;
+    /// Its number in the order of service; 0 when held.
+    fn priority(&self) -> i64;
+    /// Its place among all that wait, from 1.
+    fn place(&self) -> Option<i64>;
+    /// When it will start, as far as a plan says.
+    fn predicted_start(&self) -> Option<Time>;
+    /// Its files, with their patterns filled in.
+    fn files(&self) -> Files;
+    /// What it still waits for, or cannot have any more.
+    fn waits_for(&self) -> Vec<OpenDependency<'_>>;
+    /// The array that it belongs to, where that is known.
+    fn array(&self) -> Option<Array<'_>>;
+    /// Whether it gets whole nodes whatever it asked for.
+    fn gets_whole_nodes(&self) -> bool;
+    /// The fewest nodes on which it could be, where that is known.
+    fn least_nodes(&self) -> Option<u32>;
+    /// What each of its components asks for; of a row for one component what that asks for.
+    fn requests(&self) -> impl Iterator<Item = &ResourceRequest>;
+}
+
+/// Who has asked for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// Login name.
+    pub user: &'a str,
+    /// Number of the user.
+    pub uid: Uid,
+    /// Number of the group.
+    pub gid: Gid,
+    /// Queue that it is in.
+    pub queue: &'a str,
+    /// Submit time.
+    pub submit: Time,
+    /// What was asked for.
+    pub spec: &'a JobSpec,
+}
+
+/// How a job stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    /// What has become of it.
+    pub state: JobState,
+    /// It is over: others are told less of its reason.
+    pub over: bool,
+    /// Number of the last attempt.
+    pub attempt: Attempt,
+    /// From when on it could start.
+    pub eligible: Option<Time>,
+    /// It waits again, and not before then.
+    pub not_before: Option<Time>,
+    /// Who holds it.
+    pub held_by: Option<Holder>,
+    /// It was changed and is not like the others of its array; unknown in history.
+    pub apart: Option<bool>,
+}
+
+/// Dates and lengths of the last attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    /// When it was given its nodes.
+    pub allocated: Option<Time>,
+    /// When its program started; while it starts, when it was given its nodes.
+    pub start: Option<Time>,
+    /// Its latest end, where it has one.
+    pub latest_end: Option<Time>,
+    /// Time that it has run, without what it was suspended.
+    pub elapsed: Option<Span>,
+    /// Its time limit.
+    pub limit: Option<Span>,
+    /// How long it was suspended in all.
+    pub suspended_for: Option<Span>,
+    /// Since when it is suspended.
+    pub suspended_since: Option<Time>,
+    /// When it gave nodes back last.
+    pub resized: Option<Time>,
+    /// Largest exit code of its steps, and the signal of that step.
+    pub derived: Option<(i32, i32)>,
+}
+
+/// Who holds a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// Its user.
+    User,
+    /// An administrator.
+    Admin,
+    /// Whoever put it back into the queue.
+    Requeued,
+    /// The controller: the store was restored, and nobody knows whether it has run.
+    Restored,
+}
+
+impl Holder {
+    /// In one word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Admin => "admin",
+            Self::Requeued => "requeued",
+            Self::Restored => "restored",
+        }
+    }
+}
+
+/// Why a job waits or ended as it did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason<'a> {
+    /// There is nothing to say.
+    Nothing,
+    /// It waits.
+    Waits(WaitReason),
+    /// It has ended: for users.
+    Ended(&'a str),
+}
+
+/// What a job holds of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Name of the node.
+    pub node: &'a str,
+    /// Tasks there.
+    pub tasks: u32,
+    /// Amounts there.
+    pub amounts: &'a Amounts,
+    /// Cores by number.
+    pub core_ids: &'a [u32],
+    /// GPUs by number.
+    pub gpu_ids: &'a [u32],
+}
+
+/// Names of files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    /// For output.
+    pub stdout: OsText,
+    /// For errors; empty when they go where the output goes.
+    pub stderr: OsText,
+    /// Input; empty without.
+    pub stdin: OsText,
+}
+
+/// An array.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'a> {
+    /// Ascending indices of its tasks; a single job has none.
+    pub indices: Option<&'a [u32]>,
+    /// Most tasks at once.
+    pub at_once: Option<u32>,
+}
