@@ -1,6 +1,6 @@
 //! The state and its two entrances: [`Controller::handle`] and [`Controller::settle`].
 
-use crate::clock::Clocks;
+use crate::clock::{Clocks, TICK};
 use crate::config::ClusterConfig;
 use crate::conversations::Conversations;
 use crate::event::{Batch, Effect, Event};
@@ -20,9 +20,6 @@ use crate::workflows::Workflows;
 use cosy_model::{JobId, Moment, Span, Time};
 use cosy_sched::Scheduler;
 use cosy_sched::notice::Share;
-
-/// How often time-dependent things are looked at when nothing else happens.
-pub(crate) const TICK: Span = Span::from_secs(1);
 
 /// The controller.
 ///

@@ -3,14 +3,15 @@
 //! Facts are borrowed for the time of one row and looked up only for the fields that were asked
 //! for.
 
+mod procedures;
+
 use crate::controller::Controller;
 use crate::conversations::plans::Starts;
-use crate::jobs::dependencies::Met;
 use crate::jobs::job::{Job, Part, Submitted};
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
 use cosy_model::job::ResourceRequest;
-use cosy_model::{Dependency, End, JobId, OsText, Time};
+use cosy_model::{End, JobId, OsText, Time};
 use cosy_view::job::{
     Array, Course, Files, Held, Holder, JobFacts, OpenDependency, Reason, RowName, Standing,
     Submission,
@@ -318,39 +319,6 @@ impl JobFacts for EndedFacts<'_> {
 
     fn requests(&self) -> impl Iterator<Item = &ResourceRequest> {
         self.submitted.requests()
-    }
-}
-
-impl Controller {
-    /// What a waiting job still waits for, or cannot have any more.
-    fn open_dependencies<'a>(&self, now: Time, job: &'a Job) -> Vec<OpenDependency<'a>> {
-        let open = job.spec().dependencies.iter().filter_map(|dependency| {
-            let met = self.dependency_met(now, &job.submitted, job.member, dependency);
-            Some(OpenDependency {
-                dependency,
-                whole: self.is_whole_array(dependency),
-                failed: match met {
-                    Met::Yes => return None,
-                    Met::NotYet => false,
-                    Met::Never => true,
-                },
-            })
-        });
-        open.collect()
-    }
-
-    fn is_whole_array(&self, dependency: &Dependency) -> bool {
-        dependency.task.is_none() && self.is_array(dependency.job)
-    }
-
-    fn is_array(&self, job: JobId) -> bool {
-        let group = self.jobs.group(&job);
-        let live = group.map(|group| group.indices.is_some());
-        let ended = || {
-            let ended = self.jobs.ended(job);
-            ended.is_some_and(|e| e.row.index.is_some() && e.row.base == job)
-        };
-        live.unwrap_or_else(ended)
     }
 }
 

@@ -112,23 +112,6 @@ impl Submitted {
     }
 }
 
-/// Whether two places have the same nodes to choose from.
-pub(crate) fn same_nodes(one: &Place, other: &Place) -> bool {
-    match (one, other) {
-        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => {
-            let further = |demand: &Demand| {
-                demand
-                    .more
-                    .iter()
-                    .map(|part| part.allowed.clone())
-                    .collect::<Vec<_>>()
-            };
-            a.allowed == b.allowed && further(a) == further(b)
-        }
-        _ => false,
-    }
-}
-
 impl Place {
     pub fn limit(&self) -> Span {
         match self {

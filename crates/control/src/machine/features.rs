@@ -8,12 +8,12 @@
 
 use crate::controller::Controller;
 use crate::jobs::dependencies::Waiter;
-use crate::jobs::job::Submitted;
+use crate::jobs::job::{Place, Submitted};
 use crate::jobs::reviews::AT_ONCE;
 use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, JobId, Refusal, RefusalCode, Time};
-use cosy_sched::{AtLeast, NodeMask};
+use cosy_sched::{AtLeast, Demand, NodeMask};
 use std::sync::Arc;
 
 impl Controller {
@@ -138,7 +138,7 @@ impl Controller {
             return;
         };
         let new = self.placed_again(&body.submitted);
-        if crate::jobs::job::same_nodes(&body.submitted.place, &new.place) {
+        if same_nodes(&body.submitted.place, &new.place) {
             return;
         }
         if body.jobs as usize > AT_ONCE {
@@ -182,5 +182,22 @@ impl Controller {
         if group.submitted.body == new.body {
             group.submitted = new.clone();
         }
+    }
+}
+
+/// Whether two places have the same nodes to choose from.
+fn same_nodes(one: &Place, other: &Place) -> bool {
+    match (one, other) {
+        (Place::Good { demand: a, .. }, Place::Good { demand: b, .. }) => {
+            let further = |demand: &Demand| {
+                demand
+                    .more
+                    .iter()
+                    .map(|part| part.allowed.clone())
+                    .collect::<Vec<_>>()
+            };
+            a.allowed == b.allowed && further(a) == further(b)
+        }
+        _ => false,
     }
 }

@@ -1,0 +1,223 @@
+//! Tasks of arrays are found by id and index, and let go as others end.
+
+use crate::controller::Controller;
+use crate::jobs::arrays::Expanding;
+use crate::jobs::job::{Job, Submitted, TaskOutcome};
+use crate::jobs::reviews::{Again, REFILL};
+use cosy_model::api::JobRef;
+use cosy_model::{JobId, Time};
+use std::ops::Bound;
+
+impl Controller {
+    /// At most so many more of the ids that a name stands for, and whether these were the last. Of
+    /// some nothing may be known any more. Those of an array that ends between two pieces are told
+    /// anew.
+    pub(crate) fn some_of(&self, expanding: &mut Expanding, most: usize) -> (Vec<JobId>, bool) {
+        let target = expanding.target;
+        if most == 0 {
+            return (Vec::new(), false);
+        }
+        if target.task.is_some() {
+            return (self.ids_of(target), true);
+        }
+        if let Some(group) = self.jobs.groups.get(&target.job) {
+            let from = expanding.next;
+            let to = group.fates.len().min(from.saturating_add(most));
+            expanding.next = to;
+            let ids = (from..to).map(|at| group.id_at(at)).collect();
+            return (ids, to == group.fates.len());
+        }
+        let from = expanding
+            .after
+            .map_or(Bound::Included(target.job), Bound::Excluded);
+        let all = self.jobs.ended.range((from, Bound::Unbounded));
+        let of_it = all.take_while(|(_, ended)| ended.submitted.base == target.job);
+        let ids: Vec<JobId> = of_it.map(|(id, _)| id).take(most).collect();
+        match ids.last() {
+            Some(last) => {
+                expanding.after = Some(*last);
+                let over = ids.len() < most;
+                (ids, over)
+            }
+            None if expanding.after.is_some() => (ids, true),
+            None => (vec![target.job], true),
+        }
+    }
+
+    /// The ids that a reference stands for, live or ended moments ago.
+    pub(crate) fn ids_of(&self, target: JobRef) -> Vec<JobId> {
+        let known = |id: &JobId| self.jobs.live.contains_key(id) || self.jobs.ended.has(*id);
+        if let Some(task) = target.task {
+            if let Some(group) = self.jobs.groups.get(&target.job) {
+                return group
+                    .task(task)
+                    .map(|(id, _)| id)
+                    .into_iter()
+                    .filter(known)
+                    .collect();
+            }
+            return self.ended_task(target.job, task).into_iter().collect();
+        }
+        if let Some(group) = self.jobs.groups.get(&target.job) {
+            return group.ids().filter(known).collect();
+        }
+        let ended_array: Vec<JobId> = self
+            .jobs
+            .ended
+            .range(target.job..)
+            .take_while(|(_, e)| e.submitted.base == target.job)
+            .map(|(id, _)| id)
+            .collect();
+        if !ended_array.is_empty() {
+            return ended_array;
+        }
+        Some(target.job).into_iter().filter(known).collect()
+    }
+
+    /// The task with that index of an array of which nothing lives any more, if it ended moments
+    /// ago. Somebody may name each of 100,000: none is looked for among all.
+    fn ended_task(&self, array: JobId, index: u32) -> Option<JobId> {
+        let of = |id: JobId| {
+            let ended = self.jobs.ended.get(id)?;
+            (ended.submitted.base == array).then_some(ended.row.index)?
+        };
+        if of(array) == Some(index) {
+            return Some(array); // the last one has the array's id in Slurm's numbering
+        }
+        // The ids of the others rise with their indices, which are at least their places.
+        let mut from = array.0.saturating_add(1);
+        let mut to = from.saturating_add(index.into());
+        while from <= to {
+            let middle = from + (to - from) / 2;
+            let mut rest = self.jobs.ended.range(JobId(middle)..=JobId(to));
+            let next = rest.next().and_then(|(id, _)| Some((id, of(id)?)));
+            match next {
+                Some((id, found)) if found == index => return Some(id),
+                Some((id, found)) if found < index => from = id.0 + 1,
+                Some(_) | None => to = middle - 1,
+            }
+        }
+        None
+    }
+
+    /// Whose a reference is: what it stands for all belongs to one submission.
+    pub(crate) fn submitted_of(&self, target: JobRef) -> Option<&Submitted> {
+        let group = self.jobs.groups.get(&target.job);
+        if let Some(group) = group.filter(|_| target.task.is_none()) {
+            return Some(&group.submitted);
+        }
+        let first = || {
+            let mut of_array = self.jobs.ended.range(target.job..);
+            let first = of_array
+                .next()
+                .filter(|(_, e)| e.submitted.base == target.job);
+            first.map_or(target.job, |(id, _)| id)
+        };
+        let id = match target.task {
+            Some(_) => *self.ids_of(target).first()?,
+            None => first(),
+        };
+        let live = self.jobs.live.get(&id).map(|job| &*job.submitted);
+        live.or_else(|| self.jobs.ended.get(id).map(|ended| &*ended.submitted))
+    }
+
+    /// The first live job that a reference stands for.
+    pub(crate) fn first_of(&self, target: JobRef) -> Option<&Job> {
+        match self.jobs.groups.get(&target.job) {
+            Some(group) if target.task.is_none() => {
+                let live = |at: &usize| group.fates[*at] == TaskOutcome::Live;
+                let first = (0..group.fates.len()).find(live)?;
+                self.jobs.live.get(&group.id_at(first))
+            }
+            Some(_) | None => {
+                let ids = self.ids_of(target).into_iter();
+                ids.filter_map(|id| self.jobs.live.get(&id)).next()
+            }
+        }
+    }
+
+    /// The first job that a reference stands for and the planner has in its queue.
+    pub(crate) fn first_queued(&self, target: JobRef) -> Option<JobId> {
+        let waits = |id: &JobId| self.planning.cluster().is_waiting(*id);
+        match self.jobs.groups.get(&target.job) {
+            Some(group) if target.task.is_none() && group.queued == 0 => None,
+            Some(group) if target.task.is_none() => group.ids().find(waits),
+            Some(_) | None => self.ids_of(target).into_iter().find(waits),
+        }
+    }
+
+    /// The name that users have for a job.
+    pub(crate) fn ref_of(&self, job: &Job) -> JobRef {
+        match job.member {
+            Some(member) => JobRef {
+                job: job.submitted.base,
+                task: Some(member.index),
+            },
+            None => JobRef {
+                job: job.id,
+                task: None,
+            },
+        }
+    }
+
+    /// The same by id, also for jobs that ended moments ago.
+    pub(crate) fn name_of(&self, id: JobId) -> String {
+        let ended = || {
+            let ended = self.jobs.ended.get(id)?;
+            Some(self.ended_job(id, ended).job)
+        };
+        let job = self.jobs.live.get(&id).map(|job| self.ref_of(job));
+        job.or_else(ended)
+            .map_or_else(|| id.to_string(), |job| job.to_string())
+    }
+
+    /// True when as many tasks of the job's array run or are about to as may.
+    pub(crate) fn array_is_full(&self, job: &Job) -> bool {
+        let Some(group) = self.jobs.groups.get(&job.submitted.base) else {
+            return false;
+        };
+        let full = group
+            .at_once
+            .is_some_and(|most| group.running + group.queued >= most);
+        full && !self.is_queued(job.id)
+    }
+
+    pub(crate) fn count_queued(&mut self, base: JobId, more: bool) {
+        self.turn.looked(1);
+        if let Some(group) = self.jobs.groups.get_mut(&base) {
+            group.queued = if more {
+                group.queued + 1
+            } else {
+                group.queued.saturating_sub(1)
+            };
+            if !more && !group.throttled.is_empty() {
+                self.jobs.reviews.push(Again::Throttled(base));
+            }
+        }
+    }
+
+    /// Lets as many tasks into the planner's queue as have become free, the rest of many a
+    /// little later. Tells at how many it has looked.
+    pub(crate) fn refill_array(&mut self, now: Time, base: JobId) -> usize {
+        for looked in 0..REFILL {
+            let Some(next) = self.next_throttled(base) else {
+                return looked;
+            };
+            self.review(now, next);
+            if self.next_throttled(base) == Some(next) {
+                return looked; // it is stuck
+            }
+        }
+        self.jobs.reviews.push(Again::Throttled(base));
+        REFILL
+    }
+
+    /// The next task that waited for others of its array and need not any more.
+    fn next_throttled(&self, base: JobId) -> Option<JobId> {
+        let group = self.jobs.groups.get(&base)?;
+        let busy = group.running + group.queued;
+        let room = group.at_once.is_none_or(|most| busy < most);
+        let next = group.throttled.first().filter(|_| room)?;
+        Some(group.id_at(*next))
+    }
+}
