@@ -373,3 +373,35 @@ fn imports_through_walls_are_found() {
     let want = ["a->above", "a::x->b::y", "b->a::x", "beside->b::y"];
     assert_eq!(walls.broken(&imports), want);
 }
+
+/// Documents for those who work on the source.
+const DOCUMENTS: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// What a document names as a file or folder of this source.
+fn paths_named(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|name| {
+        let first = name.split('/').next().unwrap_or_default();
+        let plain = !name.contains([' ', '*', '<', ':']) && name.contains('/');
+        plain
+            && [
+                "crates", "cosyd", "noded", "cli", "tests", "docs", "etc", "plugins",
+            ]
+            .contains(&first)
+    })
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for document in DOCUMENTS {
+        let text = std::fs::read_to_string(root.join(document)).unwrap();
+        let all: Vec<&str> = paths_named(&text).collect();
+        assert!(all.len() > 10, "{document} names only {all:?}");
+        let lost: Vec<&&str> = all.iter().filter(|p| !root.join(p).exists()).collect();
+        assert!(
+            lost.is_empty(),
+            "{document} names what there is not: {lost:?}"
+        );
+    }
+}
