@@ -1,0 +1,193 @@
+//! Rows of answers: queues, nodes, ended jobs and steps, events, figures of the controller.
+
+use super::filter::{Cursor, JobRef};
+use crate::{Amounts, JobId, JobState, Time, Uid};
+use serde::{Deserialize, Serialize};
+
+/// Kind of a whole turn of the controller, with its end and all that was decided in it, in the
+/// meter.
+pub const WHOLE_TURN: &str = "whole turn";
+
+/// Times by which turns of the controller are counted, in milliseconds.
+pub const TURN_BOUNDS_MS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+/// How long one kind of request, or of anything else that happens, holds others up. All
+/// since the controller was started.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MeterRow {
+    /// Which kind: [`Request::kind`], or another word.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+    /// Longest time in one turn of the controller, in microseconds.
+    pub longest_turn_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_turn_of: Option<Uid>,
+    /// Time in turns altogether, in microseconds.
+    pub turns_us: u64,
+    /// How many turns took at most as long as each of [`TURN_BOUNDS_MS`] and longer than the
+    /// one before; the last are all longer ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_counts: Vec<u64>,
+    /// Longest time that the controller's thread was at work in one turn, in microseconds: less
+    /// than the turn where it waited for a processor.
+    #[serde(default)]
+    pub longest_cpu_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_cpu_of: Option<Uid>,
+    /// Time at work in turns altogether, in microseconds.
+    #[serde(default)]
+    pub cpu_us: u64,
+    /// As `turn_counts`, by the time at work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_counts: Vec<u64>,
+    /// Longest read of the store, in microseconds.
+    pub longest_read_us: u64,
+    /// Whose that was; for administrators only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_read_of: Option<Uid>,
+}
+
+/// How much of what is limited is in use now.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct BudgetRow {
+    /// Of what.
+    pub what: String,
+    /// In use.
+    pub used: u64,
+    /// Most that there was since the controller was started.
+    pub peak: u64,
+    /// Limit of one user.
+    pub per_user: u64,
+    /// Limit of all users together, the reserve for administrators beside it.
+    pub in_all: u64,
+    /// How often somebody was refused.
+    pub refused: u64,
+}
+
+/// A queue as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QueueInfo {
+    /// As configured; the state is the present one.
+    pub spec: crate::QueueSpec,
+    /// True for the default queue.
+    pub default: bool,
+    /// Waiting jobs.
+    pub waiting: u32,
+    /// Running jobs.
+    pub running: u32,
+    /// Nodes in all.
+    pub nodes: u32,
+    /// Nodes that can take jobs.
+    pub nodes_up: u32,
+    /// Cores in all, and held by jobs of any queue.
+    pub cores: u32,
+    /// Cores held.
+    pub cores_used: u32,
+    /// The asking user's level.
+    pub your_level: crate::AccessLevel,
+}
+
+/// A node as commands show it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Name as in the configuration.
+    pub name: String,
+    /// What it does, in one word: `cosy_view::node::NodeCondition` has them all.
+    pub state: String,
+    /// Why it is drained or down.
+    pub reason: String,
+    /// Who said so, where somebody did.
+    #[serde(default)]
+    pub reason_by: String,
+    /// When it began; unknown in what earlier releases wrote.
+    #[serde(default)]
+    pub reason_since: Option<Time>,
+    /// What it has.
+    pub amounts: Amounts,
+    /// What jobs hold of it.
+    pub used: Amounts,
+    /// Words that jobs may ask nodes for.
+    pub features: Vec<String>,
+    /// Queues that it is in.
+    pub queues: Vec<String>,
+    /// Number of jobs on it.
+    pub jobs: u32,
+    /// Cosy version of its daemon, empty while unknown.
+    pub version: String,
+    /// When it was last heard of.
+    pub last_seen: Option<Time>,
+    /// By how many milliseconds its clock is ahead of the controller's, behind if less than
+    /// zero; `None` while its daemon has not told.
+    #[serde(default)]
+    pub skew_ms: Option<i64>,
+    /// The machine under it, as far as its daemon tells.
+    #[serde(default)]
+    pub machine: crate::node::Machine,
+    /// Types of its GPUs, by number.
+    #[serde(default)]
+    pub gpu_types: Vec<String>,
+    /// Cores that jobs hold, by number.
+    #[serde(default)]
+    pub cores_held: Vec<u32>,
+    /// GPUs that jobs hold, by number.
+    #[serde(default)]
+    pub gpus_held: Vec<u32>,
+}
+
+/// How a job that was waited for has ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndedJob {
+    /// The job, or the task of an array.
+    pub job: JobRef,
+    /// How it ended.
+    pub state: JobState,
+    /// Exit code.
+    pub exit_code: i32,
+    /// Signal that ended its script; 0 for none.
+    pub signal: i32,
+    /// What there is to say of it: which of its nodes was lost, say. Empty without.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Where a list of steps goes on. Commands hand it back as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepCursor {
+    /// Its jobs; history goes on there.
+    pub jobs: Cursor,
+    /// The last of those before, of which some steps are told: its attempt, and the number of that
+    /// attempt's records up to which all are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<(JobId, crate::Attempt, u64)>,
+}
+
+/// An ended step.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StepRow {
+    /// Its job as users name it.
+    pub job: JobRef,
+    /// Attempt of the job that the step belongs to.
+    pub attempt: crate::Attempt,
+    /// What is kept of it.
+    pub record: crate::step::StepRecord,
+}
+
+/// Something that happened, out of the event table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HistoryEvent {
+    /// Its number; ever growing.
+    pub seq: u64,
+    /// Time on the wall's clock.
+    pub at: Time,
+    /// What, in one word.
+    pub what: String,
+    /// Who: user name, `node NAME`, or `controller`.
+    pub who: String,
+    /// Which object: `job 12`, `node n1`, `queue day`.
+    pub object: String,
+    /// The rest in words.
+    pub detail: String,
+}
