@@ -100,7 +100,7 @@ impl Controller {
             None if new => self.check_room()?,
             None => return self.find_queue(Some(name)).map(drop),
         }
-        let unknown = |n: &&String| !self.machine.has_node(*n);
+        let unknown = |n: &&String| !self.machine.has_node(n);
         if let Some(node) = spec.nodes.iter().flatten().find(unknown) {
             let why = format!("there is no node '{node}'");
             return Err(Refusal::new(RefusalCode::NotFound, why).about(About::Node));
